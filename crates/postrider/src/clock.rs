@@ -1,0 +1,122 @@
+//! Time: when something happened ([`Timestamp`]) and how long until something is due ([`Clock`]).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment in UTC, in microseconds since 1970. What the database stores and the wire shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From microseconds since 1970-01-01T00:00:00Z.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// This moment moved into the future; saturates at the end of time.
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long from this moment until `later`; zero when `later` is not later.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_micros(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => Self(micros(since)),
+            Err(before) => Self(-micros(before.duration())),
+        }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339 with microseconds, always UTC: `2026-11-15T21:35:00.000000Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => write!(f, "{time:.6}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<jiff::Timestamp>().map(|t| Self(t.as_microsecond())).map_err(|e| e.to_string())
+    }
+}
+
+/// One reading of both clocks. The relay's brain is handed these; it never asks for the time itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Time since some fixed moment; never goes back, knows nothing of the calendar. Leases and timers use it.
+    pub elapsed: Duration,
+    /// The calendar's time; may jump either way. Expiry uses it.
+    pub wall: Timestamp,
+}
+
+/// Where the time comes from. The only place in the library that asks the operating system.
+pub trait Clock: Send + Sync + 'static {
+    /// Reads both clocks.
+    fn now(&self) -> Now;
+}
+
+/// The machine's clocks.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    started: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose `elapsed` starts at zero now.
+    #[allow(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn new() -> Self {
+        Self { started: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now(&self) -> Now {
+        Now { elapsed: self.started.elapsed(), wall: SystemTime::now().into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_back_what_it_prints() {
+        for micros in [0, 1, 1_763_242_500_123_456, -1] {
+            let time = Timestamp::from_micros(micros);
+            assert_eq!(time.to_string().parse::<Timestamp>(), Ok(time));
+        }
+        assert_eq!(Timestamp::from_micros(1).to_string(), "1970-01-01T00:00:00.000001Z");
+    }
+
+    #[test]
+    fn waiting_for_the_past_takes_no_time() {
+        let time = Timestamp::from_micros(5);
+        assert_eq!(time.until(Timestamp::from_micros(3)), Duration::ZERO);
+        assert_eq!(time.until(time.after(Duration::from_secs(2))), Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,197 @@
+//! One error type, with a code that stays the same, what it means for the data, and what to do next.
+
+use std::fmt;
+
+/// Result of anything in this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong. Prints as
+///
+/// ```text
+/// error[PR-0102]: event type has 300 bytes, at most 255 fit
+///   nothing was written; the transaction is as it was
+///   shorten the type name
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    code: Code,
+    what: String,
+    hint: Option<String>,
+    source: Option<Source>,
+}
+
+impl Error {
+    /// An error with its code and a sentence that names the thing it happened to.
+    pub fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), hint: None, source: None }
+    }
+
+    /// Replaces the code's general advice by advice for this case.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the error this one came from.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Source>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The sentence without code and advice, for one-line logs.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error[{}]: {}", self.code, self.what)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        let hint = self.hint.as_deref().unwrap_or(self.code.fix());
+        write!(f, "\n  {}\n  {hint}", self.code.effect())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|s| s as _)
+    }
+}
+
+/// What the relay does about an error of the database. The one match is [`Code::recovery`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nothing happened; the same call may be made again.
+    Again,
+    /// What happened is unknown, or the connection is gone: give up the lease's state, load it anew.
+    Reload,
+    /// A person has to change something first.
+    Person,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $number:literal, $recovery:ident, $effect:literal, $fix:literal;)+) => {
+        /// Every error code there is. A code never changes its meaning and is never reused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Code {
+            /// All codes, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The number in `PR-0000`.
+            pub const fn number(self) -> u16 { match self { $(Self::$name => $number),+ } }
+
+            /// What the code means, in one or more sentences.
+            pub const fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+)),+ } }
+
+            /// What it means for the data.
+            pub const fn effect(self) -> &'static str { match self { $(Self::$name => $effect),+ } }
+
+            /// What to do next.
+            pub const fn fix(self) -> &'static str { match self { $(Self::$name => $fix),+ } }
+
+            /// What the relay does about it.
+            pub const fn recovery(self) -> Recovery { match self { $(Self::$name => Recovery::$recovery),+ } }
+        }
+    };
+}
+
+codes! {
+    /// The event has no type.
+    TypeEmpty = 101, Person, "nothing was written; the transaction is as it was", "give the event a type such as \"order.placed\"";
+    /// A text of the event is longer than its limit.
+    TextTooLong = 102, Person, "nothing was written; the transaction is as it was", "shorten it, or raise the limit in `Limits`";
+    /// A text of the event holds a control character.
+    ControlCharacter = 103, Person, "nothing was written; the transaction is as it was", "remove the character; put free text into the payload";
+    /// A header has no name, or a name that is not a token (letters, digits and `-_.`).
+    HeaderName = 104, Person, "nothing was written; the transaction is as it was", "name the header with letters, digits, '-', '_' and '.'";
+    /// The event has more headers than allowed.
+    TooManyHeaders = 105, Person, "nothing was written; the transaction is as it was", "move the data into the payload";
+    /// The payload is larger than the limit.
+    PayloadTooLarge = 106, Person, "nothing was written; the transaction is as it was", "store the large part elsewhere and send its address, or raise the limit in `Limits`";
+    /// More events in one call than allowed.
+    TooManyEvents = 107, Person, "nothing was written; the transaction is as it was", "write them in several calls; they may share one transaction";
+    /// Two events of one call have the same id.
+    DuplicateId = 108, Person, "nothing was written; the transaction is as it was", "give each event its own id, or none: the writer makes one";
+    /// A key, aggregate type or aggregate id is given but empty.
+    TextEmpty = 109, Person, "nothing was written; the transaction is as it was", "leave it out instead of giving an empty text";
+    /// The payload could not be serialised.
+    PayloadSerialise = 110, Person, "nothing was written; the transaction is as it was", "fix the Serialize implementation of the event's type";
+    /// `max_attempts` is zero, or a time is outside what the database can hold.
+    NumberOutOfRange = 111, Person, "nothing was written; the transaction is as it was", "give a number inside the range, or leave it out";
+
+    /// The database has no Postrider tables, or older ones than this program needs.
+    SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or `SqliteStore::migrate`";
+    /// The database was migrated by a newer Postrider than this one.
+    SchemaNewer = 202, Person, "nothing was read or changed", "update this program";
+    /// A row in Postrider's tables cannot be understood.
+    RowDamaged = 203, Person, "the row was left as it is", "look at the row; something other than Postrider wrote it";
+    /// A name given for a table, subscription or holder is not usable.
+    NameInvalid = 204, Person, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
+
+    /// The database is busy or locked.
+    StoreBusy = 301, Again, "nothing was changed", "it is tried again; if it stays, look for a long transaction";
+    /// The database cannot be reached or answered with an error.
+    StoreFailed = 302, Reload, "what was not confirmed is done again after the next load", "see the database's own message";
+    /// The outcome of a commit is unknown.
+    OutcomeUnknown = 303, Reload, "the ledger is read again before anything else", "nothing to do; duplicates stay within the bound";
+    /// The database is read-only or its disk is full.
+    StoreReadOnly = 304, Person, "nothing was changed", "make room or give write access, then it goes on by itself";
+    /// There is no such subscription.
+    SubscriptionUnknown = 305, Person, "nothing was changed", "create it first: a relay does so at its start";
+    /// The history of the database changed: it was restored, failed over or its sequence was reset.
+    HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare with the consumers, then accept the new history";
+
+    /// A setting of the relay does not make sense.
+    PolicyInvalid = 401, Person, "nothing was started", "change the setting";
+    /// Two subscriptions of one outbox have the same name.
+    SubscriptionTwice = 402, Person, "nothing was started", "rename one of them";
+    /// The relay's task ended unexpectedly.
+    RelayStopped = 403, Person, "what was not settled is delivered again at the next start", "see the log for the cause; this is a bug worth reporting";
+
+    /// A sink could not be opened.
+    SinkOpen = 501, Person, "nothing was published", "see the message of the destination";
+    /// A sink failed to write.
+    SinkFailed = 502, Again, "the events stay in the outbox", "see the message of the destination";
+    /// An event could not be encoded.
+    Encode = 503, Person, "the event was parked", "choose an encoder that can carry this payload";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PR-{:04}", self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        assert!(Code::ALL.windows(2).all(|pair| pair[0].number() < pair[1].number()));
+    }
+
+    #[test]
+    fn an_error_says_what_happened_what_it_means_and_what_to_do() {
+        let error = Error::new(Code::TypeEmpty, "event 0 has an empty type");
+        let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(lines[0], "error[PR-0101]: event 0 has an empty type");
+        assert_eq!(lines[1], "  nothing was written; the transaction is as it was");
+        assert!(lines[2].starts_with("  give the event a type"));
+    }
+}

@@ -1,0 +1,40 @@
+//! Headers of an event: names and values, sorted by name.
+
+use std::collections::BTreeMap;
+
+/// Names and values that travel beside the payload, each name once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Headers(BTreeMap<String, String>);
+
+impl Headers {
+    /// Sets a header; an earlier value of the name is replaced.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// The value of a header.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All headers by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(headers: I) -> Self {
+        Self(headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}

@@ -1,0 +1,83 @@
+//! The event: an immutable fact that the application wrote.
+
+mod headers;
+
+pub use headers::Headers;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::{Position, Timestamp};
+
+/// A fact to tell the world. Built with [`Event::new`] and the `with_` methods, or from a type that
+/// derives `Event`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Which event this is, everywhere and for ever. UUIDv7 from us; any UUID is accepted.
+    pub id: Uuid,
+    /// What kind of fact, for example `order.placed`. Outlives the name of the Rust type.
+    pub event_type: String,
+    /// What the fact is about.
+    pub aggregate: Option<Aggregate>,
+    /// Events of one key are delivered in order. `None`: the aggregate's id, or no order without one.
+    pub key: Option<String>,
+    /// The content, carried byte for byte.
+    pub payload: Bytes,
+    /// Names and values that travel beside the payload.
+    pub headers: Headers,
+    /// When it happened.
+    pub time: Timestamp,
+    /// Where to send it, if the writer decides that; overrides the router.
+    pub topic: Option<String>,
+    /// How often to try; overrides the relay's policy.
+    pub max_attempts: Option<u32>,
+    /// Not to be delivered after this.
+    pub expires_at: Option<Timestamp>,
+    /// The action it came from.
+    pub action: Option<Action>,
+    /// The service it came from.
+    pub namespace: Option<String>,
+    /// The machine or process it came from.
+    pub producer: Option<String>,
+}
+
+/// The thing an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aggregate {
+    /// Its kind, for example `Order`.
+    pub kind: String,
+    /// Which one.
+    pub id: String,
+}
+
+/// The action of the application that caused an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// The same on all events of one execution.
+    pub id: Uuid,
+    /// For example `PlaceOrder`.
+    pub name: String,
+    /// What it was called with, as JSON.
+    pub params: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it was done.
+    pub completed: Timestamp,
+}
+
+impl Event {
+    /// The key that orders this event, if it has one.
+    pub fn ordering_key(&self) -> Option<&str> {
+        self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|a| a.id.as_str()))
+    }
+}
+
+/// An event as it stands in the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Where it stands.
+    pub position: Position,
+    /// What was written.
+    pub event: Event,
+}

@@ -1,0 +1,32 @@
+//! Postrider: a transactional outbox.
+//!
+//! The way of an event, and the modules in its order:
+//!
+//! 1. **write**: the application inserts the event in its own transaction ([`event`], `write`)
+//! 2. **claim**: a relay that holds the lease learns of committed events ([`store`])
+//! 3. **route**: event to destination name, key and headers (`route`)
+//! 4. **encode**: event to bytes (`encode`)
+//! 5. **publish**: a batch to the sink, one outcome per message ([`sink`])
+//! 6. **settle**: outcomes recorded, fenced by the lease ([`ledger`])
+//! 7. **receive** and
+//! 8. **apply**: the consumer's inbox (not built yet)
+//!
+//! The relay (`relay`) runs verbs 2 to 6.
+
+pub mod event;
+pub mod limits;
+mod position;
+pub mod store;
+pub mod sink;
+pub mod ledger;
+mod clock;
+mod error;
+
+pub use clock::{Clock, Now, SystemClock, Timestamp};
+pub use error::{Code, Error, Recovery, Result};
+pub use event::{Action, Aggregate, Event, Headers, StoredEvent};
+pub use limits::Limits;
+pub use position::Position;
+
+/// A future behind a pointer, for traits that are used as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,41 @@
+//! Where an event stands in its outbox.
+
+use std::fmt;
+
+/// The place of an event in its outbox: given by the database at the insert, growing, never reused.
+/// The first is 1; [`Position::ZERO`] stands before all events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(i64);
+
+impl Position {
+    /// Before the first event.
+    pub const ZERO: Self = Self(0);
+
+    /// The position with this number.
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// The one after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The one before it.
+    #[must_use]
+    pub const fn previous(self) -> Self {
+        Self(self.0 - 1)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,232 @@
+//! What goes into the brain and what comes out: the whole of its contact with the world.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keys::{DestinationId, KeyId};
+use crate::ledger::{ParkedRow, ParkedState};
+use crate::sink::Outcome;
+use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
+use crate::{Code, Event, Position};
+
+/// One ownership of the lease, or one try to get it. A reply to an earlier one is ignored: nothing the
+/// brain knew survives the loss of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Session(pub u64);
+
+/// Names a batch between its publishing and its outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// An event that went through the router, as the brain sees it.
+#[derive(Debug, Clone)]
+pub struct Routed {
+    /// Where it stands in the outbox.
+    pub position: Position,
+    /// What orders it.
+    pub key: KeyId,
+    /// What the router said.
+    pub route: Route,
+    /// The event itself; the brain looks only at its policy fields.
+    pub event: Arc<Event>,
+}
+
+/// What the router said of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// Send it there.
+    To {
+        /// The destination's identity, for its breaker.
+        id: DestinationId,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// The subscription does not want it: it is done.
+    Filtered,
+    /// No rule matched: hold it back, visibly.
+    Unrouted,
+}
+
+/// A parked row with the identities of its key and destination.
+#[derive(Debug, Clone)]
+pub struct ParkedEvent {
+    /// What orders it.
+    pub key: KeyId,
+    /// The row.
+    pub row: ParkedRow,
+}
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Time passed; nothing else.
+    Tick,
+    /// Somebody says there may be new events.
+    Wake,
+    /// Finish what is in flight, settle it, give the lease up, stop.
+    Shutdown,
+    /// Answer to an effect of a session.
+    Reply(Session, Reply),
+}
+
+/// Answer to an effect. An error answers the effect too, by its code.
+#[derive(Debug)]
+pub enum Reply {
+    /// To [`Effect::Acquire`]. Rows come with their keys' identities.
+    Acquired(Result<Acquisition, Code>),
+    /// To [`Effect::Renew`].
+    Renewed(Result<Renewed, Code>),
+    /// To [`Effect::Claim`].
+    Claimed(Result<Claim, Code>),
+    /// To [`Effect::Fetch`]: what is still there of what was asked for.
+    Fetched(Result<Vec<Routed>, Code>),
+    /// To [`Effect::Publish`]: one outcome per message.
+    Published(BatchId, Vec<Outcome>),
+    /// To [`Effect::Settle`].
+    Settled(Result<Settled, Code>),
+    /// To [`Effect::Release`], whatever came of it.
+    Released,
+}
+
+/// [`Acquired`] with parked rows turned into [`ParkedEvent`]s.
+#[derive(Debug)]
+pub enum Acquisition {
+    /// The lease is ours. The rows of `loaded` are empty; they are in `parked` and `dead`.
+    Granted {
+        /// The state.
+        loaded: Box<Loaded>,
+        /// Rows that still need something.
+        parked: Vec<ParkedEvent>,
+        /// Rows that are dead.
+        dead: Vec<ParkedEvent>,
+    },
+    /// Somebody else has it for this long.
+    Held(Duration),
+    /// The subscription waits for an operator.
+    Halted(String),
+}
+
+impl Acquisition {
+    /// Gives every row of a store's answer the identity of its key.
+    pub fn from_store(acquired: Acquired, key: impl Fn(&ParkedRow) -> KeyId) -> Self {
+        match acquired {
+            Acquired::Granted(mut loaded) => {
+                let with_key = |row: ParkedRow| ParkedEvent { key: key(&row), row };
+                let parked = std::mem::take(&mut loaded.parked).into_iter().map(with_key).collect();
+                let dead = std::mem::take(&mut loaded.dead).into_iter().map(with_key).collect();
+                Self::Granted { loaded, parked, dead }
+            }
+            Acquired::Held { remaining, .. } => Self::Held(remaining),
+            Acquired::Halted(reason) => Self::Halted(reason),
+        }
+    }
+}
+
+/// What a claim found, routed.
+#[derive(Debug)]
+pub enum Claim {
+    /// Events in position order.
+    Page {
+        /// The events.
+        events: Vec<Routed>,
+        /// Positions that will never hold one, both ends included.
+        dead: Vec<(Position, Position)>,
+        /// Whether more is known to be waiting.
+        more: bool,
+    },
+    /// The database is not the one it was.
+    HistoryChanged(String),
+}
+
+/// Something to do. Each but `Report` and `Stop` is answered by the [`Reply`] of its name.
+#[derive(Debug)]
+pub enum Effect {
+    /// Take the lease and load the state.
+    Acquire,
+    /// Prolong the lease.
+    Renew(Epoch),
+    /// Give the lease up.
+    Release {
+        /// Ours.
+        epoch: Epoch,
+        /// Everything was settled.
+        clean: bool,
+    },
+    /// Read on in the outbox.
+    Claim(Budget),
+    /// Read parked events again.
+    Fetch(Vec<Position>),
+    /// Hand a batch to the sink.
+    Publish(BatchId, Vec<Routed>),
+    /// Record progress.
+    Settle(Settlement),
+    /// Stop the subscription for an operator to look at. Not answered.
+    Halt(String),
+    /// Tell people.
+    Report(Report),
+    /// The brain is done; call it no more.
+    Stop,
+}
+
+/// What an operator, a log or a test may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// The lease is ours.
+    Leading {
+        /// With which right.
+        epoch: Epoch,
+        /// Whether the last owner left in good order.
+        clean: bool,
+    },
+    /// The lease is not ours any more.
+    Deposed(Deposed),
+    /// Waiting for an operator.
+    Halted(String),
+    /// Paused by an operator, with the reason, or going on.
+    Paused(Option<String>),
+    /// A destination is taken for down; nothing is counted against its messages.
+    BreakerOpened {
+        /// Its name.
+        destination: Arc<str>,
+        /// What it said last.
+        error: String,
+    },
+    /// A destination answers again.
+    BreakerClosed {
+        /// Its name.
+        destination: Arc<str>,
+    },
+    /// An event left the straight way.
+    Parked {
+        /// Which.
+        position: Position,
+        /// How.
+        state: ParkedState,
+        /// Tries that counted.
+        attempts: u32,
+    },
+    /// A message may have been written twice.
+    PossibleDuplicate(Position),
+    /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
+    OrderBroken(Position),
+    /// As many events are parked as may be; nothing new is read.
+    ParkedFull(bool),
+}
+
+/// Why a relay stopped being the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deposed {
+    /// A renewal found it lost.
+    LeaseLost,
+    /// It could not be renewed in time.
+    LeaseExpired,
+    /// A settle found a newer epoch.
+    Fenced,
+    /// The database failed in a way that leaves the outcome open.
+    StoreFailed(Code),
+    /// The database's history changed.
+    HistoryChanged,
+    /// It was given up in good order.
+    Released,
+}

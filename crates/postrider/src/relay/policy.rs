@@ -1,0 +1,172 @@
+//! Every limit and time of the relay, with unit and reason.
+
+use std::time::Duration;
+
+use crate::{Code, Error, Result};
+
+/// How one subscription is run. The defaults suit most; all of them are bounds, none grows with the backlog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Order of events.
+    pub order: Order,
+    /// What a dead event means for the later events of its key.
+    pub on_dead: OnDead,
+    /// The subscription sends to several destinations: events of one that is down are parked as held, so
+    /// that the others go on. With one destination they simply wait.
+    pub several_destinations: bool,
+
+    /// Events in one batch to the sink.
+    pub batch_events_max: usize,
+    /// Payload bytes in one batch to the sink; one event may be larger alone.
+    pub batch_bytes_max: usize,
+    /// How long a batch that is not full waits for more while others are in flight.
+    pub batch_linger: Duration,
+    /// Batches at the sink at one time.
+    pub batches_in_flight_max: usize,
+    /// How long the sink may take for a batch. After that its messages may or may not have been written.
+    pub publish_timeout: Duration,
+
+    /// Events held in memory: read, waiting or in flight.
+    pub read_ahead_events_max: usize,
+    /// Payload bytes held in memory.
+    pub read_ahead_bytes_max: usize,
+    /// Events read by one claim.
+    pub claim_events_max: usize,
+
+    /// The window W: events in flight or acknowledged but not yet settled. The bound on duplicates.
+    pub window_events_max: usize,
+    /// Settle at the latest this long after the first acknowledgement that is not settled.
+    pub flush_interval: Duration,
+    /// Settle at the latest when so many acknowledgements are not settled.
+    pub flush_events: usize,
+
+    /// Tries before an event is dead, unless the event says otherwise.
+    pub max_attempts: u32,
+    /// Wait after the first failure; doubles with each, with jitter.
+    pub backoff_min: Duration,
+    /// Longest wait between two tries.
+    pub backoff_max: Duration,
+    /// Events parked at one time, dead and expired ones included. At the limit nothing new is read.
+    pub parked_max: usize,
+
+    /// Keys that must fail with no success between before a destination is taken for down.
+    pub breaker_keys: usize,
+    /// First wait before a probe of a destination that is down; doubles with each.
+    pub probe_min: Duration,
+    /// Longest wait between two probes.
+    pub probe_max: Duration,
+
+    /// How long a lease lasts. A relay that died is replaced after this.
+    pub lease: Duration,
+    /// Wait between two looks at an outbox that has just run dry; doubles with each empty look.
+    pub poll_min: Duration,
+    /// Longest wait between two looks at an idle outbox.
+    pub poll_max: Duration,
+    /// How long a shutdown waits for what is in flight.
+    pub drain_timeout: Duration,
+
+    /// Events in the first batch after a relay died; grows again with success.
+    pub trial_events: usize,
+    /// Relays that may die with one event alone on trial before it is dead.
+    pub trial_deaths_max: u32,
+}
+
+/// In which order events are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Events of one key in their order; different keys do not wait for each other.
+    #[default]
+    Key,
+    /// No order; nothing waits for anything.
+    None,
+}
+
+/// What a dead event means for the later events of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDead {
+    /// They go on without it.
+    #[default]
+    Proceed,
+    /// They wait for an operator.
+    Block,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            order: Order::Key,
+            on_dead: OnDead::Proceed,
+            several_destinations: false,
+            batch_events_max: 1_000,
+            batch_bytes_max: 4 * 1024 * 1024,
+            batch_linger: Duration::from_millis(5),
+            batches_in_flight_max: 4,
+            publish_timeout: Duration::from_secs(30),
+            read_ahead_events_max: 8_192,
+            read_ahead_bytes_max: 16 * 1024 * 1024,
+            claim_events_max: 2_000,
+            window_events_max: 8_192,
+            flush_interval: Duration::from_millis(50),
+            flush_events: 4_096,
+            max_attempts: 10,
+            backoff_min: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(300),
+            parked_max: 100_000,
+            breaker_keys: 5,
+            probe_min: Duration::from_secs(1),
+            probe_max: Duration::from_secs(30),
+            lease: Duration::from_secs(15),
+            poll_min: Duration::from_millis(10),
+            poll_max: Duration::from_millis(500),
+            drain_timeout: Duration::from_secs(30),
+            trial_events: 8,
+            trial_deaths_max: 2,
+        }
+    }
+}
+
+impl Policy {
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Code::PolicyInvalid`], naming the first setting that does not make sense.
+    pub fn check(&self) -> Result<()> {
+        let positive = [
+            ("batch_events_max", self.batch_events_max),
+            ("batch_bytes_max", self.batch_bytes_max),
+            ("batches_in_flight_max", self.batches_in_flight_max),
+            ("read_ahead_events_max", self.read_ahead_events_max),
+            ("read_ahead_bytes_max", self.read_ahead_bytes_max),
+            ("claim_events_max", self.claim_events_max),
+            ("window_events_max", self.window_events_max),
+            ("flush_events", self.flush_events),
+            ("max_attempts", self.max_attempts as usize),
+            ("parked_max", self.parked_max),
+            ("trial_events", self.trial_events),
+            ("trial_deaths_max", self.trial_deaths_max as usize),
+        ];
+        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(Error::new(Code::PolicyInvalid, format!("{name} is 0")).hint("give it at least 1"));
+        }
+        if self.breaker_keys < 2 {
+            return Err(Error::new(Code::PolicyInvalid, "breaker_keys is below 2")
+                .hint("one failing key cannot tell a bad message from a dead destination"));
+        }
+        let ranges = [
+            ("backoff_min", self.backoff_min, "backoff_max", self.backoff_max),
+            ("probe_min", self.probe_min, "probe_max", self.probe_max),
+            ("poll_min", self.poll_min, "poll_max", self.poll_max),
+        ];
+        for (low_name, low, high_name, high) in ranges {
+            if low.is_zero() || low > high {
+                let what = format!("{low_name} is {low:?} and {high_name} is {high:?}");
+                return Err(Error::new(Code::PolicyInvalid, what).hint("0 < minimum <= maximum"));
+            }
+        }
+        if self.lease < Duration::from_millis(100) {
+            return Err(Error::new(Code::PolicyInvalid, format!("lease is {:?}", self.lease))
+                .hint("give it at least 100 ms; 15 s is a good value"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! The database behind the relay: the verbs the relay needs, one implementation per dialect.
+//!
+//! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite
+//! over every store; it changes whenever the relay needs it to.
+//!
+//! Every verb is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
+//! nothing happened; after any other the caller loads the subscription anew.
+//!
+//! [`Recovery::Again`]: crate::Recovery::Again
+
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+use std::time::Duration;
+
+use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
+use crate::{BoxFuture, Position, Result, StoredEvent, Timestamp};
+
+/// One outbox in one database.
+pub trait Store: Send + Sync + 'static {
+    /// Creates the subscription if it does not exist. An existing one keeps its progress, whatever `start` says.
+    /// Answers whether it was created.
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>>;
+
+    /// Takes the lease if it is free, expired, or already this holder's, with a new epoch, and loads
+    /// the whole state. Waits for a settle in progress; from here on the old epoch settles nothing.
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
+
+    /// Prolongs the lease if it is still held with this epoch.
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
+
+    /// Gives the lease up. `clean`: nothing was in flight and all was settled. Of a lost lease, does nothing.
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
+
+    /// Starts reading where the loaded state left off: everything above its floor that is not done.
+    fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
+
+    /// Reads events again by position, ascending. What is gone is left out.
+    fn fetch(&self, positions: Vec<Position>) -> BoxFuture<'_, Result<Vec<StoredEvent>>>;
+
+    /// Records progress, all of it or none, if the epoch is still the subscription's.
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
+
+    /// Sets or clears the operator's pause. The relay learns of it at its next renewal.
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
+
+    /// Stops the subscription until an operator accepts the new history. Needs no epoch: stopping is safe.
+    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>>;
+
+    /// The operator's answer to `halt`: go on with the database as it is now, from `start`.
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Reads committed events in position order, each once per claimer. Keeps the book of holes.
+pub trait Claimer: Send {
+    /// Reads on. One snapshot: holes, tail and the history check agree with each other.
+    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
+}
+
+/// How much one claim may read. At least one event is read whatever its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Events at most.
+    pub events_max: usize,
+    /// Payload bytes at most.
+    pub bytes_max: usize,
+}
+
+/// What a claim found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// Events, ascending, none handed out before.
+    Page(Page),
+    /// The database's history is not the one this claimer knew. Nothing was skipped.
+    HistoryChanged(String),
+}
+
+/// Some events and what else one snapshot told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The events read.
+    pub events: Vec<StoredEvent>,
+    /// Ranges of positions proven never to hold an event, both ends included. May overlap what is done.
+    pub dead: Vec<(Position, Position)>,
+    /// Whether more is known to be waiting.
+    pub more: bool,
+}
+
+/// Where a new subscription begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// With what is committed from now on.
+    #[default]
+    Now,
+    /// With the first event there is.
+    Beginning,
+    /// With this position.
+    Position(Position),
+    /// With the first event that happened at or after this time, and all after it.
+    Time(Timestamp),
+}
+
+/// Counts the owners of a subscription; a settle with an old one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch(pub i64);
+
+/// Who wants which lease for how long. The time runs on the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// The subscription to own.
+    pub subscription: String,
+    /// Name of the relay, unique among running relays.
+    pub holder: String,
+    /// For how long.
+    pub duration: Duration,
+}
+
+/// Answer to [`Store::acquire`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acquired {
+    /// The lease is ours.
+    Granted(Box<Loaded>),
+    /// Somebody else has it.
+    Held {
+        /// Who.
+        holder: String,
+        /// For how long, unless they renew it.
+        remaining: Duration,
+    },
+    /// The subscription waits for an operator; see [`Store::halt`].
+    Halted(String),
+}
+
+/// A subscription's whole state, as of the moment its lease was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The new epoch.
+    pub epoch: Epoch,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Everything parked that still needs something: all rows whose state is not final.
+    pub parked: Vec<ParkedRow>,
+    /// Rows that are dead, to block their keys where the policy wants that.
+    pub dead: Vec<ParkedRow>,
+    /// How many rows are parked, final ones included.
+    pub parked_count: u64,
+    /// Whether the last owner left in good order.
+    pub clean: bool,
+    /// The operator's pause, with its reason.
+    pub paused: Option<String>,
+}
+
+/// Answer to [`Store::renew`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renewed {
+    /// Prolonged. With the operator's pause, if one is set.
+    Held {
+        /// Why it is paused, if it is.
+        paused: Option<String>,
+    },
+    /// It is no longer ours.
+    Lost,
+}
+
+/// Progress to record. The new state replaces the old one as a whole, the parked rows by difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// Whose progress.
+    pub subscription: String,
+    /// With which right.
+    pub epoch: Epoch,
+    /// All that is done.
+    pub done: Intervals,
+    /// The highest event seen.
+    pub highest: Option<Mark>,
+    /// Batch about to be tried, or none.
+    pub trial: Option<Trial>,
+    /// Rows to write, replacing those of the same position.
+    pub park: Vec<ParkedRow>,
+    /// Rows to remove.
+    pub unpark: Vec<Position>,
+}
+
+/// Answer to [`Store::settle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Recorded.
+    Done,
+    /// The epoch is not ours any more; nothing was recorded.
+    Fenced,
+}
