@@ -13,14 +13,15 @@
 //!
 //! The relay (`relay`) runs verbs 2 to 6.
 
-pub mod event;
-pub mod limits;
-mod position;
-pub mod store;
-pub mod sink;
-pub mod ledger;
 mod clock;
 mod error;
+pub mod event;
+pub mod ledger;
+pub mod limits;
+mod position;
+pub mod relay;
+pub mod sink;
+pub mod store;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};

@@ -53,5 +53,4 @@ impl Hasher for Identity {
 }
 
 /// A map by number.
-pub(super) type ByNumber<K, V> =
-    std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Identity>>;
+pub(super) type ByNumber<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Identity>>;
