@@ -31,9 +31,10 @@ fn main() -> ExitCode {
         _ => Err(USAGE.to_owned()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // The chore has said why, and its last line stays the last.
+        Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            // Stdout ends with the chore's own last line; the reason for the exit code goes beside it.
             eprintln!("xtask: {message}");
             ExitCode::FAILURE
         }

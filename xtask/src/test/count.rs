@@ -101,9 +101,8 @@ impl Count {
     /// Cargo says that something failed. If no test did, a program died or was never built, and the closing
     /// line must not say `0 failed`.
     pub(super) fn cargo_failed(&mut self) {
-        if self.failed == 0 {
-            self.failed = self.open.max(1);
-        }
+        self.failed += std::mem::take(&mut self.open);
+        self.failed = self.failed.max(1);
     }
 
     /// Tests that ran and passed.

@@ -7,20 +7,25 @@ use std::process::Command;
 use crate::process;
 use count::Count;
 
-/// Runs the tests. Arguments replace the choice of packages and features (`xtask test -p postrider`).
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+/// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
+/// (`xtask test -p postrider`).
+pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     let mut count = Count::default();
     let status = process::stream(&mut command(arguments), |line| {
         if count.read(line) {
             println!("{line}");
         }
-    });
-    let ran = matches!(&status, Ok(status) if status.success());
-    if !ran {
+    })?;
+    if !status.success() {
         count.cargo_failed();
     }
-    report(&count);
-    verdict(&count, status.map(|status| status.success()))
+    list(&count);
+    let objection = objection(&count);
+    if let Some(objection) = &objection {
+        println!("\n{objection}");
+    }
+    println!("\n{count}");
+    Ok(objection.is_none())
 }
 
 /// The test run. What a later test needs from outside, such as the addresses of servers started before, is
@@ -38,7 +43,7 @@ fn command(arguments: &[String]) -> Command {
     command
 }
 
-fn report(count: &Count) {
+fn list(count: &Count) {
     if !count.skips().is_empty() {
         println!("\nskipped:");
         for skip in count.skips() {
@@ -51,19 +56,19 @@ fn report(count: &Count) {
             println!("  {name}");
         }
     }
-    println!("\n{count}");
 }
 
-fn verdict(count: &Count, cargo_succeeded: Result<bool, String>) -> Result<(), String> {
-    if !cargo_succeeded? && count.failures().is_empty() {
-        return Err("cargo test failed: something did not build, or a test program died".to_owned());
+/// Why the run is no success, if it is none.
+fn objection(count: &Count) -> Option<String> {
+    if count.failed() > count.failures().len() {
+        return Some(
+            "cargo test failed: something did not build, or a test program died; see above".to_owned(),
+        );
     }
     if count.failed() > 0 {
-        return Err(format!("{} failed", count.failed()));
+        return Some("tests failed; see above".to_owned());
     }
     let require_all = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
-    if require_all && count.skipped() > 0 {
-        return Err(format!("REQUIRE_ALL=1 and {} skipped", count.skipped()));
-    }
-    Ok(())
+    let skipped = "REQUIRE_ALL=1 asks for every test, and some were skipped".to_owned();
+    (require_all && count.skipped() > 0).then_some(skipped)
 }

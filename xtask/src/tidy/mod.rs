@@ -13,8 +13,8 @@ use std::process::Command;
 
 use crate::process;
 
-/// Checks everything; prints every finding.
-pub(crate) fn run() -> Result<(), String> {
+/// Checks everything, prints every finding, answers whether there was none.
+pub(crate) fn run() -> Result<bool, String> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
     for rule in [files::check, links::check, promises::check, snippets::check, codes::check] {
@@ -23,11 +23,8 @@ pub(crate) fn run() -> Result<(), String> {
     for finding in &findings {
         println!("{finding}");
     }
-    if findings.is_empty() {
-        println!("tidy: {} files, nothing to say", tree.0.len());
-        return Ok(());
-    }
-    Err(format!("{} things are not tidy", findings.len()))
+    println!("tidy: {} files, {} findings", tree.0.len(), findings.len());
+    Ok(findings.is_empty())
 }
 
 /// The repository's files by path with `/`, as git knows them: ignored ones are not in it. A file that is
