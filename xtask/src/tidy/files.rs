@@ -32,7 +32,8 @@ fn name_of_nothing(path: &str) -> Option<Finding> {
 }
 
 fn too_long(path: &str, text: &str) -> Option<Finding> {
-    let is_test = path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches"));
+    let is_test = path.ends_with("_tests.rs")
+        || path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches"));
     let lines = lines_before_tests(text);
     let what = format!("{lines} lines without tests, at most {LINES_MAX}; what second idea moved in?");
     (!is_test && lines > LINES_MAX).then(|| Finding::new(path, 0, what))
@@ -75,7 +76,10 @@ mod tests {
         assert_eq!(check(&Tree::of(&[("src/a.rs", &tested)])), []);
         let long = format!("{code}one more\n");
         assert_eq!(check(&Tree::of(&[("src/a.rs", &long)])).len(), 1);
-        assert_eq!(check(&Tree::of(&[("crates/a/tests/a.rs", &long), ("notes.txt", &long)])), []);
+        assert_eq!(
+            check(&Tree::of(&[("tests/a.rs", &long), ("src/a_tests.rs", &long), ("notes.txt", &long)])),
+            []
+        );
     }
 
     #[test]
