@@ -4,8 +4,8 @@
 //!
 //! 1. **write**: the application inserts the event in its own transaction ([`event`], `write`)
 //! 2. **claim**: a relay that holds the lease learns of committed events ([`store`])
-//! 3. **route**: event to destination name, key and headers (`route`)
-//! 4. **encode**: event to bytes (`encode`)
+//! 3. **route**: event to destination name, key and headers ([`route`])
+//! 4. **encode**: event to bytes ([`encode`])
 //! 5. **publish**: a batch to the sink, one outcome per message ([`sink`])
 //! 6. **settle**: outcomes recorded, fenced by the lease ([`ledger`])
 //! 7. **receive** and
@@ -14,20 +14,34 @@
 //! The relay (`relay`) runs verbs 2 to 6.
 
 mod clock;
+pub mod encode;
 mod error;
 pub mod event;
 pub mod ledger;
 pub mod limits;
 mod position;
 pub mod relay;
+pub mod route;
 pub mod sink;
 pub mod store;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
-pub use event::{Action, Aggregate, Event, Headers, StoredEvent};
+pub use event::{
+    Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
+};
 pub use limits::Limits;
 pub use position::Position;
+
+/// Makes a type of the application an event; see [`TypedEvent`].
+#[cfg(feature = "derive")]
+pub use postrider_derive::Event;
+
+/// What the code that `#[derive(Event)]` writes needs. Not for people.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde::Serialize;
+}
 
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,10 +1,12 @@
 //! Where events go. Implement [`Sink`] to add a destination; the contract is on its one method.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::encode::Encoded;
 use crate::{BoxFuture, Event, Headers, Position};
 
 /// A destination that takes batches of messages and says of each what became of it.
@@ -65,7 +67,25 @@ pub struct Message {
     /// The bytes to send.
     pub body: Bytes,
     /// Their media type.
-    pub content_type: &'static str,
+    pub content_type: Cow<'static, str>,
+}
+
+impl Message {
+    /// Puts together what the router and the encoder said of an event. An encoder's header replaces one of
+    /// the event's with the same name.
+    pub fn new(position: Position, event: Arc<Event>, destination: Arc<str>, encoded: Encoded) -> Self {
+        let mut headers = event.headers.clone();
+        headers.extend(encoded.headers);
+        Self {
+            key: event.ordering_key().map(Arc::from),
+            event,
+            position,
+            destination,
+            headers,
+            body: encoded.body,
+            content_type: encoded.content_type,
+        }
+    }
 }
 
 /// What became of one message.
@@ -94,6 +114,13 @@ pub enum Outcome {
 pub struct Receipt {
     /// For example `partition 3 offset 17`; empty when there is nothing to say.
     pub text: String,
+}
+
+impl Receipt {
+    /// A receipt with the destination's words.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
+    }
 }
 
 /// Why a message was not acknowledged.

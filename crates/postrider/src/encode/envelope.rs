@@ -1,0 +1,173 @@
+//! Everything known of an event as one JSON object.
+
+use std::fmt::Display;
+
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Encoded, Encoder, JSON};
+use crate::{Code, Error, Event, Headers, Position, Result, event};
+
+/// Sends one JSON object with all that is known of the event.
+///
+/// A payload that is JSON stands in it byte for byte (whitespace around it excepted): numbers, key order and escapes are
+/// not touched. Any other payload stands in it as base64. Destinations of JSON lines refuse a body with a
+/// line break, so a payload that was printed over several lines does not pass them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Envelope;
+
+impl Encoder for Envelope {
+    fn encode(&self, position: Position, event: &Event) -> Result<Encoded> {
+        // Room for the fields around the payload, so that the common event needs one allocation.
+        let mut body = Vec::with_capacity(event.payload.len() + 512);
+        serde_json::to_writer(&mut body, &Fields::of(position, event)).map_err(|e| {
+            Error::new(Code::Encode, format!("event {} cannot become an envelope", event.id)).source(e)
+        })?;
+        Ok(Encoded { body: body.into(), content_type: JSON.into(), headers: Headers::default() })
+    }
+}
+
+/// The object, in the order of its fields. Borrows everything: it is written in one pass.
+#[derive(Serialize)]
+struct Fields<'a> {
+    #[serde(serialize_with = "text")]
+    id: &'a uuid::Uuid,
+    #[serde(rename = "type")]
+    event_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate: Option<Aggregate<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(serialize_with = "text")]
+    time: crate::Timestamp,
+    position: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    producer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<Action<'a>>,
+    #[serde(serialize_with = "headers")]
+    headers: &'a Headers,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "base64")]
+    payload_base64: Option<&'a [u8]>,
+}
+
+#[derive(Serialize)]
+struct Aggregate<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Action<'a> {
+    #[serde(serialize_with = "text")]
+    id: &'a uuid::Uuid,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
+    /// Only for rows that something other than our writer wrote: it refuses params that are not JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params_text: Option<&'a str>,
+    #[serde(serialize_with = "text")]
+    started: crate::Timestamp,
+    #[serde(serialize_with = "text")]
+    completed: crate::Timestamp,
+}
+
+impl<'a> Fields<'a> {
+    fn of(position: Position, event: &'a Event) -> Self {
+        let payload = serde_json::from_slice(&event.payload).ok();
+        Self {
+            id: &event.id,
+            event_type: &event.event_type,
+            aggregate: event.aggregate.as_ref().map(|a| Aggregate { kind: &a.kind, id: &a.id }),
+            key: event.key.as_deref(),
+            time: event.time,
+            position: position.get(),
+            topic: event.topic.as_deref(),
+            namespace: event.namespace.as_deref(),
+            producer: event.producer.as_deref(),
+            action: event.action.as_ref().map(Action::of),
+            headers: &event.headers,
+            payload,
+            payload_base64: payload.is_none().then_some(&event.payload),
+        }
+    }
+}
+
+impl<'a> Action<'a> {
+    fn of(action: &'a event::Action) -> Self {
+        let params = serde_json::from_str(&action.params).ok();
+        Self {
+            id: &action.id,
+            name: &action.name,
+            params,
+            params_text: params.is_none().then_some(&action.params),
+            started: action.started,
+            completed: action.completed,
+        }
+    }
+}
+
+fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn headers<S: Serializer>(headers: &Headers, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(headers.iter())
+}
+
+fn base64<S: Serializer>(bytes: &Option<&[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Base64Display::new(bytes.unwrap_or_default(), &BASE64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(payload: impl Into<bytes::Bytes>) -> String {
+        let body = Envelope.encode(Position::new(1), &Event::new("a", payload)).unwrap().body;
+        String::from_utf8(body.into()).unwrap()
+    }
+
+    #[test]
+    fn a_json_payload_keeps_every_byte() {
+        for json in [r#"{"b":1.50,"a":1e400,"a":"\u00e9\/"}"#, "[1,\t2]", "null", "12345678901234567890123"] {
+            assert!(encoded(json).ends_with(&format!(r#","payload":{json}}}"#)), "{json}");
+        }
+    }
+
+    #[test]
+    fn whitespace_around_the_payload_goes() {
+        assert!(encoded(" {} \n").ends_with(r#","payload":{}}"#));
+    }
+
+    #[test]
+    fn a_payload_that_is_not_json_becomes_base64() {
+        for (payload, base64) in [(&b"\xff\x00"[..], "/wA="), (b"", ""), (b"{} {}", "e30ge30="), (b"\"\xff\"", "Iv8i")] {
+            assert!(encoded(payload.to_vec()).ends_with(&format!(r#","payload_base64":"{base64}"}}"#)), "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn a_deep_payload_is_no_danger() {
+        let deep = "[".repeat(500_000) + &"]".repeat(500_000);
+        assert!(encoded(deep.clone()).contains(&deep));
+    }
+
+    #[test]
+    fn what_is_unknown_is_left_out() {
+        let json: serde_json::Value = serde_json::from_str(&encoded("1")).unwrap();
+        let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["headers", "id", "payload", "position", "time", "type"]);
+    }
+}

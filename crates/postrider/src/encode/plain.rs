@@ -1,0 +1,75 @@
+//! The payload as it is; what else is known goes into headers.
+
+use super::{Encoded, Encoder, JSON};
+use crate::{Event, Headers, Position, Result};
+
+/// Sends the payload byte for byte, without a copy, and tells the rest in headers that start with
+/// `postrider-`. For consumers that should not know of Postrider.
+///
+/// The content type is that of the event's own `content-type` header, else `application/json`. The parameters of an
+/// action are not sent: they have no bound that fits a header.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plain;
+
+impl Encoder for Plain {
+    fn encode(&self, position: Position, event: &Event) -> Result<Encoded> {
+        Ok(Encoded {
+            body: event.payload.clone(),
+            content_type: content_type(event).map_or(JSON.into(), |own| own.to_owned().into()),
+            headers: facts(position, event),
+        })
+    }
+}
+
+fn content_type(event: &Event) -> Option<&str> {
+    event.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type")).map(|(_, value)| value)
+}
+
+fn facts(position: Position, event: &Event) -> Headers {
+    let mut headers = Headers::default();
+    headers.set("postrider-id", event.id.to_string());
+    headers.set("postrider-type", &event.event_type);
+    headers.set("postrider-time", event.time.to_string());
+    headers.set("postrider-position", position.to_string());
+    if let Some(aggregate) = &event.aggregate {
+        headers.set("postrider-aggregate-type", &aggregate.kind);
+        headers.set("postrider-aggregate-id", &aggregate.id);
+    }
+    if let Some(action) = &event.action {
+        headers.set("postrider-action-id", action.id.to_string());
+        headers.set("postrider-action-name", &action.name);
+        headers.set("postrider-action-started", action.started.to_string());
+        headers.set("postrider-action-completed", action.completed.to_string());
+    }
+    for (name, value) in [
+        ("postrider-key", &event.key),
+        ("postrider-topic", &event.topic),
+        ("postrider-namespace", &event.namespace),
+        ("postrider-producer", &event.producer),
+    ] {
+        if let Some(value) = value {
+            headers.set(name, value);
+        }
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_sent_without_a_copy() {
+        let event = Event::new("a", vec![0xff; 8]);
+        let body = Plain.encode(Position::new(1), &event).unwrap().body;
+        assert_eq!(body.as_ptr(), event.payload.as_ptr());
+    }
+
+    #[test]
+    fn the_events_own_content_type_goes_before_json() {
+        let event = Event::new("a", "");
+        assert_eq!(Plain.encode(Position::new(1), &event).unwrap().content_type, "application/json");
+        let event = event.with_header("Content-Type", "text/csv");
+        assert_eq!(Plain.encode(Position::new(1), &event).unwrap().content_type, "text/csv");
+    }
+}
