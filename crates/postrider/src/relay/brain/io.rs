@@ -63,6 +63,8 @@ pub enum Input {
     Tick,
     /// Somebody says there may be new events.
     Wake,
+    /// The operator paused the subscription, with a reason, or lets it go on.
+    Pause(Option<String>),
     /// Finish what is in flight, settle it, give the lease up, stop.
     Shutdown,
     /// Answer to an effect of a session.

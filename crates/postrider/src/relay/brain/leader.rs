@@ -47,6 +47,8 @@ pub(super) struct Leader {
     pub(super) memory: Memory,
     /// What keeps it from reading on, if something does.
     pub(super) brake: Option<Brake>,
+    /// Messages acknowledged while leading.
+    pub(super) acknowledged: u64,
     pub(super) caution: Option<Caution>,
     pub(super) paused: Option<String>,
     /// Until when a shutdown waits for what is in flight.
@@ -82,6 +84,7 @@ impl Leader {
             next_batch: 0,
             in_flight: 0,
             destinations: ByNumber::default(),
+            acknowledged: 0,
             caution,
             books: Books::open(loaded.progress, loaded.parked_count),
             retries: BinaryHeap::new(),

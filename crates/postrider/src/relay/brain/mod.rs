@@ -81,6 +81,8 @@ pub struct Brain {
     due: Option<Duration>,
     /// The operator's stop already told of, so that it is told once.
     halted: Option<String>,
+    /// Messages acknowledged in earlier sessions.
+    acknowledged_before: u64,
     /// The last epoch this very process led with.
     led: Option<Epoch>,
 }
@@ -117,6 +119,8 @@ pub struct Snapshot {
     pub in_flight: usize,
     /// Acknowledged and not yet settled.
     pub unsettled: usize,
+    /// Messages acknowledged since the relay started.
+    pub acknowledged: u64,
     /// Rows parked, final ones included.
     pub parked: u64,
     /// Destinations taken for down.
@@ -136,6 +140,7 @@ impl Brain {
             stopping: false,
             due: Some(Duration::ZERO),
             halted: None,
+            acknowledged_before: 0,
             led: None,
         }
     }
@@ -160,8 +165,11 @@ impl Brain {
 
     /// How it is doing.
     pub fn snapshot(&self) -> Snapshot {
-        let Phase::Leading(leader) = &self.phase else { return Snapshot::default() };
+        let Phase::Leading(leader) = &self.phase else {
+            return Snapshot { acknowledged: self.acknowledged_before, ..Snapshot::default() };
+        };
         Snapshot {
+            acknowledged: self.acknowledged_before + leader.acknowledged,
             leading: Some(leader.lease.epoch),
             floor: leader.books.done().floor(),
             highest_done: leader.books.done().highest(),
@@ -181,6 +189,11 @@ impl Brain {
             Input::Wake => {
                 if let Phase::Leading(leader) = &mut self.phase {
                     leader.reader.wake(turn.elapsed());
+                }
+            }
+            Input::Pause(paused) => {
+                if let Phase::Leading(leader) = &mut self.phase {
+                    leader.set_paused(turn, paused);
                 }
             }
             Input::Shutdown => {
@@ -250,6 +263,7 @@ impl Brain {
                 leader.advance(turn)?;
                 if let Some(clean) = leader.drained(turn.elapsed()) {
                     turn.emit(Effect::Release { epoch: leader.lease.epoch, clean });
+                    self.acknowledged_before += leader.acknowledged;
                     self.phase = Phase::Releasing;
                 }
             }
@@ -261,6 +275,7 @@ impl Brain {
     /// Nothing this owner knew is kept. Trying again at once would only find the same trouble.
     fn depose(&mut self, turn: &mut Turn<'_>, why: Deposed) {
         turn.report(Report::Deposed(why));
+        self.acknowledged_before = self.snapshot().acknowledged;
         let wait = turn.policy().lease / 10;
         self.phase = Phase::Standby { try_at: turn.soon(wait) };
         // Replies to what the deposed owner asked for must not reach the next one.

@@ -49,6 +49,7 @@ impl Leader {
             turn.report(Report::OrderBroken(position));
             remove(&mut line.rest, position)?
         };
+        self.acknowledged += 1;
         self.books.acknowledge(position, entry.parked, turn.elapsed());
         self.memory.drop(entry.body.as_ref());
         entry.body.map(|body| body.destination)
