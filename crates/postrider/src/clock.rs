@@ -28,6 +28,12 @@ impl Timestamp {
     pub fn until(self, later: Self) -> Duration {
         Duration::from_micros(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
     }
+
+    /// Whether every database and RFC 3339 can hold it: the years 1 to 9999.
+    pub(crate) fn is_storable(self) -> bool {
+        const YEAR_ONE_MICROS: i64 = -62_135_596_800_000_000;
+        self.0 >= YEAR_ONE_MICROS && jiff::Timestamp::from_microsecond(self.0).is_ok()
+    }
 }
 
 impl From<SystemTime> for Timestamp {

@@ -133,6 +133,12 @@ codes! {
     PayloadSerialise = 110, Person, "nothing was written; the transaction is as it was", "fix the Serialize implementation of the event's type";
     /// `max_attempts` is zero, or a time is outside what the database can hold.
     NumberOutOfRange = 111, Person, "nothing was written; the transaction is as it was", "give a number inside the range, or leave it out";
+    /// The parameters of an action are not JSON.
+    ParamsInvalid = 112, Person, "nothing was written; the transaction is as it was", "give the parameters as JSON text; \"{}\" if there are none";
+    /// A header's name starts with `postrider-`, which is kept for the relay.
+    HeaderReserved = 113, Person, "nothing was written; the transaction is as it was", "rename the header";
+    /// A trace context breaks the rules of W3C.
+    TraceInvalid = 114, Person, "nothing was written; the event has no trace", "hand over what the tracing library's W3C propagator gives";
 
     /// The database has no Postrider tables, or older ones than this program needs.
     SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or `SqliteStore::migrate`";

@@ -12,6 +12,11 @@ impl Headers {
         self.0.insert(name.into(), value.into());
     }
 
+    /// Takes a header away, if it is there.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// The value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -36,5 +41,21 @@ impl Headers {
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(headers: I) -> Self {
         Self(headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+impl Extend<(String, String)> for Headers {
+    /// Sets each; later values replace earlier ones of the name.
+    fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, headers: I) {
+        self.0.extend(headers);
+    }
+}
+
+impl IntoIterator for Headers {
+    type Item = (String, String);
+    type IntoIter = std::collections::btree_map::IntoIter<String, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }

@@ -1,8 +1,16 @@
 //! The event: an immutable fact that the application wrote.
 
+mod build;
 mod headers;
+mod trace;
+mod typed;
+mod validate;
 
 pub use headers::Headers;
+pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
+pub use typed::{IntoEvent, TypedEvent};
+#[allow(unused_imports, reason = "the writer calls it")]
+pub(crate) use validate::validate;
 
 use bytes::Bytes;
 use uuid::Uuid;

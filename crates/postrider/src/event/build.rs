@@ -1,0 +1,158 @@
+//! Building an event, one fact at a time.
+
+use bytes::Bytes;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{Action, Aggregate, Event, Headers};
+use crate::{Clock, Code, Error, Result, SystemClock, Timestamp};
+
+impl Event {
+    /// An event that happens now, with a new UUIDv7 as its id. Ids made by one process grow.
+    ///
+    /// Nothing is checked here; the writer checks the whole event before it runs any SQL.
+    pub fn new(event_type: impl Into<String>, payload: impl Into<Bytes>) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            event_type: event_type.into(),
+            aggregate: None,
+            key: None,
+            payload: payload.into(),
+            headers: Headers::default(),
+            time: SystemClock::new().now().wall,
+            topic: None,
+            max_attempts: None,
+            expires_at: None,
+            action: None,
+            namespace: None,
+            producer: None,
+        }
+    }
+
+    /// An event whose payload is `payload` as JSON.
+    ///
+    /// # Errors
+    /// [`Code::PayloadSerialise`] if `payload` refuses to be serialised.
+    pub fn json(event_type: impl Into<String>, payload: &impl Serialize) -> Result<Self> {
+        let event_type = event_type.into();
+        match serde_json::to_vec(payload) {
+            Ok(json) => Ok(Self::new(event_type, json)),
+            Err(e) => Err(Error::new(
+                Code::PayloadSerialise,
+                format!("the payload of a {event_type:?} event cannot become JSON"),
+            )
+            .source(e)),
+        }
+    }
+
+    /// Takes an id made elsewhere. Writing the same id twice makes two events; the inbox sees one.
+    #[must_use]
+    pub fn with_id(mut self, id: Uuid) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Says what the event is about, for example `("Order", "42")`. Its id orders the event unless a key does.
+    #[must_use]
+    pub fn with_aggregate(mut self, kind: impl Into<String>, id: impl Into<String>) -> Self {
+        self.aggregate = Some(Aggregate { kind: kind.into(), id: id.into() });
+        self
+    }
+
+    /// Orders the event among those of the same key.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets a header; an earlier value of the name is replaced.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.set(name, value);
+        self
+    }
+
+    /// Says when it happened.
+    #[must_use]
+    pub fn with_time(mut self, time: Timestamp) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Says where to send it, whatever the router would say.
+    #[must_use]
+    pub fn with_topic(mut self, topic: impl Into<String>) -> Self {
+        self.topic = Some(topic.into());
+        self
+    }
+
+    /// Says how often to try, whatever the relay's policy says. At least 1.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = Some(max_attempts);
+        self
+    }
+
+    /// Forbids delivery after this moment.
+    #[must_use]
+    pub fn with_expires_at(mut self, expires_at: Timestamp) -> Self {
+        self.expires_at = Some(expires_at);
+        self
+    }
+
+    /// Names the action it came from.
+    #[must_use]
+    pub fn with_action(mut self, action: Action) -> Self {
+        self.action = Some(action);
+        self
+    }
+
+    /// Names the service it came from.
+    #[must_use]
+    pub fn with_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Names the machine or process it came from.
+    #[must_use]
+    pub fn with_producer(mut self, producer: impl Into<String>) -> Self {
+        self.producer = Some(producer.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn ids_of_one_process_grow() {
+        let ids: Vec<Uuid> = (0..1000).map(|_| Event::new("a", "").id).collect();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(ids[0].get_version_num(), 7);
+    }
+
+    #[test]
+    fn a_payload_becomes_json() {
+        let event = Event::json("order.placed", &BTreeMap::from([("total", 12)])).unwrap();
+        assert_eq!(event.payload, r#"{"total":12}"#);
+    }
+
+    #[test]
+    fn a_payload_that_cannot_become_json_is_an_error_that_names_the_type() {
+        let error = Event::json("order.placed", &BTreeMap::from([(vec![1], 1)])).unwrap_err();
+        assert_eq!(error.code(), Code::PayloadSerialise);
+        assert!(error.what().contains("order.placed"), "{error}");
+    }
+
+    #[test]
+    fn the_key_orders_before_the_aggregate() {
+        let event = Event::new("a", "").with_aggregate("Order", "42");
+        assert_eq!(event.ordering_key(), Some("42"));
+        assert_eq!(event.with_key("k").ordering_key(), Some("k"));
+    }
+}
