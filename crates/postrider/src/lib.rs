@@ -2,7 +2,7 @@
 //!
 //! The way of an event, and the modules in its order:
 //!
-//! 1. **write**: the application inserts the event in its own transaction ([`event`], `write`)
+//! 1. **write**: the application inserts the event in its own transaction ([`event`], [`write`])
 //! 2. **claim**: a relay that holds the lease learns of committed events ([`store`])
 //! 3. **route**: event to destination name, key and headers (`route`)
 //! 4. **encode**: event to bytes (`encode`)
@@ -21,13 +21,17 @@ pub mod limits;
 mod position;
 pub mod relay;
 pub mod sink;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod sqlite_error;
 pub mod store;
+pub mod write;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
 pub use event::{Action, Aggregate, Event, Headers, StoredEvent};
 pub use limits::Limits;
 pub use position::Position;
+pub use write::{Outbox, Written};
 
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -42,7 +42,8 @@ struct ActionColumn {
 
 /// The column `action`.
 pub(crate) fn action_to_json(action: &Action) -> Result<String> {
-    let params = RawValue::from_string(action.params.clone()).map_err(|e| refused("the action's params", e))?;
+    let params = RawValue::from_string(action.params.clone())
+        .map_err(|e| Error::new(Code::ParamsInvalid, "the action's params are not JSON").source(e))?;
     let column = ActionColumn {
         id: action.id,
         name: action.name.clone(),
@@ -55,8 +56,8 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 
 /// Reads the column `action`.
 pub(crate) fn action_from_json(text: &str) -> Result<Action> {
-    let column: ActionColumn =
-        serde_json::from_str(text).map_err(|e| damaged("its action is not what the column should hold", e))?;
+    let column: ActionColumn = serde_json::from_str(text)
+        .map_err(|e| damaged("its action is not what the column should hold", e))?;
     Ok(Action {
         id: column.id,
         name: column.name,

@@ -37,7 +37,9 @@ fn begin(tx: &Connection, start: Start) -> Attempt<Progress> {
         Start::Time(time) => {
             // No index: a scan, once per subscription.
             let first: Option<i64> = tx
-                .prepare_cached("SELECT position FROM postrider_events WHERE time >= ?1 ORDER BY position LIMIT 1")?
+                .prepare_cached(
+                    "SELECT position FROM postrider_events WHERE time >= ?1 ORDER BY position LIMIT 1",
+                )?
                 .query_row([time.as_micros()], |row| row.get(0))
                 .optional()?;
             first.map_or(end, |first| Position::new(first).previous())

@@ -38,8 +38,12 @@ impl SqliteClaimer {
     pub(super) fn new(reader: Thread, progress: &Progress) -> Self {
         let highest = progress.highest;
         let sequence = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
-        let cursor =
-            Cursor { done: Arc::new(progress.done.clone()), next: progress.done.floor().next(), highest, sequence };
+        let cursor = Cursor {
+            done: Arc::new(progress.done.clone()),
+            next: progress.done.floor().next(),
+            highest,
+            sequence,
+        };
         Self { reader, cursor }
     }
 }

@@ -26,7 +26,9 @@ impl Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         let code = match &error {
-            rusqlite::Error::SqliteFailure(_, Some(message)) if is_schema_missing(message) => Code::SchemaMissing,
+            rusqlite::Error::SqliteFailure(_, Some(message)) if is_schema_missing(message) => {
+                Code::SchemaMissing
+            }
             rusqlite::Error::SqliteFailure(failure, _) => code_of(failure.extended_code),
             rusqlite::Error::SqlInputError { msg, .. } if is_schema_missing(msg) => Code::SchemaMissing,
             rusqlite::Error::FromSqlConversionFailure(..)

@@ -34,8 +34,15 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired
     let parked_count = rows.len() as u64;
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
-    let loaded =
-        Loaded { epoch, progress: row.progress, parked, dead, parked_count, clean: row.clean, paused: row.paused };
+    let loaded = Loaded {
+        epoch,
+        progress: row.progress,
+        parked,
+        dead,
+        parked_count,
+        clean: row.clean,
+        paused: row.paused,
+    };
     Ok(Acquired::Granted(Box::new(loaded)))
 }
 

@@ -39,7 +39,10 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
         refuse_newer(from)?;
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
             tx.execute_batch(sql)?;
-            tx.execute("INSERT INTO postrider_migrations(version, applied_at) VALUES (?1, ?2)", params![number, now(tx)?])?;
+            tx.execute(
+                "INSERT INTO postrider_migrations(version, applied_at) VALUES (?1, ?2)",
+                params![number, now(tx)?],
+            )?;
         }
         Ok(Migrated { from, to: LATEST })
     })?;

@@ -30,9 +30,7 @@ pub use migrate::Migrated;
 
 use self::failure::Attempt;
 use self::thread::Thread;
-use super::{
-    Acquired, Claimer, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start, Store,
-};
+use super::{Acquired, Claimer, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start, Store};
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result, StoredEvent};
 

@@ -1,6 +1,6 @@
 //! The progress row of a subscription: read as a whole, written as a whole.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::failure::Attempt;
 use super::lease::now;
@@ -21,30 +21,26 @@ pub(super) struct SubscriptionRow {
 /// The state of a subscription, if there is one of this name.
 pub(super) fn load(tx: &Connection, name: &str) -> Attempt<Option<SubscriptionRow>> {
     // Index: the primary key (name).
-    tx.prepare_cached(
+    let mut statement = tx.prepare_cached(
         "SELECT epoch, clean, paused, halted, done, highest_position, highest_id, trial, trial_deaths
          FROM postrider_subscriptions
          WHERE name = ?1",
-    )?
-    .query_row([name], |row| {
-        Ok(progress(name, row).map(|progress| {
-            Ok(SubscriptionRow {
-                epoch: row.get(0)?,
-                progress,
-                clean: row.get(1)?,
-                paused: row.get(2)?,
-                halted: row.get(3)?,
-            })
-        }))
-    })
-    .optional()?
-    .map(|row| row?.map_err(Into::into))
-    .transpose()
+    )?;
+    let mut rows = statement.query([name])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(SubscriptionRow {
+        epoch: row.get(0)?,
+        clean: row.get(1)?,
+        paused: row.get(2)?,
+        halted: row.get(3)?,
+        progress: progress(name, row)?,
+    }))
 }
 
 /// Replaces the progress if the epoch is still the subscription's; answers whether it was.
 pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progress) -> Attempt<bool> {
-    let (trial, deaths) = progress.trial.as_ref().map_or((None, 0), |trial| (Some(words(trial)), trial.deaths));
+    let (trial, deaths) =
+        progress.trial.as_ref().map_or((None, 0), |trial| (Some(words(trial)), trial.deaths));
     // Index: the primary key (name).
     let recorded = tx
         .prepare_cached(

@@ -40,10 +40,12 @@ pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
     let position = position(row)?;
     match read(row) {
         Ok(event) => Ok(StoredEvent { position, event }),
-        Err(cause) => Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-            .hint("repair or delete the row in postrider_events; the subscription goes on from there")
-            .source(Error::from(cause))
-            .into()),
+        Err(cause) => {
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
+                .hint("repair or delete the row in postrider_events; the subscription goes on from there")
+                .source(Error::from(cause))
+                .into())
+        }
     }
 }
 
@@ -58,15 +60,21 @@ fn read(row: &Row<'_>) -> Attempt<Event> {
         aggregate,
         key: row.get(5)?,
         payload: bytes(row.get_ref(6)?)?,
-        headers: row.get_ref(7)?.as_str_or_null()?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
+        headers: text(row, 7)?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
         time: Timestamp::from_micros(row.get(8)?),
         topic: row.get(9)?,
         max_attempts: row.get(10)?,
         expires_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros),
-        action: row.get_ref(12)?.as_str_or_null()?.map(columns::action_from_json).transpose()?,
+        action: text(row, 12)?.map(columns::action_from_json).transpose()?,
         namespace: row.get(13)?,
         producer: row.get(14)?,
     })
+}
+
+/// A text or NULL, borrowed.
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Attempt<Option<&'r str>> {
+    let text = row.get_ref(column)?.as_str_or_null();
+    text.map_err(|e| Error::new(Code::RowDamaged, "a column is not text").source(e).into())
 }
 
 /// An id, as text or as 16 bytes.
