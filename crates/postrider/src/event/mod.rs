@@ -1,6 +1,8 @@
 //! The event: an immutable fact that the application wrote.
 
 mod build;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+pub(crate) mod columns;
 mod headers;
 mod trace;
 mod typed;
@@ -9,7 +11,6 @@ mod validate;
 pub use headers::Headers;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
-#[allow(unused_imports, reason = "the writer calls it")]
 pub(crate) use validate::validate;
 
 use bytes::Bytes;
