@@ -76,7 +76,10 @@ fn text(meta: &ParseNestedMeta<'_>, place: &mut Option<LitStr>) -> Result<()> {
     let literal: LitStr = meta.value()?.parse()?;
     let value = literal.value();
     if value.is_empty() || value.chars().any(char::is_control) {
-        return Err(Error::new(literal.span(), "this must be a text without control characters, and not empty"));
+        return Err(Error::new(
+            literal.span(),
+            "this must be a text without control characters, and not empty",
+        ));
     }
     once(meta, place.replace(literal).is_some())
 }

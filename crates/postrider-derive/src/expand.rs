@@ -87,11 +87,13 @@ fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
     for shape in shapes {
         match (&on_type.aggregate, &shape.aggregate_id) {
             (Some(_), None) => {
-                let what = "`aggregate` needs the field that tells which one: mark it `#[event(aggregate_id)]`";
+                let what =
+                    "`aggregate` needs the field that tells which one: mark it `#[event(aggregate_id)]`";
                 return Err(Error::new(shape.span, what));
             }
             (None, Some(field)) => {
-                let what = "`aggregate_id` needs the kind of aggregate: add `aggregate = \"...\"` on the type";
+                let what =
+                    "`aggregate_id` needs the kind of aggregate: add `aggregate = \"...\"` on the type";
                 return Err(Error::new(field.member.span(), what));
             }
             _ => {}

@@ -31,7 +31,8 @@ impl Log {
     /// Opens the file, creates it if needed, and cuts half a line off its end.
     pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn Medium>) -> io::Result<Self> {
         let path = std::path::absolute(&config.path)?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"))?;
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"))?;
         let mut log = Self { path, rotate_bytes: config.rotate_bytes, lock, wrap, current: None };
         log.locked(|log| log.take_current().map(|current| log.current = Some(current)))?;
         Ok(log)
@@ -57,7 +58,10 @@ impl Log {
         })
     }
 
-    fn locked<T, E: From<io::Error>>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+    fn locked<T, E: From<io::Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.lock.lock()?;
         let result = work(self);
         // A lock that cannot be given back is given back when the file is closed.

@@ -73,8 +73,14 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
     }
     // Another process counts on from the names it finds.
     log(&config).append(b"5\n").unwrap();
-    assert_eq!(place.names(), ["events.jsonl", "events.jsonl.1", "events.jsonl.2", "events.jsonl.3", "events.jsonl.lock"]);
-    assert_eq!([".1", ".2", ".3", ""].map(|s| place.text(s)), ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]);
+    assert_eq!(
+        place.names(),
+        ["events.jsonl", "events.jsonl.1", "events.jsonl.2", "events.jsonl.3", "events.jsonl.lock"]
+    );
+    assert_eq!(
+        [".1", ".2", ".3", ""].map(|s| place.text(s)),
+        ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]
+    );
     // The first one sees that its file was put aside.
     first.append(b"6\n").unwrap();
     assert_eq!(place.text(""), "5\n6\n");

@@ -149,18 +149,23 @@ mod tests {
     async fn a_full_disk_behind_standard_output_is_an_outage() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let outcomes = Stdout::to(full).unwrap().publish(&crate::lines::tests::batch(["1", "2"])).await;
-        assert!(matches!(&outcomes[0], Outcome::Down(f) if f.message.contains("No space left")), "{outcomes:?}");
+        assert!(
+            matches!(&outcomes[0], Outcome::Down(f) if f.message.contains("No space left")),
+            "{outcomes:?}"
+        );
         assert_eq!(outcomes[1], Outcome::Untried);
     }
 
     #[tokio::test]
     async fn whole_lines_before_an_error_are_acknowledged_and_a_torn_one_is_ended() {
         let taken = std::sync::Arc::default();
-        let sink =
-            Stdout::to(FailsOnce { room: Some(4), taken: std::sync::Arc::clone(&taken) }).unwrap();
+        let sink = Stdout::to(FailsOnce { room: Some(4), taken: std::sync::Arc::clone(&taken) }).unwrap();
         let batch = crate::lines::tests::batch(["11", "22", "33"]);
         let outcomes = sink.publish(&batch).await;
-        assert!(matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Down(_), Outcome::Untried]), "{outcomes:?}");
+        assert!(
+            matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Down(_), Outcome::Untried]),
+            "{outcomes:?}"
+        );
         let outcomes = sink.publish(&batch[1..]).await;
         assert!(matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Acknowledged(_)]), "{outcomes:?}");
         assert_eq!(taken.lock().unwrap().as_slice(), b"11\n2\n22\n33\n");
