@@ -48,7 +48,13 @@ const CASES: &[Case] = &[
 
 fn action(params: &str) -> Action {
     let time = Timestamp::from_micros(0);
-    Action { id: Uuid::nil(), name: "PlaceOrder".into(), params: params.into(), started: time, completed: time }
+    Action {
+        id: Uuid::nil(),
+        name: "PlaceOrder".into(),
+        params: params.into(),
+        started: time,
+        completed: time,
+    }
 }
 
 fn good() -> Event {
