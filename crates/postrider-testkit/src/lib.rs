@@ -1,1 +1,3 @@
-//! Part of Postrider.
+//! Fakes, checkers and conformance suites, for Postrider's own tests and for its users'.
+
+pub mod conformance;

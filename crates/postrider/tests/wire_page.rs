@@ -1,5 +1,7 @@
 //! The page `docs/src/wire.md` says what the encoders write.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
