@@ -36,6 +36,21 @@ pub trait Sink: Send + Sync + 'static {
     }
 }
 
+/// A sink may be shared with those who want to look at it.
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        (**self).publish(batch)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        (**self).close()
+    }
+}
+
 /// What a sink promises beyond the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

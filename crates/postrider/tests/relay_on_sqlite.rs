@@ -59,7 +59,8 @@ impl Shop {
 }
 
 fn order(number: usize) -> Event {
-    Event::new("order.placed", format!("{{\"number\":{number}}}")).with_aggregate("Order", (number % 7).to_string())
+    Event::new("order.placed", format!("{{\"number\":{number}}}"))
+        .with_aggregate("Order", (number % 7).to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
