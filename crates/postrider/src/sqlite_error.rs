@@ -13,14 +13,6 @@ pub(crate) fn code_of(result: i32) -> Code {
     }
 }
 
-/// What a failed COMMIT means: unless SQLite was merely busy, nobody knows whether it happened.
-pub(crate) fn code_of_commit(result: i32) -> Code {
-    match code_of(result) {
-        Code::StoreBusy => Code::StoreBusy,
-        _ => Code::OutcomeUnknown,
-    }
-}
-
 /// Whether a failed statement missed one of Postrider's tables or columns. SQLite has no code for that.
 pub(crate) fn is_schema_missing(message: &str) -> bool {
     ["no such table: postrider_", "no such table: main.postrider_", "table postrider_events has no column"]

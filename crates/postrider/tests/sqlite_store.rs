@@ -1,5 +1,10 @@
 //! What is particular about the SQLite store: its file, its schema, and who else uses them.
 #![cfg(feature = "sqlite")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,10 @@
 //! Writing to a SQLite outbox: in whose transaction, and what an error leaves behind.
 #![cfg(all(feature = "sqlite", feature = "sqlx-sqlite"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
 
 use postrider::store::sqlite::SqliteStore;
 use postrider::{Code, Event, Limits, Outbox};
