@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::encode::Plain;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, sqlite::SqliteStore};
-use postrider_sinks::null::Null;
+use postrider_sinks::Null;
 
 use super::Fixture;
 use crate::machine::{Meter, rss_bytes};

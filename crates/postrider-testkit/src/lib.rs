@@ -1,3 +1,5 @@
-//! Fakes, checkers and conformance suites, for Postrider's own tests and for its users'.
+//! Fakes, checkers, conformance suites and the simulator for Postrider and its users.
+//!
+//! - [`conformance`]: one suite per seam; every implementation passes the same one
 
 pub mod conformance;

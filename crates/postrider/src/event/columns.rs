@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{Action, Headers};
-use crate::{Code, Error, Result, Timestamp};
+use crate::{Code, Error, Result};
 
 /// The column `headers`: an object of strings, or nothing if there are none.
 pub(crate) fn headers_to_json(headers: &Headers) -> Result<Option<String>> {
@@ -20,6 +20,7 @@ pub(crate) fn headers_to_json(headers: &Headers) -> Result<Option<String>> {
 
 /// Reads the column `headers`. A value that is not a string, as only other writers make it, is carried as
 /// its JSON text.
+#[cfg(feature = "sqlite")]
 pub(crate) fn headers_from_json(text: &str) -> Result<Headers> {
     let object: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|e| damaged("its headers are not a JSON object", e))?;
@@ -55,6 +56,7 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 }
 
 /// Reads the column `action`.
+#[cfg(feature = "sqlite")]
 pub(crate) fn action_from_json(text: &str) -> Result<Action> {
     let column: ActionColumn = serde_json::from_str(text)
         .map_err(|e| damaged("its action is not what the column should hold", e))?;
@@ -62,8 +64,8 @@ pub(crate) fn action_from_json(text: &str) -> Result<Action> {
         id: column.id,
         name: column.name,
         params: column.params.get().to_owned(),
-        started: Timestamp::from_micros(column.started),
-        completed: Timestamp::from_micros(column.completed),
+        started: crate::Timestamp::from_micros(column.started),
+        completed: crate::Timestamp::from_micros(column.completed),
     })
 }
 
@@ -71,6 +73,7 @@ fn refused(what: &str, cause: serde_json::Error) -> Error {
     Error::new(Code::PayloadSerialise, format!("{what} cannot be written as JSON")).source(cause)
 }
 
+#[cfg(feature = "sqlite")]
 fn damaged(what: &str, cause: serde_json::Error) -> Error {
     Error::new(Code::RowDamaged, what).source(cause)
 }

@@ -4,8 +4,8 @@ use ::rusqlite::{Connection, Error as SqlError, Savepoint, params};
 
 use super::columns::{Columns, INSERT};
 use super::{Batch, Transaction, Written};
-use crate::sqlite_error::{code_of, is_schema_missing};
-use crate::{Code, Error, Position, Result};
+use crate::sqlite_error::insert_failed;
+use crate::{Error, Position, Result};
 
 impl Transaction for &Connection {
     type Out<T: Send + 'static> = Result<T>;
@@ -17,8 +17,12 @@ impl Transaction for &Connection {
     ) -> Result<T> {
         let batch = batch?;
         let rows = Columns::of(&batch)?;
-        // A statement that fails undoes itself; several need a savepoint around them.
-        let written = if rows.len() > 1 { insert_all_or_none(self, &rows) } else { insert_each(self, &rows) };
+        let written = match rows.as_slice() {
+            [] => Ok(Vec::new()),
+            // A statement that fails undoes itself; several need a savepoint around them.
+            [_] => insert_each(self, &rows),
+            _ => insert_all_or_none(self, &rows),
+        };
         written.map_err(error).and_then(answer)
     }
 }
@@ -74,11 +78,5 @@ fn insert_each(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Writ
 }
 
 fn error(error: SqlError) -> Error {
-    let missing = is_schema_missing(&error.to_string());
-    let code = match error.sqlite_error() {
-        _ if missing => Code::SchemaMissing,
-        Some(failure) => code_of(failure.extended_code),
-        None => Code::StoreFailed,
-    };
-    Error::new(code, "the event could not be inserted").source(error)
+    insert_failed(error.sqlite_error().map(|failure| failure.extended_code), error)
 }

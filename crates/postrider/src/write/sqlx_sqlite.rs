@@ -4,8 +4,8 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::columns::{Columns, INSERT};
 use super::{Batch, Transaction, Written};
-use crate::sqlite_error::{code_of, is_schema_missing};
-use crate::{BoxFuture, Code, Error, Position, Result};
+use crate::sqlite_error::insert_failed;
+use crate::{BoxFuture, Error, Position, Result};
 
 impl<'c> Transaction for &'c mut SqliteConnection {
     type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
@@ -18,11 +18,11 @@ impl<'c> Transaction for &'c mut SqliteConnection {
         Box::pin(async move {
             let batch = batch?;
             let rows = Columns::of(&batch)?;
-            // A statement that fails undoes itself; several need a savepoint around them.
-            let written = if rows.len() > 1 {
-                insert_all_or_none(self, &rows).await
-            } else {
-                insert_each(self, &rows).await
+            let written = match rows.as_slice() {
+                [] => Ok(Vec::new()),
+                // A statement that fails undoes itself; several need a savepoint around them.
+                [_] => insert_each(self, &rows).await,
+                _ => insert_all_or_none(self, &rows).await,
             };
             written.map_err(error).and_then(answer)
         })
@@ -83,11 +83,6 @@ async fn insert_each(
 }
 
 fn error(error: sqlx::Error) -> Error {
-    let failure = error.as_database_error();
-    let code = match failure.and_then(|failure| failure.code()).and_then(|code| code.parse().ok()) {
-        _ if failure.is_some_and(|failure| is_schema_missing(failure.message())) => Code::SchemaMissing,
-        Some(result) => code_of(result),
-        None => Code::StoreFailed,
-    };
-    Error::new(code, "the event could not be inserted").source(error)
+    let code = error.as_database_error().and_then(|failure| failure.code());
+    insert_failed(code.and_then(|code| code.parse().ok()), error)
 }

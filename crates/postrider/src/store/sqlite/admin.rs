@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::claim::{last_position, mark_at_or_below};
 use super::failure::Attempt;
+use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::progress;
 use crate::ledger::{Intervals, Progress};

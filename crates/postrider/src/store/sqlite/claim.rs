@@ -6,14 +6,18 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::failure::Attempt;
+use super::history;
 use super::row::{self, event_columns};
 use super::thread::Thread;
 use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
 use crate::{BoxFuture, Position, Result, StoredEvent};
+
+/// Room made for a page at once; a larger one grows.
+const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Reads on from a loaded state. Dropping the future of a claim loses nothing: the next reads it again.
 pub(super) struct SqliteClaimer {
@@ -62,8 +66,8 @@ impl Claimer for SqliteClaimer {
 
 impl Cursor {
     fn claim(&mut self, snapshot: &Connection, budget: Budget) -> Attempt<Claimed> {
-        let sequence = last_position(snapshot)?;
-        if let Some(change) = self.history_change(snapshot, sequence)? {
+        let sequence = history::last_position(snapshot)?;
+        if let Some(change) = history::change(snapshot, sequence, self.sequence, self.highest)? {
             return Ok(Claimed::HistoryChanged(change));
         }
         self.sequence = sequence;
@@ -74,30 +78,6 @@ impl Cursor {
             self.highest = Some(Mark { position: last.position, id: last.event.id });
         }
         Ok(Claimed::Page(page))
-    }
-
-    /// What is different about this database, in a sentence, if anything is.
-    fn history_change(&self, snapshot: &Connection, sequence: Position) -> Attempt<Option<String>> {
-        if sequence < self.sequence {
-            let seen = self.sequence;
-            return Ok(Some(format!(
-                "position {seen} was seen before, but the outbox now ends at {sequence}: \
-                 an older copy of the database is in place, or its sequence was reset"
-            )));
-        }
-        let Some(mark) = self.highest else { return Ok(None) };
-        let Mark { position, id } = mark;
-        Ok(match mark_at_or_below(snapshot, position)? {
-            Some(found) if found == mark => None,
-            Some(found) if found.position == position => Some(format!(
-                "position {position} held event {id} and now holds {}: another copy of the database is in place",
-                found.id
-            )),
-            _ => Some(format!(
-                "event {id} at position {position}, the last one seen, is gone: it was deleted, \
-                 or an older copy of the database is in place"
-            )),
-        })
     }
 
     /// Reads the gaps between what was done, the last of which is the tail.
@@ -111,6 +91,8 @@ impl Cursor {
               ORDER BY position"
         ))?;
         let mut filling = Filling { budget, bytes: 0, page: Page::default() };
+        let waiting = usize::try_from(sequence.get() - self.next.get() + 1).unwrap_or(0);
+        filling.page.events.reserve(waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
         for (start, end) in self.done.gaps(sequence) {
             if end < self.next {
                 continue;
@@ -160,31 +142,6 @@ impl Filling {
             self.page.dead.push((start, end));
         }
     }
-}
-
-/// The highest position ever committed, whether its event is still there or not.
-pub(super) fn last_position(snapshot: &Connection) -> Attempt<Position> {
-    // No index: one row per AUTOINCREMENT table.
-    let position = snapshot
-        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'postrider_events'")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    Ok(position.map_or(Position::ZERO, Position::new))
-}
-
-/// The last event at or below a position.
-pub(super) fn mark_at_or_below(snapshot: &Connection, position: Position) -> Attempt<Option<Mark>> {
-    // Index: the primary key (position), read backwards by one row.
-    let mut statement = snapshot.prepare_cached(
-        "SELECT position, id
-         FROM postrider_events
-         WHERE position <= ?1
-         ORDER BY position DESC
-         LIMIT 1",
-    )?;
-    let mut rows = statement.query([position.get()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Mark { position: row::position(row)?, id: row::uuid(row.get_ref(1)?)? }))
 }
 
 /// See [`Store::fetch`](crate::store::Store::fetch).

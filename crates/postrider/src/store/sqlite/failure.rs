@@ -1,6 +1,6 @@
 //! From rusqlite's errors to ours, so that `?` works on both inside a verb.
 
-use crate::sqlite_error::{code_of, code_of_commit, is_schema_missing};
+use crate::sqlite_error::{code_of, is_schema_missing};
 use crate::{Code, Error};
 
 /// Why a verb failed. Leaves this module only as [`Error`].
@@ -11,9 +11,12 @@ pub(super) struct Failure(Error);
 pub(super) type Attempt<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A COMMIT failed.
+    /// A COMMIT failed: unless SQLite was merely busy, nobody knows whether it happened.
     pub(super) fn of_commit(error: rusqlite::Error) -> Self {
-        let code = error.sqlite_error().map_or(Code::OutcomeUnknown, |e| code_of_commit(e.extended_code));
+        let code = match error.sqlite_error().map(|failure| code_of(failure.extended_code)) {
+            Some(Code::StoreBusy) => Code::StoreBusy,
+            _ => Code::OutcomeUnknown,
+        };
         Self(Error::new(code, "the commit to the SQLite file failed").source(error))
     }
 

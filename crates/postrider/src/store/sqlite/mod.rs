@@ -13,6 +13,7 @@
 mod admin;
 mod claim;
 mod failure;
+mod history;
 mod lease;
 mod migrate;
 mod park;
