@@ -16,7 +16,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Stops at the first body with a line break in it: a later message of its key must not go out before it.
+    /// Line breaks of JSON become spaces: outside of its strings they mean nothing, inside they cannot be.
+    /// Stops at the first other body with one: a later message of its key must not go out before it.
     pub(crate) fn of(batch: &[Message]) -> Self {
         let size = batch.iter().map(|message| message.body.len() + 1).sum();
         let mut lines = Self {
@@ -26,14 +27,18 @@ impl Lines {
             refused: None,
         };
         for message in batch {
-            if let Some(at) = message.body.iter().position(|&byte| byte == b'\n') {
+            let start = lines.bytes.len();
+            lines.bytes.extend_from_slice(&message.body);
+            if let Some(at) = message.body.iter().position(|&byte| byte == b'\n')
+                && !fold(&mut lines.bytes[start..])
+            {
+                lines.bytes.truncate(start);
                 lines.refused = Some(Failure::new(format!(
                     "the body has a line break at byte {at}; a line of JSON lines cannot hold one: \
-                     write the payload as compact JSON, or send base64"
+                     use the envelope encoder, which carries such a payload as base64"
                 )));
                 break;
             }
-            lines.bytes.extend_from_slice(&message.body);
             lines.bytes.push(b'\n');
             lines.ends.push(lines.bytes.len());
         }
@@ -68,6 +73,15 @@ impl Lines {
     }
 }
 
+/// Puts JSON on one line. Answers whether it was JSON.
+fn fold(body: &mut [u8]) -> bool {
+    let json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+    if json {
+        body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    }
+    json
+}
+
 /// `first` for so many messages, then `stop` for one, and the rest untried.
 fn outcomes(messages: usize, count: usize, first: Outcome, stop: Option<Outcome>) -> Vec<Outcome> {
     let mut outcomes = vec![first; count];
@@ -89,8 +103,8 @@ pub(crate) mod tests {
     pub(crate) fn batch<const N: usize>(bodies: [&'static str; N]) -> Vec<Message> {
         let message = |body: &'static str| {
             let event = Arc::new(Event::new("a", body).with_key("k"));
-            let encoded = Plain.encode(Position::new(1), &event).unwrap();
-            Message::new(Position::new(1), event, "d".into(), encoded)
+            let encoder: Arc<dyn Encoder> = Arc::new(Plain);
+            Message::encode(&encoder, Position::new(1), event, "d".into()).unwrap()
         };
         bodies.into_iter().map(message).collect()
     }
@@ -103,8 +117,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn json_over_several_lines_becomes_one_line() {
+        let lines = Lines::of(&batch(["{\r\n  \"a\": \"b\\n\"\n}"]));
+        assert_eq!(lines.bytes(), b"{    \"a\": \"b\\n\" }\n");
+    }
+
+    #[test]
     fn a_body_with_a_line_break_is_rejected_and_nothing_after_it_is_tried() {
-        let lines = Lines::of(&batch(["1", "{\n}", "3"]));
+        let lines = Lines::of(&batch(["1", "not\njson", "3"]));
         assert_eq!(lines.bytes(), b"1\n");
         let outcomes = lines.acknowledged();
         assert!(matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Rejected(_), Outcome::Untried]));

@@ -45,7 +45,7 @@ impl<const LIE: u8> Sink for Memory<LIE> {
         let publish_one = |message: &Message| match () {
             () if stopped => Outcome::Untried,
             () if message.body == "refused" => {
-                stopped = LIE != GOES_ON && message.key.as_deref() == Some("a");
+                stopped = LIE != GOES_ON && message.key() == Some("a");
                 Outcome::Rejected(Failure::new("refused"))
             }
             () => self.keep(message),

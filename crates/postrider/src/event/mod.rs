@@ -13,6 +13,8 @@ pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
 pub(crate) use validate::validate;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use uuid::Uuid;
 
@@ -87,6 +89,6 @@ impl Event {
 pub struct StoredEvent {
     /// Where it stands.
     pub position: Position,
-    /// What was written.
-    pub event: Event,
+    /// What was written. Shared from here on: nobody copies an event.
+    pub event: Arc<Event>,
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postrider::encode::{Encoded, JSON};
+use postrider::encode::{Encoder, Plain};
 use postrider::sink::Message;
 use postrider::{Event, Headers, Position};
 
@@ -13,13 +13,15 @@ pub fn message(key: &str, number: usize) -> Message {
     message_with(key, number, format!(r#"{{"key":"{key}","number":{number}}}"#), Headers::default())
 }
 
-/// A message with this body and these headers.
+/// A message with this body and these headers, plainly encoded.
+#[allow(clippy::expect_used, reason = "this is a test's")]
 pub fn message_with(key: &str, number: usize, body: impl Into<Bytes>, headers: Headers) -> Message {
     let position = Position::new(i64::try_from(number).unwrap_or(i64::MAX).saturating_add(1));
-    let body = body.into();
-    let event = Event::new("conformance.tested", body.clone()).with_key(key);
-    let encoded = Encoded { body, content_type: JSON.into(), headers };
-    Message::new(position, Arc::new(event), "conformance".into(), encoded)
+    let mut event = Event::new("conformance.tested", body).with_key(key);
+    event.headers = headers;
+    let encoder: Arc<dyn Encoder> = Arc::new(Plain);
+    Message::encode(&encoder, position, Arc::new(event), "conformance".into())
+        .expect("plain encodes everything")
 }
 
 /// Messages of one key.

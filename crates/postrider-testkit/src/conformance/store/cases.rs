@@ -46,7 +46,7 @@ macro_rules! store_conformance {
                 a_wasted_position_is_reported_dead
                 a_position_with_an_event_is_never_reported_dead
                 two_claimers_read_independently
-                fetch_reads_again_and_says_what_is_gone,
+                fetch_reads_again_and_says_what_is_gone
                 fetch_stops_at_its_byte_budget
             }
             content {

@@ -75,7 +75,7 @@ async fn come_back<S: StoreUnderTest>(events: Vec<Event>) -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = under_test.write(events.clone()).await?;
     let claimed = drain(&mut store.claimer(&Progress::default())).await?;
-    assert!(claimed.iter().map(|stored| &stored.event).eq(&events), "{claimed:?} is not {events:?}");
+    assert!(claimed.iter().map(|stored| &*stored.event).eq(&events), "{claimed:?} is not {events:?}");
     assert!(store.fetch(written, usize::MAX).await?.events == claimed, "fetch and claim differ");
     Ok(())
 }

@@ -4,6 +4,8 @@
 //! in shape. A row that is damaged all the same stops the subscription with [`Code::RowDamaged`] and its
 //! position, until a person repairs or deletes the row. Skipping it would lose an event in silence.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -39,7 +41,7 @@ pub(super) fn payload_len(row: &Row<'_>) -> Attempt<usize> {
 pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
     let position = position(row)?;
     match read(row) {
-        Ok(event) => Ok(StoredEvent { position, event }),
+        Ok(event) => Ok(StoredEvent { position, event: Arc::new(event) }),
         Err(cause) => {
             Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
                 .hint("repair or delete the row in postrider_events; the subscription goes on from there")
