@@ -1,5 +1,8 @@
 //! `cargo run --release -p postrider-bench --example drain -- EVENTS KEYS REPETITIONS`
 
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> Result<(), postrider_bench::Error> {
     let number = |at: usize, otherwise: u64| {
