@@ -43,10 +43,11 @@ pub enum Taken {
     Death,
 }
 
-/// One batch on its way: the keys that stopped, for a destination that is prefix safe.
+/// One batch on its way: whether it ended early, and the keys that stopped if the destination is prefix safe.
 #[derive(Debug, Clone, Default)]
 pub struct Passage {
     stopped: BTreeSet<String>,
+    ended: bool,
 }
 
 /// A destination with its script and what it has taken.
@@ -68,13 +69,14 @@ impl Destination {
     /// Offers one message of a batch, in the batch's order.
     pub fn offer(&mut self, passage: &mut Passage, offer: Offer<'_>) -> Taken {
         let stops = self.prefix_safe && offer.key.is_some();
-        if stops && offer.key.is_some_and(|key| passage.stopped.contains(key)) {
+        if passage.ended || stops && offer.key.is_some_and(|key| passage.stopped.contains(key)) {
             return Taken::Answer(Outcome::Untried);
         }
         let fate = self.script.fate(offer.event);
         if stops && fate != Fate::Take {
             passage.stopped.extend(offer.key.map(str::to_owned));
         }
+        passage.ended = fate == Fate::Stop;
         if matches!(fate, Fate::Take | Fate::TakeSilently | Fate::TakeAndHang) {
             let Offer { event, position, writer, .. } = offer;
             self.writes.push(Write { event, position, writer });
@@ -83,7 +85,7 @@ impl Destination {
             Fate::Take => Taken::Answer(Outcome::Acknowledged(self.receipt())),
             Fate::Reject => Taken::Answer(Outcome::Rejected(Failure::new("refused"))),
             Fate::Fail => Taken::Answer(Outcome::Failed(Failure::new("failed"))),
-            Fate::Retry => Taken::Answer(Outcome::Retryable(Failure::new("connection reset"))),
+            Fate::Retry | Fate::Stop => Taken::Answer(Outcome::Retryable(Failure::new("connection reset"))),
             Fate::TakeSilently | Fate::DropSilently => {
                 Taken::Answer(Outcome::Ambiguous(Failure::new("no acknowledgement")))
             }

@@ -15,6 +15,8 @@ pub enum Fate {
     Fail,
     /// Not this time, and nobody knows why: `Retryable`.
     Retry,
+    /// `Retryable`, and the rest of the batch is not tried.
+    Stop,
     /// Written, but the acknowledgement is lost: `Ambiguous`.
     TakeSilently,
     /// Not written, and nobody can tell: `Ambiguous`.
