@@ -1,1 +1,42 @@
-fn main() {}
+//! The project's own chores. `cargo run -q -p xtask -- test | tidy | soak`
+//!
+//! - `test`: runs every test, says what was skipped and why, ends with one line of counts
+//! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
+//! - `soak`: runs the long programs and keeps their figures in `docs/figures`
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program speaks to its terminal"
+)]
+
+mod machine;
+mod process;
+mod soak;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | tidy | soak [name]";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let chore = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    let result = match chore.as_deref() {
+        Some("test") => test::run(&rest),
+        Some("tidy") => tidy::run(),
+        Some("soak") => soak::run(&rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        // The chore has said why, and its last line stays the last.
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,42 @@
-//! Part of Postrider.
+//! `#[derive(Event)]`: a type of the application becomes an event. Used through `postrider` with its
+//! feature `derive`.
+
+mod attributes;
+mod expand;
+mod suggest;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Implements `postrider::TypedEvent`.
+///
+/// ```
+/// use postrider::{Event, IntoEvent};
+///
+/// #[derive(serde::Serialize, Event)]
+/// #[event(type = "order.placed", aggregate = "Order")]
+/// struct OrderPlaced {
+///     #[event(aggregate_id)]
+///     order: u64,
+///     #[event(key)]
+///     customer: String,
+/// }
+///
+/// let event = (&OrderPlaced { order: 42, customer: "ann".into() }).into_event()?;
+/// assert_eq!(event.event_type, "order.placed");
+/// assert_eq!(event.ordering_key(), Some("ann"));
+/// # Ok::<(), postrider::Error>(())
+/// ```
+///
+/// On the struct or enum:
+/// - `type = "..."`: the event's type on the wire. Must be given, so that renaming the Rust type changes nothing.
+/// - `aggregate = "..."`: the kind of thing the event is about. Needs an `aggregate_id`.
+///
+/// On a field, in each variant of an enum at most one of each:
+/// - `aggregate_id`: which thing it is about. Any type with `Display`.
+/// - `key`: what orders the event, if that is not the aggregate. Any type with `Display`.
+#[proc_macro_derive(Event, attributes(event))]
+pub fn derive_event(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}

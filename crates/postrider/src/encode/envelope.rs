@@ -152,8 +152,13 @@ mod tests {
 
     #[test]
     fn a_payload_that_is_not_json_becomes_base64() {
-        for (payload, base64) in [(&b"\xff\x00"[..], "/wA="), (b"", ""), (b"{} {}", "e30ge30="), (b"\"\xff\"", "Iv8i")] {
-            assert!(encoded(payload.to_vec()).ends_with(&format!(r#","payload_base64":"{base64}"}}"#)), "{payload:?}");
+        for (payload, base64) in
+            [(&b"\xff\x00"[..], "/wA="), (b"", ""), (b"{} {}", "e30ge30="), (b"\"\xff\"", "Iv8i")]
+        {
+            assert!(
+                encoded(payload.to_vec()).ends_with(&format!(r#","payload_base64":"{base64}"}}"#)),
+                "{payload:?}"
+            );
         }
     }
 

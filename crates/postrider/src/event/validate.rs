@@ -27,7 +27,9 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
         let check = Check { index, limits };
         check.event(event)?;
         if !ids.insert(event.id) {
-            return Err(check.error(Code::DuplicateId, format!("the id {} stands twice in this call", event.id)));
+            return Err(
+                check.error(Code::DuplicateId, format!("the id {} stands twice in this call", event.id))
+            );
         }
     }
     Ok(())
@@ -64,7 +66,9 @@ impl Check<'_> {
     fn headers(&self, headers: &Headers) -> Result<()> {
         let (saw, max) = (headers.len(), self.limits.headers_max);
         if saw > max {
-            return Err(self.error(Code::TooManyHeaders, format!("there are {saw} headers, at most {max} fit")));
+            return Err(
+                self.error(Code::TooManyHeaders, format!("there are {saw} headers, at most {max} fit"))
+            );
         }
         for (name, value) in headers.iter() {
             self.length(format_args!("a header's name"), name, self.limits.header_name_bytes_max)?;

@@ -7,8 +7,18 @@ type Case = (&'static str, fn(Event) -> Event, Code, &'static str);
 
 const CASES: &[Case] = &[
     ("no type", |e| Event { event_type: String::new(), ..e }, Code::TypeEmpty, "the type is empty"),
-    ("long type", |e| Event { event_type: "t".repeat(256), ..e }, Code::TextTooLong, "the type has 256 bytes, at most 255"),
-    ("control in type", |e| Event { event_type: "a\nb".into(), ..e }, Code::ControlCharacter, "the type holds U+000A at byte 1"),
+    (
+        "long type",
+        |e| Event { event_type: "t".repeat(256), ..e },
+        Code::TextTooLong,
+        "the type has 256 bytes, at most 255",
+    ),
+    (
+        "control in type",
+        |e| Event { event_type: "a\nb".into(), ..e },
+        Code::ControlCharacter,
+        "the type holds U+000A at byte 1",
+    ),
     ("no key", |e| e.with_key(""), Code::TextEmpty, "the key is empty"),
     ("long key", |e| e.with_key("ü".repeat(128)), Code::TextTooLong, "the key has 256 bytes"),
     ("control in key", |e| e.with_key("\u{85}"), Code::ControlCharacter, "the key holds U+0085"),
@@ -30,24 +40,70 @@ const CASES: &[Case] = &[
     ("no header name", |e| e.with_header("", "v"), Code::HeaderName, "\"\""),
     ("bad header name", |e| e.with_header("a b", "v"), Code::HeaderName, "\"a b\""),
     ("control in header name", |e| e.with_header("a\n", "v"), Code::HeaderName, "\"a\\n\""),
-    ("long header name", |e| e.with_header("h".repeat(129), "v"), Code::TextTooLong, "129 bytes, at most 128"),
+    (
+        "long header name",
+        |e| e.with_header("h".repeat(129), "v"),
+        Code::TextTooLong,
+        "129 bytes, at most 128",
+    ),
     ("reserved header", |e| e.with_header("Postrider-Id", "v"), Code::HeaderReserved, "\"Postrider-Id\""),
-    ("long header value", |e| e.with_header("h", "v".repeat(4097)), Code::TextTooLong, "the header \"h\" has 4097 bytes"),
-    ("control in header value", |e| e.with_header("h", "a\r\nb: c"), Code::ControlCharacter, "the header \"h\" holds U+000D"),
-    ("many headers", |e| (0..65).fold(e, |e, n| e.with_header(format!("h{n}"), "")), Code::TooManyHeaders, "65 headers, at most 64"),
-    ("large payload", |e| Event { payload: vec![0; 1024 * 1024 + 1].into(), ..e }, Code::PayloadTooLarge, "1048577 bytes, at most 1048576"),
+    (
+        "long header value",
+        |e| e.with_header("h", "v".repeat(4097)),
+        Code::TextTooLong,
+        "the header \"h\" has 4097 bytes",
+    ),
+    (
+        "control in header value",
+        |e| e.with_header("h", "a\r\nb: c"),
+        Code::ControlCharacter,
+        "the header \"h\" holds U+000D",
+    ),
+    (
+        "many headers",
+        |e| (0..65).fold(e, |e, n| e.with_header(format!("h{n}"), "")),
+        Code::TooManyHeaders,
+        "65 headers, at most 64",
+    ),
+    (
+        "large payload",
+        |e| Event { payload: vec![0; 1024 * 1024 + 1].into(), ..e },
+        Code::PayloadTooLarge,
+        "1048577 bytes, at most 1048576",
+    ),
     ("no attempts", |e| e.with_max_attempts(0), Code::NumberOutOfRange, "max_attempts is 0"),
-    ("time before year 1", |e| e.with_time(Timestamp::from_micros(i64::MIN)), Code::NumberOutOfRange, "the time"),
-    ("expiry after year 9999", |e| e.with_expires_at(Timestamp::from_micros(i64::MAX)), Code::NumberOutOfRange, "the expiry"),
+    (
+        "time before year 1",
+        |e| e.with_time(Timestamp::from_micros(i64::MIN)),
+        Code::NumberOutOfRange,
+        "the time",
+    ),
+    (
+        "expiry after year 9999",
+        |e| e.with_expires_at(Timestamp::from_micros(i64::MAX)),
+        Code::NumberOutOfRange,
+        "the expiry",
+    ),
     ("params not JSON", |e| e.with_action(action("{secret")), Code::ParamsInvalid, "params are not JSON"),
     ("no params", |e| e.with_action(action("")), Code::ParamsInvalid, "params are not JSON"),
     ("two params", |e| e.with_action(action("{} {}")), Code::ParamsInvalid, "params are not JSON"),
-    ("no action name", |e| e.with_action(Action { name: String::new(), ..action("{}") }), Code::TextEmpty, "action's name"),
+    (
+        "no action name",
+        |e| e.with_action(Action { name: String::new(), ..action("{}") }),
+        Code::TextEmpty,
+        "action's name",
+    ),
 ];
 
 fn action(params: &str) -> Action {
     let time = Timestamp::from_micros(0);
-    Action { id: Uuid::nil(), name: "PlaceOrder".into(), params: params.into(), started: time, completed: time }
+    Action {
+        id: Uuid::nil(),
+        name: "PlaceOrder".into(),
+        params: params.into(),
+        started: time,
+        completed: time,
+    }
 }
 
 fn good() -> Event {

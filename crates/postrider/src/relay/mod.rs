@@ -1,6 +1,121 @@
 //! The relay: holds a lease and runs claim, route, encode, publish, settle.
+//!
+//! [`Relay::builder`] starts one, in any program with a tokio runtime. What it decides is in [`brain`], a
+//! pure state machine; the rest of this module only does what the brain says.
 
 pub mod brain;
+mod builder;
+mod perform;
 mod policy;
+mod publish;
+mod report;
+mod shell;
+mod subscription;
 
+pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};
+pub use shell::SubscriptionStatus;
+pub use subscription::Subscription;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::store::Store;
+use crate::{Code, Error, Result};
+use shell::Handle;
+
+/// A running relay. Serves the subscriptions it was built with until it is shut down.
+///
+/// Dropping it stops it where it stands, like a crash: nothing is lost, but what was in flight is delivered
+/// again, and another relay waits for the lease to run out. [`Relay::shutdown`] is the good way.
+#[derive(Debug)]
+pub struct Relay {
+    subscriptions: Vec<Served>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+/// A subscription this relay takes part in.
+pub(crate) struct Served {
+    name: String,
+    store: Arc<dyn Store>,
+    handle: Arc<Handle>,
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// Starts describing a relay.
+    pub fn builder() -> RelayBuilder {
+        RelayBuilder::new()
+    }
+
+    /// Says that events were committed, so that nobody waits for the next look. Cheap; call it after every commit.
+    pub fn wake(&self) {
+        for served in &self.subscriptions {
+            served.handle.wake();
+        }
+    }
+
+    /// How each subscription is doing here, in the order they were given.
+    pub fn status(&self) -> Vec<SubscriptionStatus> {
+        self.subscriptions.iter().map(|served| served.handle.status()).collect()
+    }
+
+    /// Pauses a subscription, wherever it runs: here at once, elsewhere within a third of the lease. What is
+    /// in flight is finished and settled.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`] if this relay does not serve it, or what the database says.
+    pub async fn pause(&self, subscription: &str, reason: &str) -> Result<()> {
+        self.set_paused(subscription, Some(reason)).await
+    }
+
+    /// Ends a pause.
+    ///
+    /// # Errors
+    /// As [`Relay::pause`].
+    pub async fn resume(&self, subscription: &str) -> Result<()> {
+        self.set_paused(subscription, None).await
+    }
+
+    async fn set_paused(&self, subscription: &str, reason: Option<&str>) -> Result<()> {
+        let served = self.subscriptions.iter().filter(|served| served.name == subscription);
+        let mut found = false;
+        for served in served {
+            found = true;
+            served.store.pause(subscription, reason).await?;
+            served.handle.pause(reason.map(str::to_owned));
+        }
+        let unknown = || {
+            Error::new(
+                Code::SubscriptionUnknown,
+                format!("this relay serves no subscription {subscription:?}"),
+            )
+        };
+        if found { Ok(()) } else { Err(unknown()) }
+    }
+
+    /// Stops in good order: finishes what is in flight, settles it, gives the leases up. Takes at most the
+    /// longest `drain_timeout` and a little more.
+    ///
+    /// # Errors
+    /// [`Code::RelayStopped`] if a task of the relay had died before.
+    pub async fn shutdown(mut self) -> Result<()> {
+        self.stop.send_replace(true);
+        let mut died = None;
+        while let Some(ended) = self.tasks.join_next().await {
+            died = died.or(ended.err());
+        }
+        match died {
+            None => Ok(()),
+            Some(error) => Err(Error::new(Code::RelayStopped, "a task of the relay died").source(error)),
+        }
+    }
+}

@@ -120,7 +120,7 @@ impl Default for Policy {
             poll_max: Duration::from_millis(500),
             drain_timeout: Duration::from_secs(30),
             trial_events: 8,
-            trial_deaths_max: 2,
+            trial_deaths_max: 3,
         }
     }
 }

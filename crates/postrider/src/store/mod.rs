@@ -35,8 +35,8 @@ pub trait Store: Send + Sync + 'static {
     /// Starts reading where the loaded state left off: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
-    /// Reads events again by position, ascending. What is gone is left out.
-    fn fetch(&self, positions: Vec<Position>) -> BoxFuture<'_, Result<Vec<StoredEvent>>>;
+    /// Reads events again by position, in the order asked, until the payloads exceed `bytes_max` (at least one).
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
     /// Records progress, all of it or none, if the epoch is still the subscription's.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
@@ -84,6 +84,15 @@ pub struct Page {
     pub dead: Vec<(Position, Position)>,
     /// Whether more is known to be waiting.
     pub more: bool,
+}
+
+/// Answer to [`Store::fetch`]. A position that is in neither list did not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fetched {
+    /// The events found.
+    pub events: Vec<StoredEvent>,
+    /// Positions that hold no event any more.
+    pub gone: Vec<Position>,
 }
 
 /// Where a new subscription begins.
@@ -175,7 +184,8 @@ pub struct Settlement {
     pub highest: Option<Mark>,
     /// Batch about to be tried, or none.
     pub trial: Option<Trial>,
-    /// Rows to write, replacing those of the same position.
+    /// Rows to write, replacing those of the same position; where a new row has no key or destination, the old
+    /// one's stays.
     pub park: Vec<ParkedRow>,
     /// Rows to remove.
     pub unpark: Vec<Position>,

@@ -63,6 +63,8 @@ pub enum Input {
     Tick,
     /// Somebody says there may be new events.
     Wake,
+    /// The operator paused the subscription, with a reason, or lets it go on.
+    Pause(Option<String>),
     /// Finish what is in flight, settle it, give the lease up, stop.
     Shutdown,
     /// Answer to an effect of a session.
@@ -78,8 +80,8 @@ pub enum Reply {
     Renewed(Result<Renewed, Code>),
     /// To [`Effect::Claim`].
     Claimed(Result<Claim, Code>),
-    /// To [`Effect::Fetch`]: what is still there of what was asked for.
-    Fetched(Result<Vec<Routed>, Code>),
+    /// To [`Effect::Fetch`].
+    Fetched(Result<Fetch, Code>),
     /// To [`Effect::Publish`]: one outcome per message.
     Published(BatchId, Vec<Outcome>),
     /// To [`Effect::Settle`].
@@ -138,6 +140,15 @@ pub enum Claim {
     HistoryChanged(String),
 }
 
+/// What was found of the parked events asked for. What is neither found nor gone did not fit.
+#[derive(Debug, Default)]
+pub struct Fetch {
+    /// Found and routed anew.
+    pub events: Vec<Routed>,
+    /// No longer in the outbox.
+    pub gone: Vec<Position>,
+}
+
 /// Something to do. Each but `Report` and `Stop` is answered by the [`Reply`] of its name.
 #[derive(Debug)]
 pub enum Effect {
@@ -154,8 +165,8 @@ pub enum Effect {
     },
     /// Read on in the outbox.
     Claim(Budget),
-    /// Read parked events again.
-    Fetch(Vec<Position>),
+    /// Read parked events again, as many of these as fit into so many payload bytes, at least one.
+    Fetch(Vec<Position>, usize),
     /// Hand a batch to the sink.
     Publish(BatchId, Vec<Routed>),
     /// Record progress.
@@ -210,8 +221,17 @@ pub enum Report {
     PossibleDuplicate(Position),
     /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
     OrderBroken(Position),
-    /// As many events are parked as may be; nothing new is read.
-    ParkedFull(bool),
+    /// A limit is reached and nothing new is read until there is room again, or reading goes on.
+    Brake(Option<Brake>),
+}
+
+/// A limit that stops reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brake {
+    /// As many events are parked as may be.
+    ParkedFull,
+    /// Progress is in as many pieces as its row may hold.
+    RangesFull,
 }
 
 /// Why a relay stopped being the owner.

@@ -1,0 +1,39 @@
+# One line per target: `make help`.
+CARGO ?= cargo
+SHELL := bash
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test sim soak bench lint docs
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
+
+demo: ## Write events to a SQLite outbox and watch them arrive
+ifneq ($(wildcard crates/postrider-cli/Cargo.toml),)
+	$(CARGO) run --release -q -p postrider-cli -- demo
+else
+	$(CARGO) run -q --example demo -p postrider-sinks --all-features
+endif
+
+test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is failing)
+	$(CARGO) run -q -p xtask -- test
+
+sim: ## Run the simulator (SEEDS=0..10000, or SEED=42 to replay one history)
+	$(CARGO) run -q -p postrider-testkit --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),0..10000))
+
+soak: ## Run the long programs and keep their figures in docs/figures
+	$(CARGO) run --release -q -p xtask -- soak
+
+bench: ## Measure how fast a backlog drains
+	$(CARGO) run --release -p postrider-testkit --bin drain
+
+lint: ## Check format, lints, docs, tidiness and dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy -q --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -q --workspace --all-features --no-deps
+	$(CARGO) run -q -p xtask -- tidy
+	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install cargo-deny --locked --version 0.20.2"; exit 1; }
+	$(CARGO) deny --log-level error check licenses bans sources
+
+docs: ## Build the reference documentation
+	$(CARGO) doc --workspace --all-features --no-deps

@@ -1,0 +1,87 @@
+//! Events come in from the outbox: each joins the line of its key.
+
+use std::collections::hash_map::Entry as Slot;
+
+use super::leader::{Leader, Memory};
+use super::lines::{Body, Entry, Line, Stage};
+use super::park::{Fate, park};
+use super::turn::Turn;
+use super::{KeyId, Report, Route, Routed};
+use crate::Event;
+use crate::ledger::{Mark, ParkedState};
+
+/// What an event costs in memory besides its payload: its texts, the line, the queues.
+const EVENT_OVERHEAD_BYTES: usize = 512;
+
+impl Leader {
+    /// Lines up newly claimed events, in position order.
+    pub(super) fn arrive(&mut self, turn: &mut Turn<'_>, events: Vec<Routed>) {
+        if let Some(last) = events.last() {
+            self.books.see(Mark { position: last.position, id: last.event.id });
+        }
+        for Routed { position, key, route, event } in events {
+            let entry = Entry { position, attempts: 0, parked: false, body: None };
+            match route {
+                Route::To { id, name } => {
+                    self.line_up(turn, key, entry, Body { destination: id, name, event })
+                }
+                Route::Filtered => self.books.finish(position, position, turn.elapsed()),
+                Route::Unrouted => self.hold_unrouted(turn, key, entry, &event),
+            }
+        }
+    }
+
+    fn line_up(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, body: Body) {
+        self.memory.keep(&body);
+        entry.body = Some(body);
+        match self.lines.slot(key) {
+            Slot::Vacant(slot) => {
+                slot.insert(Line::new(entry, Stage::Ready));
+                self.push_ready(turn, key);
+            }
+            Slot::Occupied(mut slot) => {
+                if slot.get().parks_arrivals() {
+                    park(&mut self.books, &mut self.memory, turn, &mut entry, Fate::BEHIND);
+                }
+                slot.get_mut().insert(entry);
+            }
+        }
+    }
+
+    /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
+    fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Event) {
+        let state = match self.lines.get(key) {
+            None => ParkedState::Unrouted,
+            Some(_) => ParkedState::Behind,
+        };
+        let row = Fate::new(state, "no rule matches").row(&entry, Some(event), None);
+        self.books.park(row, true, turn.elapsed());
+        turn.report(Report::Parked { position: entry.position, state, attempts: 0 });
+        entry.parked = true;
+        match self.lines.slot(key) {
+            Slot::Vacant(slot) => _ = slot.insert(Line::new(entry, Stage::Stuck)),
+            Slot::Occupied(mut slot) => slot.get_mut().insert(entry),
+        }
+    }
+
+    pub(super) fn push_ready(&mut self, turn: &Turn<'_>, key: KeyId) {
+        if self.ready.is_empty() {
+            self.ready_since = turn.elapsed();
+        }
+        self.ready.push_back(key);
+    }
+}
+
+impl Memory {
+    pub(super) fn keep(&mut self, body: &Body) {
+        self.events += 1;
+        self.bytes += body.event.payload.len() + EVENT_OVERHEAD_BYTES;
+    }
+
+    pub(super) fn drop(&mut self, body: Option<&Body>) {
+        if let Some(body) = body {
+            self.events -= 1;
+            self.bytes -= body.event.payload.len() + EVENT_OVERHEAD_BYTES;
+        }
+    }
+}

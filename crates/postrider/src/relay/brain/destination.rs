@@ -1,0 +1,114 @@
+//! What is known of a destination that failed: whether it is down, and whose failures are in doubt.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keys::KeyId;
+use crate::sink::Failure;
+
+/// A destination with failures since its last acknowledgement. One that works has none of these.
+#[derive(Debug)]
+pub(super) struct Destination {
+    pub(super) name: Arc<str>,
+    /// Keys that failed since the last success, as many as the breaker counts.
+    pub(super) failing: BTreeSet<KeyId>,
+    /// Heads whose failure counts against them only if the destination turns out to be up.
+    pub(super) suspects: Vec<(KeyId, Failure)>,
+    /// Set while the destination is taken for down.
+    pub(super) outage: Option<Outage>,
+    /// Heads in memory that wait for the end of the outage.
+    pub(super) blocked: VecDeque<KeyId>,
+    /// Heads in the parked table that do.
+    pub(super) held: VecDeque<KeyId>,
+}
+
+/// A destination taken for down.
+#[derive(Debug)]
+pub(super) struct Outage {
+    /// When to send one message to see whether it is back.
+    pub(super) probe_at: Duration,
+    /// Probes that failed.
+    pub(super) probes: u32,
+    /// One is under way.
+    pub(super) probing: bool,
+}
+
+/// What the failures say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Too early to tell; others are on their way.
+    Open,
+    /// The message failed alone and there is nothing to compare it with: it counts.
+    Alone,
+    /// The destination is down: nothing counts.
+    Down,
+}
+
+impl Destination {
+    pub(super) fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            failing: BTreeSet::new(),
+            suspects: Vec::new(),
+            outage: None,
+            blocked: VecDeque::new(),
+            held: VecDeque::new(),
+        }
+    }
+
+    /// A failure that may be the destination's.
+    pub(super) fn suspect(&mut self, key: KeyId, failure: Failure, breaker_keys: usize) {
+        if self.failing.len() < breaker_keys {
+            self.failing.insert(key);
+        }
+        self.suspects.push((key, failure));
+    }
+
+    /// Judges the suspects. `others`: whether a message of another key is ready or in flight.
+    pub(super) fn judge(&self, breaker_keys: usize, others: bool) -> Verdict {
+        let others = others || !self.blocked.is_empty() || !self.held.is_empty();
+        let keys = self.failing.len();
+        if keys >= breaker_keys || (self.outage.is_some() && (keys > 1 || others)) {
+            Verdict::Down
+        } else if others {
+            Verdict::Open
+        } else if keys > 1 {
+            Verdict::Down
+        } else {
+            Verdict::Alone
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(keys: u64) -> Destination {
+        let mut destination = Destination::new("d".into());
+        (0..keys).for_each(|k| destination.suspect(KeyId(k), Failure::new("no answer"), 5));
+        destination
+    }
+
+    #[test]
+    fn a_message_that_fails_alone_counts() {
+        assert_eq!(failing(1).judge(5, false), Verdict::Alone);
+    }
+
+    #[test]
+    fn while_others_are_on_their_way_nothing_is_decided() {
+        assert_eq!(failing(1).judge(5, true), Verdict::Open);
+        assert_eq!(failing(4).judge(5, true), Verdict::Open);
+    }
+
+    #[test]
+    fn when_all_there_is_fails_the_destination_is_down() {
+        assert_eq!(failing(2).judge(5, false), Verdict::Down);
+    }
+
+    #[test]
+    fn enough_failing_keys_are_an_outage_whatever_else_is_under_way() {
+        assert_eq!(failing(5).judge(5, true), Verdict::Down);
+    }
+}

@@ -1,0 +1,163 @@
+//! Ready events go to the sink, in batches.
+
+use std::time::Duration;
+
+use super::leader::Leader;
+use super::lines::{Entry, Stage};
+use super::park::Fate;
+use super::turn::Turn;
+use super::{BatchId, DestinationId, Effect, KeyId, Route, Routed};
+use crate::Position;
+use crate::ledger::ParkedState;
+
+/// A batch on its way to the sink.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Its messages, in order.
+    pub(super) messages: Vec<(KeyId, Position)>,
+    /// Sent to see whether this destination is back.
+    pub(super) probe: Option<DestinationId>,
+}
+
+/// Room that is left in a batch being filled.
+struct Room {
+    events: usize,
+    bytes: usize,
+    filled: bool,
+}
+
+impl Room {
+    fn take(&mut self, entry: &Entry) -> bool {
+        let bytes = entry.body.as_ref().map_or(0, |body| body.event.payload.len());
+        // One event may be larger than a batch; it then goes alone.
+        if self.events == 0 || (self.filled && bytes > self.bytes) {
+            return false;
+        }
+        self.events -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.filled = true;
+        true
+    }
+}
+
+impl Leader {
+    /// Fills and sends batches as long as there are events, room in the window and free places at the sink.
+    pub(super) fn dispatch(&mut self, turn: &mut Turn<'_>) {
+        while self.may_dispatch(turn) && self.linger_due(turn).is_none_or(|at| at <= turn.elapsed()) {
+            let events_max = self.batch_events_max(turn).min(self.window_room(turn));
+            let room = Room { events: events_max, bytes: turn.policy().batch_bytes_max, filled: false };
+            let batch = self.fill(turn, room);
+            if batch.messages.is_empty() {
+                return;
+            }
+            self.send(turn, batch);
+        }
+    }
+
+    fn may_dispatch(&self, turn: &Turn<'_>) -> bool {
+        let places = if self.caution.is_some() { 1 } else { turn.policy().batches_in_flight_max };
+        !self.ready.is_empty()
+            && self.batches.len() < places
+            && !self.is_staged()
+            && self.window_room(turn) > 0
+    }
+
+    /// Until when a batch that is not full waits for more. An idle sink is not kept waiting.
+    pub(super) fn linger_due(&self, turn: &Turn<'_>) -> Option<Duration> {
+        self.may_dispatch(turn).then(|| {
+            let full = self.ready.len() >= self.batch_events_max(turn);
+            let linger =
+                if full || self.batches.is_empty() { Duration::ZERO } else { turn.policy().batch_linger };
+            self.ready_since + linger
+        })
+    }
+
+    fn batch_events_max(&self, turn: &Turn<'_>) -> usize {
+        let trial = self.caution.as_ref().map_or(usize::MAX, |caution| caution.events_max);
+        turn.policy().batch_events_max.min(trial)
+    }
+
+    /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
+    fn fill(&mut self, turn: &mut Turn<'_>, mut room: Room) -> Batch {
+        let mut messages = Vec::with_capacity(room.events.min(self.ready.len()));
+        while room.events > 0
+            && let Some(key) = self.ready.pop_front()
+        {
+            if self.is_over(turn, key) || self.block_if_down(key) {
+                continue;
+            }
+            let Some(line) = self.lines.get_mut(key) else { continue };
+            if !room.take(&line.head) {
+                self.ready.push_front(key);
+                break;
+            }
+            line.stage = Stage::InFlight;
+            messages.push((key, line.head.position));
+            if !turn.setup.prefix_safe {
+                continue;
+            }
+            let head_destination = line.head.body.as_ref().map(|body| body.destination);
+            for entry in &line.rest {
+                let follows = entry.body.as_ref().is_some_and(|body| {
+                    Some(body.destination) == head_destination
+                        && body.event.expires_at.is_none_or(|at| at > turn.now.wall)
+                });
+                if !follows || !room.take(entry) {
+                    break;
+                }
+                messages.push((key, entry.position));
+            }
+        }
+        self.ready_since = turn.elapsed();
+        Batch { messages, probe: None }
+    }
+
+    /// Whether the head of a line must not be sent any more: then its way ends here.
+    pub(super) fn is_over(&mut self, turn: &mut Turn<'_>, key: KeyId) -> bool {
+        let Some(body) = self.lines.get(key).and_then(|line| line.head.body.as_ref()) else { return true };
+        if body.event.expires_at.is_some_and(|at| at <= turn.now.wall) {
+            let why = "expired before it could be delivered";
+            self.give_up(turn, key, Fate::new(ParkedState::Expired, why));
+            return true;
+        }
+        if let Some(reason) = self.condemned(key) {
+            self.reject(turn, key, &reason);
+            return true;
+        }
+        false
+    }
+
+    /// Sends a batch now, or after it is written down if the relay is being cautious.
+    pub(super) fn send(&mut self, turn: &mut Turn<'_>, batch: Batch) {
+        if self.caution.is_some() {
+            self.stage(turn, batch);
+        } else {
+            self.publish(turn, batch);
+        }
+    }
+
+    pub(super) fn publish(&mut self, turn: &mut Turn<'_>, batch: Batch) {
+        let id = BatchId(self.next_batch);
+        self.next_batch += 1;
+        self.in_flight += batch.messages.len();
+        let messages = self.messages(&batch);
+        debug_assert_eq!(messages.len(), batch.messages.len(), "every event of a batch is in memory");
+        self.batches.insert(id, batch);
+        turn.emit(Effect::Publish(id, messages));
+    }
+
+    fn messages(&self, batch: &Batch) -> Vec<Routed> {
+        let message = |&(key, position): &(KeyId, Position)| {
+            let line = self.lines.get(key)?;
+            let entry = if line.head.position == position {
+                &line.head
+            } else {
+                line.rest.iter().find(|entry| entry.position == position)?
+            };
+            let body = entry.body.as_ref()?;
+            let route = Route::To { id: body.destination, name: body.name.clone() };
+            Some(Routed { position, key, route, event: body.event.clone() })
+        };
+        batch.messages.iter().filter_map(message).collect()
+    }
+}

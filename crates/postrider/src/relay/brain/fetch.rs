@@ -1,0 +1,128 @@
+//! Parked events come back into memory when their turn has come.
+
+use std::collections::VecDeque;
+
+use super::io::Fetch;
+use super::leader::Leader;
+use super::lines::{Body, Entry, Stage};
+use super::park::Fate;
+use super::turn::Turn;
+use super::{Effect, KeyId, Route, Routed};
+use crate::Position;
+use crate::ledger::ParkedState;
+
+/// Parked events of one key read at a time, so that a long line does not cost a query per event.
+const PER_KEY_MAX: usize = 32;
+
+impl Leader {
+    /// The head of a line is in the table and its turn has come.
+    pub(super) fn want(&mut self, key: KeyId) {
+        self.lines.set_stage(key, Stage::Wanted);
+        self.wanted.push_back(key);
+    }
+
+    /// Asks for wanted events, as many as there is room for in memory. At least one batch may always be
+    /// asked for: retries do not starve behind a full read-ahead.
+    pub(super) fn fetch(&mut self, turn: &mut Turn<'_>) {
+        if self.wanted.is_empty() || !self.fetching.is_empty() {
+            return;
+        }
+        let policy = turn.policy();
+        let room = policy.read_ahead_events_max.saturating_sub(self.memory.events);
+        let events_max =
+            room.clamp(policy.batch_events_max, policy.claim_events_max.max(policy.batch_events_max));
+        while self.fetching.len() < events_max
+            && let Some(key) = self.wanted.pop_front()
+        {
+            let Some(line) = self.lines.get_mut(key).filter(|line| line.stage == Stage::Wanted) else {
+                continue;
+            };
+            line.stage = Stage::Fetching;
+            let missing =
+                std::iter::once(&line.head).chain(&line.rest).take_while(|entry| entry.body.is_none());
+            let positions = missing.take(PER_KEY_MAX).map(|entry| (key, entry.position));
+            self.fetching.extend(positions);
+        }
+        let room = policy.read_ahead_bytes_max.saturating_sub(self.memory.bytes);
+        let bytes_max = room.max(policy.batch_bytes_max.min(policy.read_ahead_bytes_max));
+        if !self.fetching.is_empty() {
+            let positions = self.fetching.iter().map(|(_, position)| *position).collect();
+            turn.emit(Effect::Fetch(positions, bytes_max));
+        }
+    }
+
+    /// What was asked for is here, or gone, or did not fit and is asked for again.
+    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) {
+        let asked = std::mem::take(&mut self.fetching);
+        for Routed { position, key, route, event } in fetched.events {
+            match route {
+                Route::To { id, name } => self.load(key, position, Body { destination: id, name, event }),
+                Route::Filtered => self.drop_filtered(turn, key, position),
+                Route::Unrouted => {
+                    if self.heads(key, position) {
+                        let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
+                        self.park_line(turn, key, Stage::Stuck, fate);
+                    }
+                }
+            }
+        }
+        let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
+        for (key, position) in asked {
+            if fetched.gone.contains(&position) && self.heads(key, position) {
+                let why = "its row is no longer in the outbox";
+                self.give_up(turn, key, Fate::new(ParkedState::Dead, why));
+            }
+        }
+        for key in asked_keys {
+            if self.lines.stage(key) == Some(Stage::Fetching) {
+                self.proceed(turn, key);
+            }
+        }
+    }
+
+    /// The database was busy: ask again.
+    pub(super) fn fetch_failed(&mut self) {
+        for key in dedup(std::mem::take(&mut self.fetching).into_iter().map(|(key, _)| key)) {
+            self.want(key);
+        }
+    }
+
+    fn heads(&self, key: KeyId, position: Position) -> bool {
+        self.lines.get(key).is_some_and(|line| line.head.position == position)
+    }
+
+    fn load(&mut self, key: KeyId, position: Position, body: Body) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        let mut entries = std::iter::once(&mut line.head).chain(&mut line.rest);
+        if let Some(entry) = entries.find(|entry| entry.position == position)
+            && entry.body.is_none()
+        {
+            self.memory.keep(&body);
+            entry.body = Some(body);
+        }
+    }
+
+    /// The subscription no longer wants an event that was parked: it is done.
+    fn drop_filtered(&mut self, turn: &Turn<'_>, key: KeyId, position: Position) {
+        let head = self.heads(key, position);
+        let Some(line) = self.lines.get_mut(key) else { return };
+        if head {
+            self.lines.pop(key);
+        } else {
+            remove(&mut line.rest, position);
+        }
+        self.acquit(position);
+        self.books.unpark(position, turn.elapsed());
+    }
+}
+
+pub(super) fn remove(entries: &mut VecDeque<Entry>, position: Position) -> Option<Entry> {
+    let at = entries.iter().position(|entry| entry.position == position)?;
+    entries.remove(at)
+}
+
+fn dedup(keys: impl Iterator<Item = KeyId>) -> Vec<KeyId> {
+    let mut keys: Vec<KeyId> = keys.collect();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,127 @@
+//! The line of a key: its events in order, the first of which something is being done about.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry as Slot;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keys::{ByNumber, DestinationId, KeyId};
+use crate::{Event, Position};
+
+/// An event in a line.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) position: Position,
+    /// Tries that counted against it.
+    pub(super) attempts: u32,
+    /// It has a row in the parked table, or will have with the next flush. Its position is done.
+    pub(super) parked: bool,
+    /// The event, while it is in memory. One without a body is parked.
+    pub(super) body: Option<Body>,
+}
+
+/// An event in memory and where it goes.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    pub(super) destination: DestinationId,
+    pub(super) name: Arc<str>,
+    pub(super) event: Arc<Event>,
+}
+
+/// What is being done about the first event of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// In the ready queue: to be published next.
+    Ready,
+    /// At the sink, with those of the following that are in the same batch.
+    InFlight,
+    /// Failed, and nobody knows yet whose fault it was.
+    Suspect,
+    /// Parked until this moment.
+    Waiting(Duration),
+    /// Parked and wanted back in memory.
+    Wanted,
+    /// Parked and being read.
+    Fetching,
+    /// In memory; its destination is down.
+    Blocked,
+    /// Parked; its destination is down.
+    Held,
+    /// Parked; waits for an operator: dead with its key blocked, or unrouted.
+    Stuck,
+}
+
+/// The events of one key that are not done with.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) head: Entry,
+    /// Ascending by position. Stays unallocated for the many keys with one event.
+    pub(super) rest: VecDeque<Entry>,
+    pub(super) stage: Stage,
+}
+
+impl Line {
+    pub(super) fn new(head: Entry, stage: Stage) -> Self {
+        Self { head, rest: VecDeque::new(), stage }
+    }
+
+    /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
+    /// when the line's end is in the table, or its head waits for something that may take long.
+    pub(super) fn parks_arrivals(&self) -> bool {
+        let end_in_table = self.rest.back().unwrap_or(&self.head).body.is_none();
+        end_in_table || matches!(self.stage, Stage::Waiting(_) | Stage::Held | Stage::Stuck)
+    }
+
+    /// Puts an entry where its position belongs; nearly always the end.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let at = self.rest.iter().rposition(|e| e.position < entry.position).map_or(0, |i| i + 1);
+        self.rest.insert(at, entry);
+    }
+}
+
+/// All lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines(ByNumber<KeyId, Line>);
+
+impl Lines {
+    pub(super) fn get(&self, key: KeyId) -> Option<&Line> {
+        self.0.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: KeyId) -> Option<&mut Line> {
+        self.0.get_mut(&key)
+    }
+
+    pub(super) fn slot(&mut self, key: KeyId) -> Slot<'_, KeyId, Line> {
+        self.0.entry(key)
+    }
+
+    pub(super) fn stage(&self, key: KeyId) -> Option<Stage> {
+        self.0.get(&key).map(|line| line.stage)
+    }
+
+    pub(super) fn set_stage(&mut self, key: KeyId, stage: Stage) {
+        if let Some(line) = self.0.get_mut(&key) {
+            line.stage = stage;
+        }
+    }
+
+    /// Takes the head out; the next event of the key, if there is one, becomes the head.
+    pub(super) fn pop(&mut self, key: KeyId) -> Option<Popped> {
+        let Slot::Occupied(mut slot) = self.0.entry(key) else { return None };
+        match slot.get_mut().rest.pop_front() {
+            Some(next) => {
+                Some(Popped { head: std::mem::replace(&mut slot.get_mut().head, next), more: true })
+            }
+            None => Some(Popped { head: slot.remove().head, more: false }),
+        }
+    }
+}
+
+/// A head taken out of its line.
+#[derive(Debug)]
+pub(super) struct Popped {
+    pub(super) head: Entry,
+    /// Whether the line goes on.
+    pub(super) more: bool,
+}

@@ -1,0 +1,198 @@
+//! Destination down or message bad: failures are judged, outages waited out, probes sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Report;
+use super::destination::{Destination, Outage, Verdict};
+use super::dispatch::Batch;
+use super::keys::{DestinationId, KeyId};
+use super::leader::Leader;
+use super::lines::Stage;
+use super::park::Fate;
+use super::random::doubled;
+use super::turn::Turn;
+use crate::ledger::ParkedState;
+use crate::sink::Failure;
+
+/// Heads kept in memory for probes when the others of a destination are parked as held.
+const PROBES_KEPT: usize = 8;
+
+impl Leader {
+    /// What is known of a destination, from its first failure on.
+    pub(super) fn destination(&mut self, id: DestinationId, name: &Arc<str>) -> &mut Destination {
+        self.destinations.entry(id).or_insert_with(|| Destination::new(name.clone()))
+    }
+
+    /// It acknowledged something: the failures before were the messages' own, and an outage is over.
+    pub(super) fn destination_is_up(&mut self, turn: &mut Turn<'_>, id: DestinationId) {
+        if self.destinations.is_empty() {
+            return;
+        }
+        let Some(mut destination) = self.destinations.remove(&id) else { return };
+        for (key, failure) in std::mem::take(&mut destination.suspects) {
+            self.strike(turn, key, &failure);
+        }
+        if destination.outage.is_some() {
+            turn.report(Report::BreakerClosed { destination: destination.name.clone() });
+        }
+        for key in destination.blocked {
+            if self.lines.stage(key) == Some(Stage::Blocked) {
+                self.proceed(turn, key);
+            }
+        }
+        for key in destination.held {
+            if self.lines.stage(key) == Some(Stage::Held) {
+                self.want(key);
+            }
+        }
+    }
+
+    /// It is down: nothing is counted, its messages wait, and a probe is planned.
+    pub(super) fn destination_is_down(&mut self, turn: &mut Turn<'_>, id: DestinationId, failure: &Failure) {
+        let Some(destination) = self.destinations.get_mut(&id) else { return };
+        let probes = match &destination.outage {
+            None => {
+                let error = failure.message.clone();
+                turn.report(Report::BreakerOpened { destination: destination.name.clone(), error });
+                0
+            }
+            Some(outage) if outage.probing => outage.probes + 1,
+            Some(_) => return,
+        };
+        let policy = turn.policy();
+        let wait = turn.random.jitter(doubled(policy.probe_min, policy.probe_max, probes));
+        let wait = wait.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
+        destination.outage = Some(Outage { probe_at: turn.now.elapsed + wait, probes, probing: false });
+    }
+
+    /// Decides what the failures in doubt mean, as far as that can be said now.
+    pub(super) fn judge(&mut self, turn: &mut Turn<'_>) {
+        if self.destinations.is_empty() {
+            return;
+        }
+        let mut in_doubt: Vec<DestinationId> =
+            self.destinations.iter().filter(|(_, d)| !d.suspects.is_empty()).map(|(id, _)| *id).collect();
+        in_doubt.sort_unstable();
+        for id in in_doubt {
+            let others = self.is_sending_to(id);
+            let Some(destination) = self.destinations.get_mut(&id) else { continue };
+            let verdict = destination.judge(turn.policy().breaker_keys, others);
+            if verdict == Verdict::Open {
+                continue;
+            }
+            let suspects = std::mem::take(&mut destination.suspects);
+            if verdict == Verdict::Alone {
+                if let (Some(_), Some((_, failure))) = (&destination.outage, suspects.first()) {
+                    let failure = failure.clone();
+                    self.destination_is_down(turn, id, &failure);
+                }
+                suspects.iter().for_each(|(key, failure)| self.strike(turn, *key, failure));
+                continue;
+            }
+            let Some((_, failure)) = suspects.last() else { continue };
+            let failure = failure.clone();
+            for (key, _) in &suspects {
+                self.lines.set_stage(*key, Stage::Blocked);
+            }
+            destination.blocked.extend(suspects.iter().map(|(key, _)| *key));
+            self.destination_is_down(turn, id, &failure);
+        }
+    }
+
+    /// Whether a message to this destination is ready or at the sink.
+    fn is_sending_to(&self, id: DestinationId) -> bool {
+        let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
+        self.ready.iter().copied().chain(in_flight).any(|key| self.destination_of(key) == Some(id))
+    }
+
+    fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
+        Some(self.lines.get(key)?.head.body.as_ref()?.destination)
+    }
+
+    /// Puts a ready head aside if its destination is down.
+    pub(super) fn block_if_down(&mut self, key: KeyId) -> bool {
+        if self.destinations.is_empty() {
+            return false;
+        }
+        let down = self
+            .destination_of(key)
+            .and_then(|id| self.destinations.get_mut(&id))
+            .filter(|destination| destination.outage.is_some());
+        let Some(destination) = down else { return false };
+        destination.blocked.push_back(key);
+        self.lines.set_stage(key, Stage::Blocked);
+        true
+    }
+
+    /// Sends one message to a destination that is down, each time another key's, to see whether it is back.
+    pub(super) fn probe(&mut self, turn: &mut Turn<'_>) {
+        while self.probe_due(turn).is_some_and(|at| at <= turn.elapsed()) {
+            let Some((id, _)) = self.next_probe() else { return };
+            let Some(destination) = self.destinations.get_mut(&id) else { return };
+            let Some(key) = destination.blocked.pop_front() else { return };
+            if self.lines.stage(key) != Some(Stage::Blocked) || self.is_over(turn, key) {
+                continue;
+            }
+            let Some(line) = self.lines.get_mut(key) else { continue };
+            line.stage = Stage::InFlight;
+            let messages = vec![(key, line.head.position)];
+            if let Some(outage) = self.destinations.get_mut(&id).and_then(|d| d.outage.as_mut()) {
+                outage.probing = true;
+            }
+            self.send(turn, Batch { messages, probe: Some(id) });
+        }
+    }
+
+    /// A probe that told nothing of the destination, because the message itself was refused, makes way
+    /// for the next.
+    pub(super) fn probe_answered(&mut self, turn: &mut Turn<'_>, batch: &Batch) {
+        let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(&id)) else { return };
+        if let Some(outage) = &mut destination.outage
+            && outage.probing
+            && destination.suspects.is_empty()
+        {
+            outage.probing = false;
+            outage.probe_at = turn.elapsed() + turn.policy().probe_min;
+        }
+    }
+
+    /// When the next probe is due, if one can be sent.
+    pub(super) fn probe_due(&self, turn: &Turn<'_>) -> Option<Duration> {
+        let cautious = self.caution.is_some() && !self.batches.is_empty();
+        if self.destinations.is_empty() || self.window_room(turn) == 0 || self.is_staged() || cautious {
+            return None;
+        }
+        self.next_probe().map(|(_, at)| at)
+    }
+
+    fn next_probe(&self) -> Option<(DestinationId, Duration)> {
+        let probes = self.destinations.iter().filter_map(|(id, destination)| {
+            let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
+            (!destination.blocked.is_empty()).then_some((outage.probe_at, *id))
+        });
+        probes.min().map(|(at, id)| (id, at))
+    }
+
+    /// With several destinations, events of one that is down make room for the others: they are parked.
+    pub(super) fn hold_blocked(&mut self, turn: &mut Turn<'_>) {
+        let policy = turn.policy();
+        let crowded = self.memory.events >= policy.read_ahead_events_max / 2
+            || self.memory.bytes >= policy.read_ahead_bytes_max / 2;
+        if !policy.several_destinations || !crowded {
+            return;
+        }
+        let mut down: Vec<DestinationId> = self.destinations.keys().copied().collect();
+        down.sort_unstable();
+        for id in down {
+            while let Some(destination) = self.destinations.get_mut(&id)
+                && destination.blocked.len() > PROBES_KEPT
+                && let Some(key) = destination.blocked.pop_back()
+            {
+                destination.held.push_front(key);
+                let why = format!("{} is down", destination.name);
+                self.park_line(turn, key, Stage::Held, Fate::new(ParkedState::Held, &why));
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! An event leaves the straight way, and the later events of its key queue up behind it.
+
+use std::cmp::Reverse;
+
+use super::books::Books;
+use super::leader::{Leader, Memory};
+use super::lines::{Entry, Stage};
+use super::random::doubled;
+use super::turn::Turn;
+use super::{KeyId, Report};
+use crate::ledger::{ParkedRow, ParkedState};
+use crate::relay::OnDead;
+use crate::sink::Failure;
+use crate::{Event, Timestamp};
+
+/// Longest error text kept in a row.
+const ERROR_BYTES_MAX: usize = 1_000;
+
+/// How an event is parked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fate<'a> {
+    pub(super) state: ParkedState,
+    pub(super) next_attempt_at: Option<Timestamp>,
+    pub(super) error: Option<&'a str>,
+}
+
+impl<'a> Fate<'a> {
+    pub(super) const BEHIND: Self = Self { state: ParkedState::Behind, next_attempt_at: None, error: None };
+
+    pub(super) fn new(state: ParkedState, error: &'a str) -> Self {
+        Self { state, next_attempt_at: None, error: Some(error) }
+    }
+
+    /// The row this fate gives an entry.
+    pub(super) fn row(&self, entry: &Entry, event: Option<&Event>, destination: Option<&str>) -> ParkedRow {
+        ParkedRow {
+            position: entry.position,
+            key: event.and_then(Event::ordering_key).map(str::to_owned),
+            destination: destination.map(str::to_owned),
+            state: self.state,
+            attempts: entry.attempts,
+            next_attempt_at: self.next_attempt_at,
+            last_error: self.error.map(shortened),
+        }
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars()
+        .scan(0, |bytes, c| {
+            *bytes += c.len_utf8();
+            (*bytes <= ERROR_BYTES_MAX).then_some(c)
+        })
+        .collect()
+}
+
+impl Leader {
+    /// A try that counts against the head of a line: it waits for the next, or has had its last.
+    pub(super) fn strike(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        line.head.attempts += 1;
+        let attempts = line.head.attempts;
+        let own_limit = line.head.body.as_ref().and_then(|body| body.event.max_attempts);
+        let policy = turn.policy();
+        if attempts >= own_limit.unwrap_or(policy.max_attempts) {
+            self.give_up(turn, key, Fate::new(ParkedState::Dead, &failure.message));
+            return;
+        }
+        let backoff = turn.random.jitter(doubled(policy.backoff_min, policy.backoff_max, attempts - 1));
+        let wait = backoff.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
+        let until = turn.elapsed() + wait;
+        let fate = Fate {
+            next_attempt_at: Some(turn.now.wall.after(wait)),
+            ..Fate::new(ParkedState::Retry, &failure.message)
+        };
+        self.park_line(turn, key, Stage::Waiting(until), fate);
+        self.retries.push(Reverse((until, key)));
+    }
+
+    /// The one try that was enough: the message itself can never be delivered.
+    pub(super) fn reject(&mut self, turn: &mut Turn<'_>, key: KeyId, why: &str) {
+        if let Some(line) = self.lines.get_mut(key) {
+            line.head.attempts += 1;
+        }
+        self.give_up(turn, key, Fate::new(ParkedState::Dead, why));
+    }
+
+    /// The end of a head's way. The others of its key go on without it, unless a dead one blocks them.
+    pub(super) fn give_up(&mut self, turn: &mut Turn<'_>, key: KeyId, fate: Fate<'_>) {
+        if fate.state == ParkedState::Dead && turn.policy().on_dead == OnDead::Block {
+            self.park_line(turn, key, Stage::Stuck, fate);
+            return;
+        }
+        let Some(mut popped) = self.lines.pop(key) else { return };
+        self.acquit(popped.head.position);
+        park(&mut self.books, &mut self.memory, turn, &mut popped.head, fate);
+        if popped.more {
+            self.proceed(turn, key);
+        }
+    }
+
+    /// Parks a whole line: its head with the given fate, the others behind it. None of it stays in memory.
+    pub(super) fn park_line(&mut self, turn: &mut Turn<'_>, key: KeyId, stage: Stage, fate: Fate<'_>) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        line.stage = stage;
+        let head = line.head.position;
+        park(&mut self.books, &mut self.memory, turn, &mut line.head, fate);
+        for entry in &mut line.rest {
+            if entry.parked {
+                self.memory.drop(entry.body.take().as_ref());
+            } else {
+                park(&mut self.books, &mut self.memory, turn, entry, Fate::BEHIND);
+            }
+        }
+        if stage == Stage::Stuck {
+            self.acquit(head);
+        }
+    }
+}
+
+/// Writes the row of an entry and lets go of its body.
+pub(super) fn park(
+    books: &mut Books,
+    memory: &mut Memory,
+    turn: &mut Turn<'_>,
+    entry: &mut Entry,
+    fate: Fate<'_>,
+) {
+    let body = entry.body.take();
+    memory.drop(body.as_ref());
+    let row = fate.row(entry, body.as_ref().map(|b| &*b.event), body.as_ref().map(|b| &*b.name));
+    turn.report(Report::Parked { position: entry.position, state: fate.state, attempts: entry.attempts });
+    books.park(row, !entry.parked, turn.elapsed());
+    entry.parked = true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_text_is_cut_between_characters() {
+        let text = "é".repeat(ERROR_BYTES_MAX);
+        assert_eq!(shortened(&text).len(), ERROR_BYTES_MAX);
+        assert_eq!(shortened("short"), "short");
+    }
+}

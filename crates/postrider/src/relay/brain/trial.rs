@@ -1,0 +1,154 @@
+//! After a relay died: small batches, each written down before it is tried, until the events that were
+//! under way at the death are past. An event that kills the process is found and parked this way.
+
+use std::collections::BTreeSet;
+
+use super::dispatch::Batch;
+use super::leader::Leader;
+use super::turn::Turn;
+use super::{KeyId, ParkedEvent};
+use crate::Position;
+use crate::ledger::Trial;
+use crate::relay::Policy;
+use crate::store::Loaded;
+
+/// How much a batch shrinks when a relay died with it: finds one event in thousands in few deaths.
+const SHRINK: usize = 8;
+
+/// Being careful after a death.
+#[derive(Debug)]
+pub(super) struct Caution {
+    /// Events in the next batch.
+    pub(super) events_max: usize,
+    /// Events that were on trial at the death and have not been answered for since.
+    accused: BTreeSet<Position>,
+    /// Relays that died with the one accused event alone.
+    deaths: u32,
+    /// The accused has killed often enough.
+    condemned: Option<Position>,
+    /// Events still to be tried carefully: as many as could have been under way.
+    remaining: usize,
+    /// A batch that is written down before it is published.
+    staged: Option<Batch>,
+    /// The flush that writes it down is under way.
+    writing: bool,
+}
+
+impl Caution {
+    /// How careful to be, after what the last owner left behind.
+    pub(super) fn after(loaded: &Loaded, parked: &[ParkedEvent], policy: &Policy) -> Self {
+        let progress = &loaded.progress;
+        let unanswered = |position: &Position| {
+            !progress.done.contains(*position) || parked.iter().any(|event| event.row.position == *position)
+        };
+        let mut caution = Self {
+            events_max: policy.trial_events,
+            accused: BTreeSet::new(),
+            deaths: 0,
+            condemned: None,
+            remaining: policy.window_events_max,
+            staged: None,
+            writing: false,
+        };
+        if let Some(trial) = progress.trial.as_ref().filter(|trial| trial.positions.iter().any(unanswered)) {
+            caution.events_max = (trial.positions.len() / SHRINK).max(1);
+            caution.accused = trial.positions.iter().copied().filter(unanswered).collect();
+            if let [position] = trial.positions[..] {
+                caution.deaths = trial.deaths + 1;
+                caution.condemned = (caution.deaths >= policy.trial_deaths_max).then_some(position);
+            }
+        }
+        caution
+    }
+
+    /// Counts the deaths on if the very same event is tried alone again.
+    fn trial(&self, batch: &Batch) -> Trial {
+        let positions: Vec<Position> = batch.messages.iter().map(|(_, position)| *position).collect();
+        let again = positions.len() == 1 && self.accused.iter().eq(&positions);
+        Trial { positions, deaths: if again { self.deaths } else { 0 } }
+    }
+}
+
+impl Leader {
+    /// Why the head of a line must not be tried again, if so.
+    pub(super) fn condemned(&self, key: KeyId) -> Option<String> {
+        let caution = self.caution.as_ref()?;
+        let position = self.lines.get(key)?.head.position;
+        (caution.condemned == Some(position))
+            .then(|| format!("the relay died {} times while publishing this event", caution.deaths))
+    }
+
+    pub(super) fn is_staged(&self) -> bool {
+        self.caution.as_ref().is_some_and(|caution| caution.staged.is_some())
+    }
+
+    /// Has a batch written down; it is published when that is settled.
+    pub(super) fn stage(&mut self, turn: &Turn<'_>, batch: Batch) {
+        let Some(caution) = &mut self.caution else { return };
+        self.books.set_trial(Some(caution.trial(&batch)), turn.elapsed());
+        caution.staged = Some(batch);
+    }
+
+    /// A flush begins; it writes a staged batch down.
+    pub(super) fn writing_staged(&mut self) {
+        if let Some(caution) = &mut self.caution {
+            caution.writing = caution.staged.is_some();
+        }
+    }
+
+    /// That flush did not happen.
+    pub(super) fn writing_failed(&mut self) {
+        if let Some(caution) = &mut self.caution {
+            caution.writing = false;
+        }
+    }
+
+    /// A flush is settled: a batch it wrote down may be published.
+    pub(super) fn publish_staged(&mut self, turn: &mut Turn<'_>) {
+        let Some(caution) = self.caution.as_mut().filter(|caution| caution.writing) else { return };
+        caution.writing = false;
+        if let Some(batch) = caution.staged.take() {
+            self.publish(turn, batch);
+        }
+    }
+
+    /// Takes a staged batch back; it was never published.
+    pub(super) fn unstage(&mut self, turn: &Turn<'_>) {
+        if self.is_staged() {
+            self.books.set_trial(None, turn.elapsed());
+        }
+        if let Some(caution) = &mut self.caution {
+            caution.staged = None;
+        }
+    }
+
+    /// An event's way ended without the relay's: it is accused no longer.
+    pub(super) fn acquit(&mut self, position: Position) {
+        if let Some(caution) = &mut self.caution {
+            caution.accused.remove(&position);
+        }
+    }
+
+    /// The sink answered and the relay lives: these events do not kill.
+    pub(super) fn trial_answered(&mut self, batch: &Batch) {
+        let Some(caution) = &mut self.caution else { return };
+        for (_, position) in &batch.messages {
+            caution.accused.remove(position);
+        }
+        caution.remaining = caution.remaining.saturating_sub(batch.messages.len());
+        if caution.accused.is_empty() {
+            caution.events_max = caution.events_max.saturating_mul(2);
+        }
+    }
+
+    /// Caution ends when all that can have been under way at the death was answered for: as many events as
+    /// the window holds, or everything there was.
+    pub(super) fn end_caution(&mut self, turn: &Turn<'_>) {
+        let Some(caution) = &self.caution else { return };
+        let caught_up = self.memory.events == 0 && self.reader.is_idle();
+        if caution.accused.is_empty() && caution.staged.is_none() && (caution.remaining == 0 || caught_up) {
+            self.caution = None;
+            self.books.set_trial(None, turn.elapsed());
+        }
+    }
+}

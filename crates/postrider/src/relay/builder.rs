@@ -1,0 +1,112 @@
+//! Describing a relay and starting it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::shell::{Handle, Shell};
+use super::{Relay, Served, Subscription};
+use crate::store::Store;
+use crate::{Clock, Code, Error, Result, SystemClock};
+
+/// Describes a relay: which outboxes, which subscriptions of each.
+#[derive(Default)]
+pub struct RelayBuilder {
+    name: Option<String>,
+    clock: Option<Arc<dyn Clock>>,
+    outboxes: Vec<(Arc<dyn Store>, Vec<Subscription>)>,
+}
+
+impl RelayBuilder {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names this relay among those that share its subscriptions. Must be unique among running relays, so
+    /// the default, a random one, is nearly always right.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Serves these subscriptions of an outbox. May be called for several outboxes.
+    #[must_use]
+    pub fn outbox(
+        mut self,
+        store: Arc<dyn Store>,
+        subscriptions: impl IntoIterator<Item = Subscription>,
+    ) -> Self {
+        self.outboxes.push((store, subscriptions.into_iter().collect()));
+        self
+    }
+
+    /// Another clock, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Creates the subscriptions that do not exist yet and starts a task for each. When this returns,
+    /// everything committed from now on is theirs.
+    ///
+    /// # Errors
+    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], or what the database says.
+    /// Nothing is started then.
+    pub async fn spawn(self) -> Result<Relay> {
+        let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        for (_, subscriptions) in &self.outboxes {
+            check(subscriptions)?;
+        }
+        for (store, subscriptions) in &self.outboxes {
+            for subscription in subscriptions {
+                store.subscribe(&subscription.name, subscription.start).await?;
+            }
+        }
+        let (stop, stopped) = watch::channel(false);
+        let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
+        for (store, subscriptions) in self.outboxes {
+            for subscription in subscriptions {
+                let handle = Arc::new(Handle::new(&subscription.name));
+                let name = subscription.name.clone();
+                served.push(Served { name, store: store.clone(), handle: handle.clone() });
+                let shell = Shell::new(&holder, clock.clone(), store.clone(), subscription, handle);
+                tasks.spawn(shell.run(stopped.clone()));
+            }
+        }
+        Ok(Relay { subscriptions: served, stop, tasks })
+    }
+}
+
+/// Refuses what cannot work, before anything is touched.
+fn check(subscriptions: &[Subscription]) -> Result<()> {
+    let mut names = HashSet::new();
+    for Subscription { name, policy, .. } in subscriptions {
+        let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
+            let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
+            return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
+        }
+        if !names.insert(name) {
+            return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));
+        }
+        policy.check()?;
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for RelayBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let subscriptions: Vec<_> =
+            self.outboxes.iter().flat_map(|(_, subscriptions)| subscriptions).collect();
+        f.debug_struct("RelayBuilder")
+            .field("name", &self.name)
+            .field("subscriptions", &subscriptions)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! What the brain reports, as log lines.
+
+use super::brain::{Deposed, Report};
+
+/// Logs a report: what an operator should see without asking is a warning, the rest is for the curious.
+pub(super) fn log(subscription: &str, report: &Report) {
+    match report {
+        Report::Leading { epoch, clean } => {
+            tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+        }
+        Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
+        Report::Deposed(why) => tracing::warn!(subscription, ?why, "no longer leading"),
+        Report::Halted(reason) => tracing::error!(subscription, reason, "halted until an operator decides"),
+        Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
+        Report::Paused(None) => tracing::info!(subscription, "resumed"),
+        Report::BreakerOpened { destination, error } => {
+            tracing::warn!(subscription, %destination, error, "destination taken for down; nothing is counted");
+        }
+        Report::BreakerClosed { destination } => {
+            tracing::info!(subscription, %destination, "destination answers again");
+        }
+        Report::Parked { position, state, attempts } => {
+            let state = state.as_str();
+            tracing::debug!(subscription, position = position.get(), state, attempts, "parked");
+        }
+        Report::PossibleDuplicate(position) => {
+            tracing::debug!(subscription, position = position.get(), "may be delivered twice");
+        }
+        Report::OrderBroken(position) => {
+            let position = position.get();
+            tracing::error!(subscription, position, "the sink claims prefix safety and broke it");
+        }
+        Report::Brake(Some(limit)) => tracing::warn!(subscription, ?limit, "reading stopped at a limit"),
+        Report::Brake(None) => tracing::info!(subscription, "reading again"),
+    }
+}

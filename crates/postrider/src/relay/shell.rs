@@ -1,0 +1,222 @@
+//! The thin shell around a brain: waits for the next thing to happen, asks the brain, does what it says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use uuid::Uuid;
+
+use super::brain::{Brain, Effect, Input, Numbers, Reply, Session, Setup, Snapshot, Step};
+use super::perform::{Done, Performer, Routing};
+use super::publish::Publisher;
+use super::{Subscription, report};
+use crate::store::{Claimer, Store};
+use crate::{Clock, Code};
+
+/// How one subscription is doing in one relay.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SubscriptionStatus {
+    /// Its name.
+    pub subscription: String,
+    /// What its brain says.
+    pub brain: Snapshot,
+}
+
+/// What the rest of the relay holds of a shell.
+#[derive(Debug)]
+pub(super) struct Handle {
+    wake: Notify,
+    pause: Notify,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    status: SubscriptionStatus,
+    paused: Option<String>,
+}
+
+impl Handle {
+    pub(super) fn new(subscription: &str) -> Self {
+        let status = SubscriptionStatus { subscription: subscription.to_owned(), ..Default::default() };
+        let shared = Mutex::new(Shared { status, paused: None });
+        Self { wake: Notify::new(), pause: Notify::new(), shared }
+    }
+
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    pub(super) fn pause(&self, reason: Option<String>) {
+        self.with(|shared| shared.paused = reason);
+        self.pause.notify_one();
+    }
+
+    pub(super) fn status(&self) -> SubscriptionStatus {
+        self.with(|shared| shared.status.clone())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
+        act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Runs one subscription's brain.
+pub(super) struct Shell {
+    brain: Brain,
+    clock: Arc<dyn Clock>,
+    performer: Performer,
+    handle: Arc<Handle>,
+    /// Reads the outbox for the current session; away while a claim is under way.
+    claimer: Option<Box<dyn Claimer>>,
+    session: Session,
+    /// Calls under way, each with what to tell the brain if the call panics.
+    calls: JoinSet<Done>,
+    if_it_panics: HashMap<Id, (AbortHandle, Session, Reply)>,
+    stopped: bool,
+}
+
+impl Shell {
+    pub(super) fn new(
+        holder: &str,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn Store>,
+        subscription: Subscription,
+        handle: Arc<Handle>,
+    ) -> Self {
+        let Subscription { name, start: _, policy, router, encoder, sink } = subscription;
+        let setup = Setup {
+            subscription: name.clone(),
+            policy: policy.clone(),
+            prefix_safe: sink.capabilities().prefix_safe,
+            seed: Uuid::now_v7().as_u64_pair().1,
+        };
+        let performer = Performer {
+            subscription: name,
+            holder: holder.to_owned(),
+            store,
+            routing: Arc::new(Routing { router, numbers: Numbers::default(), order: policy.order }),
+            publisher: Publisher { sink, encoder, timeout: policy.publish_timeout },
+            policy,
+        };
+        Self {
+            brain: Brain::new(setup),
+            clock,
+            performer,
+            handle,
+            claimer: None,
+            session: Session::default(),
+            calls: JoinSet::new(),
+            if_it_panics: HashMap::new(),
+            stopped: false,
+        }
+    }
+
+    /// Runs until the brain says stop.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut input = Input::Tick;
+        loop {
+            let step = self.brain.step(self.clock.now(), input);
+            self.perform(step);
+            self.handle.with(|shared| shared.status.brain = self.brain.snapshot());
+            if self.stopped {
+                break;
+            }
+            input = self.next_input(&mut stop).await;
+        }
+        // Halts and releases that are still under way are finished; nothing else is left.
+        while self.calls.join_next().await.is_some() {}
+        self.performer.publisher.sink.close().await;
+    }
+
+    async fn next_input(&mut self, stop: &mut watch::Receiver<bool>) -> Input {
+        let handle = self.handle.clone();
+        let wait = self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed));
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = stop.changed() => return Input::Shutdown,
+                Some(ended) = self.calls.join_next_with_id() => {
+                    if let Some(input) = self.ended(ended) {
+                        return input;
+                    }
+                }
+                () = handle.pause.notified() => return Input::Pause(handle.with(|shared| shared.paused.clone())),
+                () = handle.wake.notified() => return Input::Wake,
+                () = sleep(wait) => return Input::Tick,
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Done), JoinError>) -> Option<Input> {
+        match ended {
+            Ok((id, Done { session, reply, claimer })) => {
+                self.if_it_panics.remove(&id);
+                if session == self.session && claimer.is_some() {
+                    self.claimer = claimer;
+                }
+                Some(Input::Reply(session, reply))
+            }
+            Err(error) => {
+                let (_, session, reply) = self.if_it_panics.remove(&error.id())?;
+                error.is_panic().then_some(Input::Reply(session, reply))
+            }
+        }
+    }
+
+    fn perform(&mut self, step: Step) {
+        if step.session != self.session {
+            self.enter(step.session);
+        }
+        for effect in step.effects {
+            match &effect {
+                Effect::Report(report) => report::log(&self.performer.subscription, report),
+                Effect::Stop => self.stopped = true,
+                _ => self.call(effect),
+            }
+        }
+    }
+
+    /// Another session: what the last one had under way is dropped, and its reader with it.
+    fn enter(&mut self, session: Session) {
+        self.session = session;
+        self.claimer = None;
+        for (call, _, reply) in self.if_it_panics.values() {
+            if !matches!(reply, Reply::Released) {
+                call.abort();
+            }
+        }
+    }
+
+    fn call(&mut self, effect: Effect) {
+        let if_it_panics = reply_to_panic(&effect);
+        if let Some(call) = self.performer.perform(self.session, effect, &mut self.claimer) {
+            let call = self.calls.spawn(call);
+            self.if_it_panics.insert(call.id(), (call, self.session, if_it_panics));
+        }
+    }
+}
+
+/// What to tell the brain if the call for an effect panics.
+fn reply_to_panic(effect: &Effect) -> Reply {
+    match effect {
+        Effect::Acquire => Reply::Acquired(Err(Code::StoreFailed)),
+        Effect::Renew(_) => Reply::Renewed(Err(Code::StoreFailed)),
+        Effect::Claim(_) => Reply::Claimed(Err(Code::StoreFailed)),
+        Effect::Fetch(..) => Reply::Fetched(Err(Code::StoreFailed)),
+        Effect::Settle(_) => Reply::Settled(Err(Code::OutcomeUnknown)),
+        // The brain takes a missing outcome for an ambiguous one.
+        Effect::Publish(batch, _) => Reply::Published(*batch, Vec::new()),
+        Effect::Release { .. } | Effect::Halt(_) | Effect::Report(_) | Effect::Stop => Reply::Released,
+    }
+}
+
+async fn sleep(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,47 @@
+//! Starting other programs from the root of the repository.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The root of the repository. Asked at run time: with a target folder shared between clones, a path
+/// compiled in could be another clone's.
+pub(crate) fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    manifest.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The cargo that started us, in the repository's root.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a program and hands over its standard output line by line, as it comes. Its standard error stays
+/// the terminal's.
+pub(crate) fn stream(command: &mut Command, mut line: impl FnMut(&str)) -> Result<ExitStatus, String> {
+    let name = command.get_program().display().to_string();
+    let failed = |e: std::io::Error| format!("cannot run {name}: {e}");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout);
+        let mut bytes = Vec::new();
+        // Bytes, not `lines()`: a test may print what is not UTF-8, and that must not end the run.
+        while reader.read_until(b'\n', &mut bytes).map_err(&failed)? > 0 {
+            line(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
+            bytes.clear();
+        }
+    }
+    child.wait().map_err(failed)
+}
+
+/// Runs a program and returns what it wrote to its standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().display().to_string();
+    let out = command.current_dir(root()).output().map_err(|e| format!("cannot run {name}: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("{name} failed: {}", String::from_utf8_lossy(&out.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}

@@ -1,0 +1,292 @@
+//! Reads what `cargo test -- --show-output` prints and counts.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A test that did not run, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Skip {
+    pub(super) name: String,
+    pub(super) reason: String,
+}
+
+/// The sum over all test programs of a run.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    /// Tests of finished programs that passed only because they did not run.
+    said_skipped: usize,
+    skips: Vec<Skip>,
+    failures: Vec<String>,
+    program: Program,
+    /// Programs that began and did not say how they ended.
+    open: usize,
+}
+
+/// What is known of the test program that is running.
+#[derive(Debug, Default)]
+struct Program {
+    section: Section,
+    /// The test whose captured output is being read.
+    test: Option<String>,
+    /// Tests that said they could not run. One test counts once, however much it skipped.
+    skipping: BTreeSet<String>,
+}
+
+/// The parts of a test program's output.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// One line per test.
+    #[default]
+    Tests,
+    /// What passing tests printed, then their names.
+    Successes,
+    /// What failing tests printed, then their names.
+    Failures,
+}
+
+impl Count {
+    /// Takes in one line. Answers whether it is worth showing: what passing tests printed is not.
+    pub(super) fn read(&mut self, line: &str) -> bool {
+        if running(line) {
+            self.program = Program::default();
+            self.open += 1;
+            return true;
+        }
+        if let Some(result) = Sums::parse(line) {
+            self.passed += result.passed;
+            self.failed += result.failed;
+            self.ignored += result.ignored;
+            self.said_skipped += std::mem::take(&mut self.program).skipping.len().min(result.passed);
+            self.open = self.open.saturating_sub(1);
+            return true;
+        }
+        match line {
+            "successes:" => self.program.section = Section::Successes,
+            "failures:" => self.program.section = Section::Failures,
+            _ => self.read_within(line),
+        }
+        self.program.section != Section::Successes
+    }
+
+    fn read_within(&mut self, line: &str) {
+        let section = self.program.section;
+        if section != Section::Tests
+            && let Some(name) = captured_header(line)
+        {
+            self.program.test = Some(name.to_owned());
+        } else if section == Section::Tests
+            && let Some((name, outcome)) = test_line(line)
+        {
+            match outcome.split_once(',').unwrap_or((outcome, "")) {
+                ("ignored", reason) => {
+                    let reason = if reason.is_empty() { "ignored" } else { reason.trim() };
+                    self.skips.push(Skip { name: name.to_owned(), reason: reason.to_owned() });
+                }
+                ("FAILED", _) => self.failures.push(name.to_owned()),
+                _ => {}
+            }
+        } else if section != Section::Failures
+            && let Some(skip) = Skip::parse(line)
+        {
+            // A test that failed is counted as failed, whatever else it said.
+            let test = self.program.test.clone().unwrap_or_else(|| skip.name.clone());
+            self.program.skipping.insert(test);
+            self.skips.push(skip);
+        }
+    }
+
+    /// Cargo says that something failed. If no test did, a program died or was never built, and the closing
+    /// line must not say `0 failed`.
+    pub(super) fn cargo_failed(&mut self) {
+        self.failed += std::mem::take(&mut self.open);
+        self.failed = self.failed.max(1);
+    }
+
+    /// Tests that ran and passed.
+    pub(super) fn passed(&self) -> usize {
+        self.passed - self.said_skipped
+    }
+
+    /// Tests that failed.
+    pub(super) fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// Tests that did not run.
+    pub(super) fn skipped(&self) -> usize {
+        self.ignored + self.said_skipped
+    }
+
+    /// What did not run, in the order it was said.
+    pub(super) fn skips(&self) -> &[Skip] {
+        &self.skips
+    }
+
+    /// Names of the tests that failed.
+    pub(super) fn failures(&self) -> &[String] {
+        &self.failures
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed(), self.failed(), self.skipped())
+    }
+}
+
+impl Skip {
+    /// `SKIPPED: name: reason`. The name may hold `::`.
+    fn parse(line: &str) -> Option<Self> {
+        let rest = line.strip_prefix("SKIPPED: ")?;
+        let (name, reason) = rest.split_once(": ").unwrap_or((rest, "no reason given"));
+        Some(Self { name: name.trim().to_owned(), reason: reason.trim().to_owned() })
+    }
+}
+
+/// The numbers of one `test result:` line.
+struct Sums {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Sums {
+    /// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.01s`
+    fn parse(line: &str) -> Option<Self> {
+        let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let number = |word: &str| {
+            numbers.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse::<usize>().ok())
+        };
+        Some(Self { passed: number("passed")?, failed: number("failed")?, ignored: number("ignored")? })
+    }
+}
+
+/// `running 3 tests`
+fn running(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    matches!(words[..], ["running", n, "test" | "tests"] if n.parse::<usize>().is_ok())
+}
+
+/// `test name ... outcome`. The name of a doc test holds spaces.
+fn test_line(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("test ")?.rsplit_once(" ... ")
+}
+
+/// `---- name stdout ----`
+fn captured_header(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(text: &str) -> Count {
+        let mut count = Count::default();
+        for line in text.lines() {
+            count.read(line);
+        }
+        count
+    }
+
+    const TWO_PROGRAMS: &str = "
+running 3 tests
+test a::one ... ok
+test a::two ... ok
+test a::three ... ignored, needs a week
+
+successes:
+
+---- a::two stdout ----
+hello
+SKIPPED: a::two: no postgres on this machine: apt has none
+
+successes:
+    a::one
+    a::two
+
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+running 2 tests
+test src/lib.rs - Thing (line 3) ... ok
+test src/lib.rs - Other (line 9) ... ignored
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.20s
+";
+
+    #[test]
+    fn all_programs_are_summed_and_a_skip_is_not_a_pass() {
+        let count = count(TWO_PROGRAMS);
+        assert_eq!(count.to_string(), "2 passed, 0 failed, 3 skipped");
+    }
+
+    #[test]
+    fn every_skip_is_listed_with_its_reason() {
+        let count = count(TWO_PROGRAMS);
+        let skips: Vec<String> = count.skips().iter().map(|s| format!("{} | {}", s.name, s.reason)).collect();
+        assert_eq!(
+            skips,
+            [
+                "a::three | needs a week",
+                "a::two | no postgres on this machine: apt has none",
+                "src/lib.rs - Other (line 9) | ignored",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_test_that_skips_two_parts_counts_once_and_lists_both() {
+        let count = count(
+            "running 1 test\ntest t ... ok\n\nsuccesses:\n\n---- t stdout ----\nSKIPPED: mysql: none\n\
+             SKIPPED: postgres: none\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured",
+        );
+        assert_eq!(count.to_string(), "0 passed, 0 failed, 1 skipped");
+        assert_eq!(count.skips().len(), 2);
+    }
+
+    #[test]
+    fn a_test_that_says_skipped_and_fails_counts_as_failed() {
+        let count = count(
+            "running 2 tests\ntest t ... FAILED\ntest u ... ok\n\nfailures:\n\n---- t stdout ----\n\
+             SKIPPED: t: half of it\npanicked\n\nfailures:\n    t\n\n\
+             test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+        );
+        assert_eq!(count.to_string(), "1 passed, 1 failed, 0 skipped");
+        assert_eq!(count.failures(), ["t"]);
+    }
+
+    #[test]
+    fn a_skip_that_was_not_captured_counts_too() {
+        let count = count(
+            "running 1 test\nSKIPPED: t: no disk\ntest t ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored",
+        );
+        assert_eq!(count.to_string(), "0 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_failed_build_never_ends_with_zero_failed() {
+        let mut count = count("");
+        count.cargo_failed();
+        assert_eq!(count.to_string(), "0 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_test_program_that_died_counts_as_failed() {
+        let mut count = count(
+            "running 1 test\nrunning 1 test\ntest t ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored",
+        );
+        count.cargo_failed();
+        assert_eq!(count.to_string(), "1 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn what_passing_tests_printed_is_not_shown() {
+        let mut count = Count::default();
+        let shown: Vec<&str> = TWO_PROGRAMS.lines().filter(|line| count.read(line)).collect();
+        assert!(!shown.contains(&"hello"));
+        assert!(shown.contains(&"test a::one ... ok"));
+        assert_eq!(shown.iter().filter(|line| line.starts_with("test result:")).count(), 2);
+    }
+}

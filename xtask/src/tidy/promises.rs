@@ -1,0 +1,128 @@
+//! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise, and its section
+//! holds at least one link `[what the test shows](path/to/file.rs#test_function)` to a function that carries
+//! a test attribute. What is not promised yet stands under a heading without a number.
+
+use super::links::{declares, resolve};
+use super::markdown::{heading, links, prose};
+use super::{Finding, Tree};
+
+const FILE: &str = "GUARANTEES.md";
+/// Stands where a proof is still to be linked.
+const MARKER: &str = "<!-- test:";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let Some(text) = tree.text(FILE) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (line, prose) in prose(text) {
+        if prose.contains(MARKER) {
+            findings.push(Finding::new(FILE, line, "a proof is missing: link its test here"));
+        }
+    }
+    let links = links(text);
+    for promise in promises(text) {
+        let proofs = links.iter().filter(|link| promise.holds(link.line) && link.target.contains(".rs#"));
+        let mut proofs = proofs.peekable();
+        if proofs.peek().is_none() {
+            let what = format!("\"{}\" has no link to a test (path/to/file.rs#test_function)", promise.name);
+            findings.push(Finding::new(FILE, promise.first_line, what));
+        }
+        for proof in proofs {
+            if let Err(what) = prove(tree, &proof.target) {
+                findings.push(Finding::new(FILE, proof.line, what));
+            }
+        }
+    }
+    findings
+}
+
+struct Promise<'a> {
+    name: &'a str,
+    first_line: usize,
+    end_line: usize,
+}
+
+impl Promise<'_> {
+    fn holds(&self, line: usize) -> bool {
+        (self.first_line..self.end_line).contains(&line)
+    }
+}
+
+fn promises(text: &str) -> Vec<Promise<'_>> {
+    let headings: Vec<(usize, &str)> = prose(text)
+        .filter_map(|(line, prose)| heading(prose).map(|(level, name)| (line, level, name)))
+        .filter_map(|(line, level, name)| (level <= 2).then_some((line, name)))
+        .collect();
+    let ends = headings.iter().skip(1).map(|(line, _)| *line).chain([usize::MAX]);
+    let sections = headings.iter().zip(ends);
+    sections
+        .filter(|((_, name), _)| is_numbered(name))
+        .map(|((first_line, name), end_line)| Promise { name, first_line: *first_line, end_line })
+        .collect()
+}
+
+/// `1. Name`
+fn is_numbered(name: &str) -> bool {
+    name.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok())
+}
+
+/// Whether the link leads to a function that `cargo test` runs. That the file exists is the links' rule.
+fn prove(tree: &Tree, target: &str) -> Result<(), String> {
+    let Some((file, function)) = target.split_once('#') else { return Ok(()) };
+    let Some(text) = resolve(FILE, file).ok().and_then(|path| tree.text(&path)) else { return Ok(()) };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_test = |at: usize| {
+        let above =
+            lines[..at].iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
+        above.into_iter().any(|line| is_test_attribute(line))
+    };
+    let proven = lines.iter().enumerate().any(|(at, line)| declares(line, function) && is_test(at));
+    if proven { Ok(()) } else { Err(format!("{file} has no test called {function}")) }
+}
+
+/// `#[test]`, `#[tokio::test]`, `#[tokio::test(start_paused = true)]`
+fn is_test_attribute(line: &str) -> bool {
+    let Some(attribute) = line.strip_prefix("#[") else { return false };
+    let name = attribute.split(['(', ']', ' ']).next().unwrap_or_default();
+    name == "test" || name.ends_with("::test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TESTS: &str = "#[test]\nfn holds() {}\n\n#[cfg(test)]\nfn made() {}\n\n#[tokio::test(start_paused = true)]\n\
+                         // why\n#[allow(x)]\nasync fn waits() {}\n";
+
+    fn findings(guarantees: &str) -> Vec<String> {
+        let tree = Tree::of(&[(FILE, guarantees), ("tests/a.rs", TESTS)]);
+        check(&tree).into_iter().map(|finding| finding.to_string()).collect()
+    }
+
+    #[test]
+    fn a_promise_with_a_test_is_kept() {
+        assert!(findings("# G\n## 1. A\n[x](tests/a.rs#holds)\n## 2. B\n[x](tests/a.rs#waits)\n").is_empty());
+    }
+
+    #[test]
+    fn a_promise_without_a_test_is_found() {
+        let found =
+            findings("# G\n## 1. A\ntext\n## 2. B\n[x](tests/a.rs#holds)\n## Not promised yet\ntext\n");
+        assert_eq!(
+            found,
+            ["GUARANTEES.md:2: \"1. A\" has no link to a test (path/to/file.rs#test_function)"]
+        );
+    }
+
+    #[test]
+    fn a_function_that_is_no_test_proves_nothing() {
+        assert_eq!(
+            findings("## 1. A\n[x](tests/a.rs#made)"),
+            ["GUARANTEES.md:2: tests/a.rs has no test called made"]
+        );
+    }
+
+    #[test]
+    fn a_marker_that_was_left_is_found() {
+        assert_eq!(findings("## 1. A\n[x](tests/a.rs#holds) <!-- test: the rest -->\n").len(), 1);
+    }
+}
