@@ -7,7 +7,7 @@
 
 mod clock;
 pub mod memory;
-//pub mod sim;
+pub mod sim;
 pub mod sink;
 
 pub use clock::ManualClock;

@@ -1,13 +1,14 @@
 //! The whole database: events and subscriptions, and the verbs that touch both.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark, Progress};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start};
-use postrider::{Code, Error, Position, Result};
+use postrider::{Code, Error, Event, Position, Result};
 
-use super::{Log, Reader, Subscription};
+use super::{Log, Subscription};
 
 /// A database in memory. Cloning it is a backup of everything, [`Log::backup`] one of the events.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,15 @@ pub struct MemoryDatabase {
     /// The events.
     pub log: Log,
     subscriptions: BTreeMap<String, Subscription>,
+}
+
+/// Answer to [`MemoryDatabase::fetch`]. A position in neither list did not fit.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The events found.
+    pub events: Vec<(Position, Arc<Event>)>,
+    /// Positions that hold no event any more.
+    pub gone: Vec<Position>,
 }
 
 impl MemoryDatabase {
@@ -77,9 +87,21 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(&settlement.subscription)?.settle(settlement))
     }
 
-    /// A reader for a loaded state.
-    pub fn reader(&self, progress: &Progress) -> Reader {
-        Reader::new(progress)
+    /// Reads events again by position, in the order asked; see `Store::fetch`.
+    pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
+        let (mut found, mut bytes) = (Found::default(), 0);
+        for position in positions {
+            let Some(event) = self.log.get(*position) else {
+                found.gone.push(*position);
+                continue;
+            };
+            bytes += event.payload.len();
+            if bytes > bytes_max && !found.events.is_empty() {
+                break;
+            }
+            found.events.push((*position, event.clone()));
+        }
+        found
     }
 
     /// Goes on with the database as it is; see `Store::accept_history`.

@@ -10,7 +10,7 @@ mod reader;
 mod store;
 mod subscription;
 
-pub use database::MemoryDatabase;
+pub use database::{Found, MemoryDatabase};
 pub use log::{Log, TransactionId};
 pub use reader::{Reader, Reading};
 pub use store::MemoryStore;

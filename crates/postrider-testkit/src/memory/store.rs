@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start, Store,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Renewed, Settled, Settlement, Start,
+    Store,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
 
-use super::{MemoryDatabase, Reader};
+use super::{Found, MemoryDatabase, Reader};
 
 /// A database in memory for relays under test. Clones share one database.
 #[derive(Clone)]
@@ -64,15 +65,11 @@ impl Store for MemoryStore {
         Box::new(MemoryClaimer { store: self.clone(), reader: Reader::new(progress) })
     }
 
-    fn fetch(&self, mut positions: Vec<Position>) -> BoxFuture<'_, Result<Vec<StoredEvent>>> {
-        positions.sort_unstable();
-        positions.dedup();
-        let database = self.database();
-        let stored = |position: Position| {
-            database.log.get(position).map(|event| StoredEvent { position, event: (**event).clone() })
-        };
-        let events = positions.into_iter().filter_map(stored).collect();
-        self.done(Ok(events))
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        let Found { events, gone } = self.database().fetch(&positions, bytes_max);
+        let stored = |(position, event)| StoredEvent { position, event: Arc::unwrap_or_clone(event) };
+        let events = events.into_iter().map(stored).collect();
+        self.done(Ok(Fetched { events, gone }))
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {

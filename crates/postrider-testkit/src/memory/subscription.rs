@@ -91,7 +91,14 @@ impl Subscription {
         for position in unpark {
             self.parked.remove(&position);
         }
-        self.parked.extend(park.into_iter().map(|row| (row.position, row)));
+        for mut row in park {
+            // Where the new row has no key or destination, the old one's stays.
+            if let Some(old) = self.parked.remove(&row.position) {
+                row.key = row.key.or(old.key);
+                row.destination = row.destination.or(old.destination);
+            }
+            self.parked.insert(row.position, row);
+        }
         Settled::Done
     }
 

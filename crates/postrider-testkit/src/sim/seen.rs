@@ -53,3 +53,10 @@ pub(crate) enum Seen<'a> {
 pub(crate) fn positions(events: &[Routed]) -> Vec<i64> {
     events.iter().map(|event| event.position).map(Position::get).collect()
 }
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Seat { relay, life, subscription } = self.seat;
+        write!(f, "r{relay}.{life}/s{subscription}.{}", self.session.0)
+    }
+}

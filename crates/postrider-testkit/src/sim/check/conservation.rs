@@ -37,7 +37,12 @@ impl Conservation {
         Self { before: vec![Account::default(); subscriptions], void: false }
     }
 
-    fn settled(&mut self, view: &View<'_>, subscription: usize, settlement: &Settlement) -> Result<(), String> {
+    fn settled(
+        &mut self,
+        view: &View<'_>,
+        subscription: usize,
+        settlement: &Settlement,
+    ) -> Result<(), String> {
         let after = Account::of(view, subscription);
         let before = std::mem::replace(&mut self.before[subscription], after.clone());
         if after.done != settlement.done {
@@ -66,7 +71,12 @@ impl Conservation {
     }
 }
 
-fn accounted(view: &View<'_>, subscription: usize, position: Position, after: &Account) -> Result<(), String> {
+fn accounted(
+    view: &View<'_>,
+    subscription: usize,
+    position: Position,
+    after: &Account,
+) -> Result<(), String> {
     let Some(event) = view.database.log.get(position) else {
         if view.database.log.is_dead(position) {
             return Ok(());
@@ -77,7 +87,11 @@ fn accounted(view: &View<'_>, subscription: usize, position: Position, after: &A
     let fine = view.times_delivered(subscription, fact) > 0
         || after.parked.contains(&position)
         || view.way(subscription, fact) == Way::Filtered;
-    if fine { Ok(()) } else { Err(format!("s{subscription}: {} is done without a reason", view.facts.get(fact))) }
+    if fine {
+        Ok(())
+    } else {
+        Err(format!("s{subscription}: {} is done without a reason", view.facts.get(fact)))
+    }
 }
 
 impl Check for Conservation {

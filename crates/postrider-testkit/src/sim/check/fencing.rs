@@ -32,7 +32,10 @@ impl Check for Fencing {
             Seen::Settled { owner, settlement } => {
                 let last = self.last[owner.seat.subscription];
                 if settlement.epoch != last {
-                    return Err(format!("{owner:?} settled with epoch {}, the last is {}", settlement.epoch.0, last.0));
+                    return Err(format!(
+                        "{owner:?} settled with epoch {}, the last is {}",
+                        settlement.epoch.0, last.0
+                    ));
                 }
             }
             _ => {}

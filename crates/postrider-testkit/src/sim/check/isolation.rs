@@ -58,7 +58,10 @@ impl Check for Isolation {
                 if view.times_delivered(subscription, fact) == 1 && self.late(view, subscription, fact) =>
             {
                 let fact = view.facts.get(fact);
-                return Err(format!("s{subscription} delivered {fact} at {:?}, committed {:?}", view.now, fact.committed));
+                return Err(format!(
+                    "s{subscription} delivered {fact} at {:?}, committed {:?}",
+                    view.now, fact.committed
+                ));
             }
             _ => {}
         }
@@ -70,7 +73,9 @@ impl Check for Isolation {
             return Ok(());
         }
         for subscription in view.subscriptions() {
-            let stuck = |(_, event): &(Position, &postrider::Event)| self.late(view, subscription, Facts::number(event));
+            let stuck = |(_, event): &(Position, &postrider::Event)| {
+                self.late(view, subscription, Facts::number(event))
+            };
             if let Some((_, event)) = view.missing(subscription).find(stuck) {
                 return Err(format!("s{subscription} has not delivered {}", view.facts.of(event)));
             }

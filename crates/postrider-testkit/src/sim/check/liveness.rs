@@ -55,7 +55,8 @@ fn lies(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => true,
         ParkedState::Behind => {
             let before = view.rows(subscription).parked.range(..row.position);
-            row.key.is_some() && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
+            row.key.is_some()
+                && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
         }
         ParkedState::Retry | ParkedState::Held => false,
     }

@@ -124,7 +124,10 @@ impl Check for Outages {
                     let allowed = self.allowed(view, owner, fact);
                     if row.attempts > allowed && !deadly {
                         let fact = view.facts.get(fact);
-                        return Err(format!("{owner:?} counts {} attempts of {fact}, {allowed} were its own", row.attempts));
+                        return Err(format!(
+                            "{owner:?} counts {} attempts of {fact}, {allowed} were its own",
+                            row.attempts
+                        ));
                     }
                 }
             }
