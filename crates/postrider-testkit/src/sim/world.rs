@@ -136,6 +136,12 @@ impl World {
                 break;
             }
         }
+        for seat in self.seats() {
+            self.note(|world| {
+                let mind = &world.relays[seat.relay].minds[seat.subscription];
+                format!("{seat:?} due {:?} {:?}", mind.brain.due(), mind.brain.snapshot())
+            });
+        }
         let view = view!(self);
         self.checks.finish(&view);
         self.tally.add("happening", happenings);

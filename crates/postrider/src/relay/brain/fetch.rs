@@ -54,16 +54,19 @@ impl Leader {
     /// What was asked for is here, or gone, or did not fit and is asked for again.
     pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) {
         let asked = std::mem::take(&mut self.fetching);
+        let mut unrouted = Vec::new();
         for Routed { position, key, route, event } in fetched.events {
             match route {
                 Route::To { id, name } => self.load(key, position, Body { destination: id, name, event }),
                 Route::Filtered => self.drop_filtered(turn, key, position),
-                Route::Unrouted => {
-                    if self.heads(key, position) {
-                        let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
-                        self.park_line(turn, key, Stage::Stuck, fate);
-                    }
-                }
+                Route::Unrouted => unrouted.push((key, position)),
+            }
+        }
+        // After the loading, so that what was read behind such a head does not stay in memory with it.
+        for (key, position) in unrouted {
+            if self.heads(key, position) {
+                let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
+                self.park_line(turn, key, Stage::Stuck, fate);
             }
         }
         let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
