@@ -92,10 +92,8 @@ impl Subscription {
             self.parked.remove(&position);
         }
         for mut row in park {
-            // Where the new row has no key or destination, the old one's stays.
             if let Some(old) = self.parked.remove(&row.position) {
-                row.key = row.key.or(old.key);
-                row.destination = row.destination.or(old.destination);
+                row.keep_names_of(old);
             }
             self.parked.insert(row.position, row);
         }
