@@ -44,6 +44,9 @@ pub(super) struct Leader {
     /// Keys whose parked head is wanted in memory.
     pub(super) wanted: VecDeque<KeyId>,
     pub(super) fetching: Vec<(KeyId, Position)>,
+    /// Keys whose head was given up since the last flush began, and by it.
+    pub(super) ended: Vec<KeyId>,
+    pub(super) ended_in_flush: Vec<KeyId>,
     pub(super) memory: Memory,
     /// What keeps it from reading on, if something does.
     pub(super) brake: Option<Brake>,
@@ -90,6 +93,8 @@ impl Leader {
             retries: BinaryHeap::new(),
             wanted: VecDeque::new(),
             fetching: Vec::new(),
+            ended: Vec::new(),
+            ended_in_flush: Vec::new(),
             memory: Memory::default(),
             brake: None,
             paused: None,
@@ -165,12 +170,14 @@ impl Leader {
             Reply::Published(batch, outcomes) => self.published(turn, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
                 self.books.flushed();
+                self.bury(turn);
                 self.publish_staged(turn);
             }
             Reply::Settled(Ok(Settled::Fenced)) => return Err(Deposed::Fenced),
             Reply::Settled(Err(code)) => {
                 Self::survive(code)?;
                 self.books.unflushed(turn.elapsed(), turn.policy());
+                self.ended.append(&mut self.ended_in_flush);
                 self.writing_failed();
             }
             Reply::Acquired(_) | Reply::Released => {}
@@ -289,6 +296,7 @@ impl Leader {
         let urgent = window_full || last || self.is_staged();
         if self.books.flush_due(turn.policy(), urgent).is_some_and(|due| due <= now) {
             turn.emit(Effect::Settle(self.books.flush(&turn.setup.subscription, self.lease.epoch)));
+            self.ended_in_flush.append(&mut self.ended);
             self.writing_staged();
         }
     }

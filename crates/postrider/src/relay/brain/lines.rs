@@ -49,6 +49,9 @@ pub(super) enum Stage {
     Held,
     /// Parked; waits for an operator: dead with its key blocked, or unrouted.
     Stuck,
+    /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
+    /// next owner might deliver this one after it.
+    Ended,
 }
 
 /// The events of one key that are not done with.
@@ -68,7 +71,10 @@ impl Line {
     /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
     /// when the line's end is in the table, or its head waits for something that may take long.
     pub(super) fn parks_arrivals(&self) -> bool {
-        let end_in_table = self.rest.back().unwrap_or(&self.head).body.is_none();
+        let end_in_table = match self.rest.back() {
+            Some(last) => last.body.is_none(),
+            None => self.head.body.is_none() && self.stage != Stage::Ended,
+        };
         end_in_table || matches!(self.stage, Stage::Waiting(_) | Stage::Held | Stage::Stuck)
     }
 
