@@ -58,7 +58,7 @@ fn sweep(seeds: Range<u64>) -> ExitCode {
             for seed in (from + offset..to).step_by(2) {
                 let history = play(seed, None, Trace::off());
                 tally.merge(&history.tally);
-                complaints.extend(history.complaint());
+                complaints.extend(history.complaint().map(|complaint| (seed, complaint)));
                 if (seed - from) % 1000 < 2 {
                     eprintln!("seed {seed} of {from}..{to}, {} failed", complaints.len());
                 }
@@ -73,7 +73,8 @@ fn sweep(seeds: Range<u64>) -> ExitCode {
         complaints.extend(failed);
     }
     print!("{tally}");
-    for complaint in complaints.iter().take(10) {
+    complaints.sort_unstable();
+    for (_, complaint) in complaints.iter().take(40) {
         println!("{complaint}");
     }
     println!("{} of {} seeds kept every promise", (to - from) - complaints.len() as u64, to - from);

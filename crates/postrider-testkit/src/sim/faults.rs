@@ -122,7 +122,7 @@ impl World {
         let waiting = std::mem::take(&mut process.waiting);
         self.note(|world| format!("{} thaws, its clock slept: {slept}", world.relays[relay].name));
         self.tally.count("zombie woken");
-        self.saw(&Seen::Thawed { relay });
+        self.saw(&Seen::Thawed);
         for (number, happening) in waiting.into_iter().enumerate() {
             self.agenda.plan(self.now + Duration::from_micros(number as u64), happening);
         }

@@ -126,7 +126,7 @@ impl World {
                 format!("{owner} is given epoch {}, clean {clean}, done {done}", epoch.0)
             });
             self.tally_if(epoch.0 > 1, "takeover");
-            self.saw(&Seen::Granted { subscription: owner.seat.subscription, epoch, clean });
+            self.saw(&Seen::Granted { owner, epoch, clean });
         }
         let plan = &self.scenario.subscriptions[owner.seat.subscription];
         let key =
@@ -261,7 +261,7 @@ impl World {
         };
         let taken = destination.offer(&mut shipment.passage, offer);
         if destination.writes().len() > written {
-            self.written(subscription, fact);
+            self.written(owner, fact);
         }
         match &taken {
             Taken::Answer(outcome) => {
@@ -273,7 +273,8 @@ impl World {
         taken
     }
 
-    fn written(&mut self, subscription: usize, fact: usize) {
+    fn written(&mut self, owner: Owner, fact: usize) {
+        let subscription = owner.seat.subscription;
         let delivered = &mut self.delivered[subscription];
         if delivered.len() <= fact {
             delivered.resize(fact + 1, 0);
@@ -285,6 +286,6 @@ impl World {
         self.note(|world| {
             format!("s{subscription} gets {}{}", world.facts.get(fact), if again { " again" } else { "" })
         });
-        self.saw(&Seen::Written { subscription, fact });
+        self.saw(&Seen::Written { owner, fact });
     }
 }

@@ -26,19 +26,19 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
     /// The database gave the lease.
-    Granted { subscription: usize, epoch: Epoch, clean: bool },
+    Granted { owner: Owner, epoch: Epoch, clean: bool },
     /// Events reached a brain, from the log or from among the parked.
     Known { owner: Owner, events: &'a [Routed] },
     /// A brain wants a batch published.
     Publishing { owner: Owner, messages: &'a [Routed] },
     /// A message became visible at its destination.
-    Written { subscription: usize, fact: usize },
+    Written { owner: Owner, fact: usize },
     /// The outcomes of a batch reached the brain.
     Answered { owner: Owner, answers: &'a [Answer] },
     /// The database said that a settlement took effect.
     Settled { owner: Owner, settlement: &'a Settlement },
     /// A frozen relay goes on.
-    Thawed { relay: usize },
+    Thawed,
     /// The database went back to an older state; `whole`: subscriptions too.
     Restored { whole: bool },
     /// The operator accepted the history; the subscription begins anew.

@@ -33,13 +33,14 @@ impl Check for Duplicates {
     fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
         let window = |subscription: usize| view.plan(subscription).policy.window_events_max as u64;
         match *seen {
-            Seen::Granted { subscription, clean, .. } => {
+            Seen::Granted { owner, clean, .. } => {
+                let subscription = owner.seat.subscription;
                 let count = &mut self.subscriptions[subscription];
                 if std::mem::replace(&mut count.granted, true) && !clean {
                     count.allowed += window(subscription);
                 }
             }
-            Seen::Thawed { .. } => {
+            Seen::Thawed => {
                 for (subscription, count) in self.subscriptions.iter_mut().enumerate() {
                     count.allowed += window(subscription);
                 }
@@ -50,7 +51,8 @@ impl Check for Duplicates {
             }
             Seen::Restored { .. } => self.subscriptions.iter_mut().for_each(|count| count.unbounded = true),
             Seen::Accepted { subscription } => self.subscriptions[subscription].unbounded = true,
-            Seen::Written { subscription, fact } if view.times_delivered(subscription, fact) > 1 => {
+            Seen::Written { owner, fact } if view.times_delivered(owner.seat.subscription, fact) > 1 => {
+                let subscription = owner.seat.subscription;
                 let count = &mut self.subscriptions[subscription];
                 count.duplicates += 1;
                 if count.duplicates > count.allowed && !count.unbounded {

@@ -22,7 +22,7 @@ impl Check for Fencing {
 
     fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
         match *seen {
-            Seen::Granted { subscription, epoch, .. } => self.last[subscription] = epoch,
+            Seen::Granted { owner, epoch, .. } => self.last[owner.seat.subscription] = epoch,
             // The restored rows bring their own epochs; accepting a history makes a new one.
             Seen::Restored { .. } | Seen::Accepted { .. } => {
                 for subscription in view.subscriptions() {
@@ -33,7 +33,7 @@ impl Check for Fencing {
                 let last = self.last[owner.seat.subscription];
                 if settlement.epoch != last {
                     return Err(format!(
-                        "{owner:?} settled with epoch {}, the last is {}",
+                        "{owner} settled with epoch {}, the last is {}",
                         settlement.epoch.0, last.0
                     ));
                 }

@@ -54,12 +54,13 @@ impl Check for Isolation {
             Seen::OutageBegan { destination } => {
                 self.ill_destinations.insert(destination);
             }
-            Seen::Written { subscription, fact }
-                if view.times_delivered(subscription, fact) == 1 && self.late(view, subscription, fact) =>
+            Seen::Written { owner, fact }
+                if view.times_delivered(owner.seat.subscription, fact) == 1
+                    && self.late(view, owner.seat.subscription, fact) =>
             {
                 let fact = view.facts.get(fact);
                 return Err(format!(
-                    "s{subscription} delivered {fact} at {:?}, committed {:?}",
+                    "{owner} delivered {fact} at {:?}, committed {:?}",
                     view.now, fact.committed
                 ));
             }

@@ -40,6 +40,9 @@ pub(crate) fn unsettled(view: &View<'_>, subscription: usize) -> Option<String> 
     if view.full[subscription] {
         return None;
     }
+    if let Some((position, _)) = view.missing(subscription).next() {
+        return Some(format!("#{position} is not delivered, progress {}", rows.progress.done));
+    }
     let open = view.database.log.visible().find(|(position, _)| !rows.progress.done.contains(*position));
     open.map(|(position, _)| format!("#{position} is not done, progress {}", rows.progress.done))
 }

@@ -7,7 +7,7 @@ use postrider::relay::Order;
 use postrider::relay::brain::Routed;
 use postrider::sink::Outcome;
 
-use super::super::facts::Fact;
+use super::super::facts::{Fact, Facts};
 use super::super::seen::{Answer, Owner};
 use super::{Check, Promise, Seen, View};
 
@@ -22,6 +22,10 @@ pub(super) struct KeyOrder {
     newest: Vec<BTreeMap<u32, Position>>,
     /// Unanswered and acknowledged events of the current owners.
     owners: BTreeMap<Owner, Owned>,
+    /// Who has the lease.
+    current: Vec<Option<Owner>>,
+    /// Events that had an answer which left open whether they were written.
+    unknown: BTreeSet<(usize, usize)>,
     /// Parked rows may belong to another history: nothing can be said of order any more.
     void: bool,
 }
@@ -34,17 +38,32 @@ struct Owned {
 
 impl KeyOrder {
     pub(super) fn new(subscriptions: usize) -> Self {
-        Self { newest: vec![BTreeMap::new(); subscriptions], owners: BTreeMap::new(), void: false }
+        Self {
+            newest: vec![BTreeMap::new(); subscriptions],
+            owners: BTreeMap::new(),
+            current: vec![None; subscriptions],
+            unknown: BTreeSet::new(),
+            void: false,
+        }
     }
 
-    fn written(&mut self, view: &View<'_>, subscription: usize, fact: usize) -> Result<(), String> {
+    fn written(&mut self, view: &View<'_>, owner: Owner, fact: usize) -> Result<(), String> {
+        let subscription = owner.seat.subscription;
         let Fact { key: Some(key), position, .. } = *view.facts.get(fact) else { return Ok(()) };
         if view.times_delivered(subscription, fact) > 1 {
             return Ok(());
         }
+        // An event of a history that was lost; and one given up after an answer that left open whether it
+        // was written, or that an owner which was replaced meanwhile still had: nobody can call these back.
+        let lost = view.database.log.get(position).is_none_or(|event| Facts::number(event) != fact);
+        let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final());
+        let beyond_reach = self.unknown.contains(&(subscription, fact)) || self.current[subscription] != Some(owner);
+        if lost || given_up && beyond_reach {
+            return Ok(());
+        }
         let newest = self.newest[subscription].entry(key).or_default();
         if *newest > position {
-            return Err(format!("s{subscription} delivered {} after #{newest}", view.facts.get(fact)));
+            return Err(format!("{owner} delivered {} after #{newest}", view.facts.get(fact)));
         }
         *newest = position;
         Ok(())
@@ -65,10 +84,10 @@ impl KeyOrder {
             let again = owned.acknowledged.get(&key).is_some_and(|last| *last >= fact.position);
             unanswered.insert(fact.position);
             if again {
-                return Err(format!("{owner:?} publishes {fact} again after its acknowledgement"));
+                return Err(format!("{owner} publishes {fact} again after its acknowledgement"));
             }
             if !in_order {
-                return Err(format!("{owner:?} publishes {fact} beside another of its key"));
+                return Err(format!("{owner} publishes {fact} beside another of its key"));
             }
         }
         Ok(())
@@ -78,6 +97,9 @@ impl KeyOrder {
         let owned = self.owners.entry(owner).or_default();
         for answer in answers {
             let fact = view.facts.get(answer.fact);
+            if matches!(answer.outcome, Outcome::Ambiguous(_)) {
+                self.unknown.insert((owner.seat.subscription, answer.fact));
+            }
             let Some(key) = fact.key else { continue };
             owned.unanswered.entry(key).or_default().remove(&fact.position);
             if matches!(answer.outcome, Outcome::Acknowledged(_)) {
@@ -100,10 +122,11 @@ impl Check for KeyOrder {
                 self.void |= !whole;
                 self.newest.iter_mut().for_each(BTreeMap::clear);
             }
+            Seen::Granted { owner, .. } => self.current[owner.seat.subscription] = Some(owner),
             Seen::Accepted { subscription } => self.newest[subscription].clear(),
             _ if self.void => {}
-            Seen::Written { subscription, fact } if ordered(subscription) => {
-                return self.written(view, subscription, fact);
+            Seen::Written { owner, fact } if ordered(owner.seat.subscription) => {
+                return self.written(view, owner, fact);
             }
             Seen::Publishing { owner, messages } if ordered(owner.seat.subscription) => {
                 return self.publishing(view, owner, messages);

@@ -113,19 +113,20 @@ impl Check for Outages {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer));
             }
             Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),
-            Seen::Granted { subscription, .. } => {
-                self.conclude(view, |owner, _| owner.seat.subscription == subscription);
+            Seen::Granted { owner, .. } => {
+                self.conclude(view, |other, _| other.seat.subscription == owner.seat.subscription);
             }
             Seen::Settled { owner, settlement } => {
                 for row in &settlement.park {
                     let Some(event) = view.database.log.get(row.position) else { continue };
                     let fact = Facts::number(event);
-                    let deadly = view.scenario.deadly_permille > 0;
-                    let allowed = self.allowed(view, owner, fact);
-                    if row.attempts > allowed && !deadly {
+                    // An event on trial when its relay died is taken for the killer, and that counts.
+                    let condemned = row.last_error.as_ref().is_some_and(|e| e.starts_with("the relay died"));
+                    let allowed = self.allowed(view, owner, fact) + u32::from(condemned);
+                    if row.attempts > allowed {
                         let fact = view.facts.get(fact);
                         return Err(format!(
-                            "{owner:?} counts {} attempts of {fact}, {allowed} were its own",
+                            "{owner} counts {} attempts of {fact}, {allowed} were its own",
                             row.attempts
                         ));
                     }

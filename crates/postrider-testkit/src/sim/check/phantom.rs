@@ -12,8 +12,8 @@ impl Check for NoPhantom {
 
     fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
         match seen {
-            Seen::Written { subscription, fact } if view.facts.get(*fact).committed.is_none() => {
-                Err(format!("s{subscription} delivered {}, which is not committed", view.facts.get(*fact)))
+            Seen::Written { owner, fact } if view.facts.get(*fact).committed.is_none() => {
+                Err(format!("{owner} delivered {}, which is not committed", view.facts.get(*fact)))
             }
             _ => Ok(()),
         }

@@ -26,7 +26,7 @@ impl Check for Window {
                 exposed.extend(messages.iter().map(|message| message.position));
                 let limit = view.plan(owner.seat.subscription).policy.window_events_max;
                 if exposed.len() > limit {
-                    return Err(format!("{owner:?} has {} events at risk, W is {limit}", exposed.len()));
+                    return Err(format!("{owner} has {} events at risk, W is {limit}", exposed.len()));
                 }
             }
             Seen::Answered { owner, answers } => {
