@@ -1,7 +1,7 @@
 //! The owner of a subscription: its whole working state, and what it does whenever something happened.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use super::books::Books;
@@ -44,6 +44,8 @@ pub(super) struct Leader {
     /// Keys whose parked head is wanted in memory.
     pub(super) wanted: VecDeque<KeyId>,
     pub(super) fetching: Vec<(KeyId, Position)>,
+    /// Lines that wait until the outbox is read up to their head.
+    pub(super) unread: BTreeSet<(Position, KeyId)>,
     /// Keys whose head was given up since the last flush began, and by it.
     pub(super) ended: Vec<KeyId>,
     pub(super) ended_in_flush: Vec<KeyId>,
@@ -93,6 +95,7 @@ impl Leader {
             retries: BinaryHeap::new(),
             wanted: VecDeque::new(),
             fetching: Vec::new(),
+            unread: BTreeSet::new(),
             ended: Vec::new(),
             ended_in_flush: Vec::new(),
             memory: Memory::default(),
@@ -127,11 +130,14 @@ impl Leader {
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| turn.now.wall.until(at));
                     Stage::Waiting(turn.elapsed() + wait.min(turn.policy().backoff_max))
                 }
-                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => Stage::Wanted,
+                // What it was behind is not in the table, so it is still to be read.
+                ParkedState::Behind => Stage::Unread,
+                ParkedState::Held | ParkedState::Unrouted => Stage::Wanted,
             };
             match stage {
                 Stage::Waiting(until) => self.retries.push(Reverse((until, key))),
                 Stage::Wanted => self.wanted.push_back(key),
+                Stage::Unread => _ = self.unread.insert((row.position, key)),
                 _ => {}
             }
             self.lines.slot(key).insert_entry(Line::new(entry, stage));
@@ -152,7 +158,9 @@ impl Leader {
                     self.books.finish(start, end, turn.elapsed());
                 }
                 self.reader.claimed(!events.is_empty(), more, turn.elapsed(), turn.policy());
+                let reached = events.last().filter(|_| more).map(|event| event.position);
                 self.arrive(turn, events);
+                self.have_read(reached);
             }
             Reply::Claimed(Ok(Claim::HistoryChanged(reason))) => {
                 turn.emit(Effect::Halt(reason));
@@ -284,7 +292,8 @@ impl Leader {
         let worthwhile = policy.claim_events_max.min(policy.read_ahead_events_max / 4).max(1);
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
-            && self.brake.is_none()
+            // Lines that wait for the reader could never leave the table otherwise.
+            && (self.brake.is_none() || !self.unread.is_empty())
             && self.books.unwritten_rows() < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }

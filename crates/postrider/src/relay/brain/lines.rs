@@ -49,6 +49,8 @@ pub(super) enum Stage {
     Held,
     /// Parked; waits for an operator: dead with its key blocked, or unrouted.
     Stuck,
+    /// Parked behind events that the last owner had in memory: they are still to be read and go before it.
+    Unread,
     /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
     /// next owner might deliver this one after it.
     Ended,
@@ -76,6 +78,21 @@ impl Line {
             None => self.head.body.is_none() && self.stage != Stage::Ended,
         };
         end_in_table || matches!(self.stage, Stage::Waiting(_) | Stage::Held | Stage::Stuck)
+    }
+
+    /// Whether an event at this position is what the head waits for.
+    pub(super) fn is_preceded_by(&self, position: Position) -> bool {
+        self.stage == Stage::Unread && position < self.head.position
+    }
+
+    /// Puts an entry at the head, before one that was waiting to be preceded; else gives it back.
+    pub(super) fn precede(&mut self, entry: Entry, stage: Stage) -> Result<(), Entry> {
+        if !self.is_preceded_by(entry.position) {
+            return Err(entry);
+        }
+        self.rest.push_front(std::mem::replace(&mut self.head, entry));
+        self.stage = stage;
+        Ok(())
     }
 
     /// Puts an entry where its position belongs; nearly always the end.
