@@ -7,7 +7,7 @@ use super::leader::Leader;
 use super::lines::{Body, Entry, Stage};
 use super::park::Fate;
 use super::turn::Turn;
-use super::{Effect, KeyId, Route, Routed};
+use super::{Deposed, Effect, KeyId, Route, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
@@ -51,9 +51,15 @@ impl Leader {
         }
     }
 
-    /// What was asked for is here, or gone, or did not fit and is asked for again.
-    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) {
+    /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
+    /// in its place belongs to another history.
+    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) -> Result<(), Deposed> {
         let asked = std::mem::take(&mut self.fetching);
+        if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
+            let position = other.position;
+            turn.emit(Effect::Halt(format!("position {position} holds an event of another key than its parked row")));
+            return Err(Deposed::HistoryChanged);
+        }
         let mut unrouted = Vec::new();
         for Routed { position, key, route, event } in fetched.events {
             match route {
@@ -81,6 +87,7 @@ impl Leader {
                 self.proceed(turn, key);
             }
         }
+        Ok(())
     }
 
     /// The database was busy: ask again.

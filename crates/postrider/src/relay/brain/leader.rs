@@ -170,7 +170,7 @@ impl Leader {
                 Self::survive(code)?;
                 self.reader.failed(turn.elapsed(), turn.policy());
             }
-            Reply::Fetched(Ok(fetched)) => self.fetched(turn, fetched),
+            Reply::Fetched(Ok(fetched)) => self.fetched(turn, fetched)?,
             Reply::Fetched(Err(code)) => {
                 Self::survive(code)?;
                 self.fetch_failed();
