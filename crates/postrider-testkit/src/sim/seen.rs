@@ -35,6 +35,8 @@ pub(crate) enum Seen<'a> {
     Written { owner: Owner, fact: usize },
     /// The outcomes of a batch reached the brain.
     Answered { owner: Owner, answers: &'a [Answer] },
+    /// A brain put an event aside, in whatever state.
+    Parked { owner: Owner, position: Position },
     /// The database said that a settlement took effect.
     Settled { owner: Owner, settlement: &'a Settlement },
     /// A frozen relay goes on.

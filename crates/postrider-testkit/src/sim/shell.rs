@@ -160,7 +160,7 @@ impl World {
 
     fn send(&mut self, owner: Owner, effect: Effect) {
         let work = match effect {
-            Effect::Report(report) => return self.report(owner.seat, &report),
+            Effect::Report(report) => return self.report(owner, &report),
             Effect::Stop => {
                 self.mind(owner.seat).stopped = true;
                 return self.stopped(owner.seat.relay);
@@ -292,7 +292,8 @@ impl World {
         self.think(owner.seat, Input::Reply(owner.session, Reply::Published(batch, outcomes)));
     }
 
-    fn report(&mut self, seat: Seat, report: &Report) {
+    fn report(&mut self, owner: Owner, report: &Report) {
+        let seat = owner.seat;
         self.note(|world| {
             format!("{}/s{} reports {report:?}", world.relays[seat.relay].name, seat.subscription)
         });
@@ -300,6 +301,7 @@ impl World {
         match report {
             Report::Brake(brake) => self.full[seat.subscription] = brake.is_some(),
             Report::Leading { .. } => self.full[seat.subscription] = false,
+            Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),
             _ => {}
         }
     }

@@ -13,17 +13,17 @@ use super::{Check, Promise, Seen, View};
 /// Keeps, per event, how many failures may count against it:
 ///
 /// - every failure while its destination was up;
-/// - a failure in an outage when the owner knew of no other key's event for that destination: alone,
+/// - a failure in an outage when the owner had no other key's event for that destination at hand: alone,
 ///   a message cannot be told from its destination;
 /// - failures in an outage on fewer keys than the breaker needs: too few to tell. Once the breaker's
-///   number of keys has failed they are taken back.
+///   number of keys has failed, with no acknowledgement between, they are taken back.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
 pub(super) struct Outages {
     own: Vec<BTreeMap<usize, u32>>,
     suspected: BTreeMap<(Owner, usize), Suspicion>,
-    /// What an owner knows of and has not seen acknowledged, by destination.
+    /// What an owner has at hand: read, not acknowledged and not parked, by destination.
     open: BTreeMap<Owner, BTreeMap<usize, BTreeSet<usize>>>,
 }
 
@@ -55,6 +55,7 @@ impl Outages {
         match answer.outcome {
             Outcome::Acknowledged(_) => {
                 open.remove(&answer.fact);
+                self.conclude(view, |of, at| of == owner && at == destination);
             }
             Outcome::Down(_) | Outcome::Untried => {}
             _ if !answer.outage => *self.own[subscription].entry(answer.fact).or_default() += 1,
@@ -78,7 +79,7 @@ impl Outages {
         own + unclear.map(|(_, s)| s.failures.iter().filter(|f| **f == fact).count() as u32).sum::<u32>()
     }
 
-    /// The destination is up, or the owner is another: what was unclear stays unclear for ever.
+    /// The destination answers, or the owner is another: what was unclear stays unclear for ever.
     fn conclude(&mut self, view: &View<'_>, ended: impl Fn(Owner, usize) -> bool) {
         for ((owner, destination), suspicion) in std::mem::take(&mut self.suspected) {
             let subscription = owner.seat.subscription;
@@ -111,6 +112,12 @@ impl Check for Outages {
             Seen::Known { owner, events } => self.known(view, owner, events),
             Seen::Answered { owner, answers } => {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer));
+            }
+            Seen::Parked { owner, position } => {
+                if let Some(event) = view.database.log.get(position) {
+                    let fact = Facts::number(event);
+                    self.open.entry(owner).or_default().values_mut().for_each(|open| _ = open.remove(&fact));
+                }
             }
             Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),
             Seen::Granted { owner, .. } => {

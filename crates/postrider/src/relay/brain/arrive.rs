@@ -7,7 +7,7 @@ use super::lines::{Body, Entry, Line, Stage};
 use super::park::{Fate, park};
 use super::turn::Turn;
 use super::{KeyId, Report, Route, Routed};
-use crate::{Event, Position};
+use crate::Event;
 use crate::ledger::{Mark, ParkedState};
 
 /// What an event costs in memory besides its payload: its texts, the line, the queues.
@@ -70,10 +70,10 @@ impl Leader {
         }
     }
 
-    /// The outbox was read up to `reached`, or to its end: what waited for earlier events of its key has them.
-    pub(super) fn have_read(&mut self, reached: Option<Position>) {
+    /// The outbox was read on: what waited for earlier events of its key may have them all now.
+    pub(super) fn have_read(&mut self) {
         while let Some((position, key)) = self.unread.first().copied()
-            && reached.is_none_or(|reached| position < reached)
+            && self.reader.has_passed(position)
         {
             self.unread.pop_first();
             if self.lines.stage(key) == Some(Stage::Unread) {

@@ -15,10 +15,17 @@ use crate::ledger::ParkedState;
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// The head of a line is in the table and its turn has come.
+    /// The head of a line is in the table and its turn has come, unless the last owner had events of its key
+    /// in memory that go before it and are still to be read.
     pub(super) fn want(&mut self, key: KeyId) {
-        self.lines.set_stage(key, Stage::Wanted);
-        self.wanted.push_back(key);
+        let Some(line) = self.lines.get_mut(key) else { return };
+        if self.reader.has_passed(line.head.position) {
+            line.stage = Stage::Wanted;
+            self.wanted.push_back(key);
+        } else {
+            line.stage = Stage::Unread;
+            self.unread.insert((line.head.position, key));
+        }
     }
 
     /// Asks for wanted events, as many as there is room for in memory. At least one batch may always be
@@ -38,8 +45,10 @@ impl Leader {
                 continue;
             };
             line.stage = Stage::Fetching;
-            let missing =
-                std::iter::once(&line.head).chain(&line.rest).take_while(|entry| entry.body.is_none());
+            let reader = &self.reader;
+            let missing = std::iter::once(&line.head)
+                .chain(&line.rest)
+                .take_while(|entry| entry.body.is_none() && reader.has_passed(entry.position));
             let positions = missing.take(PER_KEY_MAX).map(|entry| (key, entry.position));
             self.fetching.extend(positions);
         }

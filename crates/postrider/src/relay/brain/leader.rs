@@ -130,17 +130,14 @@ impl Leader {
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| turn.now.wall.until(at));
                     Stage::Waiting(turn.elapsed() + wait.min(turn.policy().backoff_max))
                 }
-                // What it was behind is not in the table, so it is still to be read.
-                ParkedState::Behind => Stage::Unread,
-                ParkedState::Held | ParkedState::Unrouted => Stage::Wanted,
+                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => Stage::Wanted,
             };
+            self.lines.slot(key).insert_entry(Line::new(entry, stage));
             match stage {
                 Stage::Waiting(until) => self.retries.push(Reverse((until, key))),
-                Stage::Wanted => self.wanted.push_back(key),
-                Stage::Unread => _ = self.unread.insert((row.position, key)),
+                Stage::Wanted => self.want(key),
                 _ => {}
             }
-            self.lines.slot(key).insert_entry(Line::new(entry, stage));
         }
     }
 
@@ -157,10 +154,10 @@ impl Leader {
                 for (start, end) in dead {
                     self.books.finish(start, end, turn.elapsed());
                 }
-                self.reader.claimed(!events.is_empty(), more, turn.elapsed(), turn.policy());
-                let reached = events.last().filter(|_| more).map(|event| event.position);
+                let last = events.last().map(|event| event.position);
+                self.reader.claimed(last, more, turn.elapsed(), turn.policy());
                 self.arrive(turn, events);
-                self.have_read(reached);
+                self.have_read();
             }
             Reply::Claimed(Ok(Claim::HistoryChanged(reason))) => {
                 turn.emit(Effect::Halt(reason));

@@ -49,7 +49,7 @@ pub(super) enum Stage {
     Held,
     /// Parked; waits for an operator: dead with its key blocked, or unrouted.
     Stuck,
-    /// Parked behind events that the last owner had in memory: they are still to be read and go before it.
+    /// Parked; events of its key that go before it may still be to be read.
     Unread,
     /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
     /// next owner might deliver this one after it.
