@@ -57,7 +57,8 @@ impl KeyOrder {
         // was written, or that an owner which was replaced meanwhile still had: nobody can call these back.
         let lost = view.database.log.get(position).is_none_or(|event| Facts::number(event) != fact);
         let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final());
-        let beyond_reach = self.unknown.contains(&(subscription, fact)) || self.current[subscription] != Some(owner);
+        let beyond_reach =
+            self.unknown.contains(&(subscription, fact)) || self.current[subscription] != Some(owner);
         if lost || given_up && beyond_reach {
             return Ok(());
         }

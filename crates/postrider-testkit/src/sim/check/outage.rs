@@ -25,6 +25,8 @@ pub(super) struct Outages {
     suspected: BTreeMap<(Owner, usize), Suspicion>,
     /// What an owner has at hand: read, not acknowledged and not parked, by destination.
     open: BTreeMap<Owner, BTreeMap<usize, BTreeSet<usize>>>,
+    /// Rows and events are of different histories.
+    void: bool,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +37,12 @@ struct Suspicion {
 
 impl Outages {
     pub(super) fn new(subscriptions: usize) -> Self {
-        Self { own: vec![BTreeMap::new(); subscriptions], suspected: BTreeMap::new(), open: BTreeMap::new() }
+        Self {
+            own: vec![BTreeMap::new(); subscriptions],
+            suspected: BTreeMap::new(),
+            open: BTreeMap::new(),
+            void: false,
+        }
     }
 
     fn known(&mut self, view: &View<'_>, owner: Owner, events: &[Routed]) {
@@ -48,7 +55,8 @@ impl Outages {
         }
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer) {
+    /// `others`: all answers of the batch. An acknowledgement among them proves the destination up.
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer, others: &[Answer]) {
         let subscription = owner.seat.subscription;
         let Way::To(destination) = view.way(subscription, answer.fact) else { return };
         let open = self.open.entry(owner).or_default().entry(destination).or_default();
@@ -58,7 +66,9 @@ impl Outages {
                 self.conclude(view, |of, at| of == owner && at == destination);
             }
             Outcome::Down(_) | Outcome::Untried => {}
-            _ if !answer.outage => *self.own[subscription].entry(answer.fact).or_default() += 1,
+            _ if !answer.outage || acknowledged_by(view, owner, destination, others) => {
+                *self.own[subscription].entry(answer.fact).or_default() += 1
+            }
             _ => {
                 let key = identity(view, answer.fact);
                 if open.iter().all(|other| identity(view, *other) == key) {
@@ -94,6 +104,13 @@ impl Outages {
     }
 }
 
+fn acknowledged_by(view: &View<'_>, owner: Owner, destination: usize, answers: &[Answer]) -> bool {
+    answers.iter().any(|answer| {
+        matches!(answer.outcome, Outcome::Acknowledged(_))
+            && view.way(owner.seat.subscription, answer.fact) == Way::To(destination)
+    })
+}
+
 /// What tells one key from another: events without a key are each their own.
 fn identity(view: &View<'_>, fact: usize) -> (Option<u32>, usize) {
     match view.facts.get(fact).key {
@@ -111,7 +128,7 @@ impl Check for Outages {
         match *seen {
             Seen::Known { owner, events } => self.known(view, owner, events),
             Seen::Answered { owner, answers } => {
-                answers.iter().for_each(|answer| self.answered(view, owner, answer));
+                answers.iter().for_each(|answer| self.answered(view, owner, answer, answers));
             }
             Seen::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
@@ -123,7 +140,8 @@ impl Check for Outages {
             Seen::Granted { owner, .. } => {
                 self.conclude(view, |other, _| other.seat.subscription == owner.seat.subscription);
             }
-            Seen::Settled { owner, settlement } => {
+            Seen::Restored { whole } => self.void |= !whole,
+            Seen::Settled { owner, settlement } if !self.void => {
                 for row in &settlement.park {
                     let Some(event) = view.database.log.get(row.position) else { continue };
                     let fact = Facts::number(event);

@@ -66,7 +66,9 @@ impl Leader {
         let asked = std::mem::take(&mut self.fetching);
         if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
             let position = other.position;
-            turn.emit(Effect::Halt(format!("position {position} holds an event of another key than its parked row")));
+            turn.emit(Effect::Halt(format!(
+                "position {position} holds an event of another key than its parked row"
+            )));
             return Err(Deposed::HistoryChanged);
         }
         let mut unrouted = Vec::new();
