@@ -10,6 +10,9 @@ use super::{BatchId, DestinationId, Effect, KeyId, Route, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
+/// Heads for other destinations looked at while a batch for one is filled: bounds the cost of looking.
+const PASSED_OVER_MAX: usize = 1_000;
+
 /// A batch on its way to the sink.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -97,11 +100,22 @@ impl Leader {
     /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
     fn fill(&mut self, turn: &mut Turn<'_>, mut room: Room) -> Batch {
         let mut batch = Batch::with_capacity(room.events.min(self.ready.len()));
+        let mut destination = None;
+        let mut passed_over = Vec::new();
         while room.events > 0
+            && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.ready.pop_front()
         {
             if self.is_over(turn, key) || self.block_if_down(key) {
                 continue;
+            }
+            // A destination that does not answer must not take the messages of another with it.
+            if turn.policy().several_destinations {
+                let of_key = self.destination_of(key);
+                if *destination.get_or_insert(of_key) != of_key {
+                    passed_over.push(key);
+                    continue;
+                }
             }
             let Some(line) = self.lines.get_mut(key) else { continue };
             if !room.take(&line.head) {
@@ -125,6 +139,7 @@ impl Leader {
                 batch.push(key, entry);
             }
         }
+        passed_over.into_iter().rev().for_each(|key| self.ready.push_front(key));
         self.ready_since = turn.elapsed();
         batch
     }

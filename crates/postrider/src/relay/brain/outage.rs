@@ -106,7 +106,7 @@ impl Leader {
         self.ready.iter().copied().chain(in_flight).any(|key| self.destination_of(key) == Some(id))
     }
 
-    fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
+    pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
         Some(self.lines.get(key)?.head.body.as_ref()?.destination)
     }
 
