@@ -130,10 +130,12 @@ impl Check for Outages {
             Seen::Answered { owner, answers } => {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer, answers));
             }
+            // The rest of its key goes with it.
             Seen::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
-                    let fact = Facts::number(event);
-                    self.open.entry(owner).or_default().values_mut().for_each(|open| _ = open.remove(&fact));
+                    let key = identity(view, Facts::number(event));
+                    let open = self.open.entry(owner).or_default();
+                    open.values_mut().for_each(|facts| facts.retain(|fact| identity(view, *fact) != key));
                 }
             }
             Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),
