@@ -100,10 +100,10 @@ impl Leader {
         }
     }
 
-    /// Whether a message to this destination is ready or at the sink, or will be with the next flush.
+    /// Whether a message to this destination is ready, at the sink, or will be after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
-        let heads = self.ready.iter().copied().chain(in_flight);
+        let heads = self.ready.iter().copied().chain(in_flight).chain(self.staged_keys());
         let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.lines.get(*key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
             || ended.any(|line| {
