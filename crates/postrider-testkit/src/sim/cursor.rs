@@ -47,7 +47,8 @@ impl Cursor {
     }
 
     fn read_past_holes(&mut self, log: &Log, budget: Budget) -> Reading {
-        let tail = log.range(self.last.next()..=log.sequence()).take(budget.events_max);
+        let end = log.sequence().max(self.last.next());
+        let tail = log.range(self.last.next()..=end).take(budget.events_max);
         let events: Vec<_> = tail.map(|(position, event)| (position, event.clone())).collect();
         let mut dead = Vec::new();
         for (position, _) in &events {
