@@ -67,10 +67,7 @@ impl Reader {
     pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
         match self.read(log, budget) {
             Ok(Reading { events, dead, more }) => {
-                let stored = |(position, event): (Position, Arc<Event>)| StoredEvent {
-                    position,
-                    event: Arc::unwrap_or_clone(event),
-                };
+                let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 Claimed::Page(Page { events: events.into_iter().map(stored).collect(), dead, more })
             }
             Err(reason) => Claimed::HistoryChanged(reason),

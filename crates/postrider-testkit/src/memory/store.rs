@@ -67,7 +67,7 @@ impl Store for MemoryStore {
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         let Found { events, gone } = self.database().fetch(&positions, bytes_max);
-        let stored = |(position, event)| StoredEvent { position, event: Arc::unwrap_or_clone(event) };
+        let stored = |(position, event)| StoredEvent { position, event };
         let events = events.into_iter().map(stored).collect();
         self.done(Ok(Fetched { events, gone }))
     }

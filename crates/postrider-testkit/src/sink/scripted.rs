@@ -41,7 +41,7 @@ impl ScriptedSink {
             let offer = Offer {
                 event: message.event.id,
                 position: message.position,
-                key: message.key.as_deref(),
+                key: message.key(),
                 writer: 0,
             };
             match destination.offer(&mut passage, offer) {

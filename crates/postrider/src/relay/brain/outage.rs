@@ -141,11 +141,12 @@ impl Leader {
             }
             let Some(line) = self.lines.get_mut(key) else { continue };
             line.stage = Stage::InFlight;
-            let messages = vec![(key, line.head.position)];
+            let mut batch = Batch { probe: Some(id), ..Batch::default() };
+            batch.push(key, &line.head);
             if let Some(outage) = self.destinations.get_mut(&id).and_then(|d| d.outage.as_mut()) {
                 outage.probing = true;
             }
-            self.send(turn, Batch { messages, probe: Some(id) });
+            self.send(turn, batch);
         }
     }
 
