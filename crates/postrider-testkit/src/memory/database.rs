@@ -71,12 +71,10 @@ impl MemoryDatabase {
     }
 
     /// Gives the lease up; see `Store::release`.
-    ///
-    /// # Errors
-    /// [`Code::SubscriptionUnknown`]
-    pub fn release(&mut self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
-        self.subscription_mut(name)?.release(epoch, clean);
-        Ok(())
+    pub fn release(&mut self, name: &str, epoch: Epoch, clean: bool) {
+        if let Some(subscription) = self.subscriptions.get_mut(name) {
+            subscription.release(epoch, clean);
+        }
     }
 
     /// Records progress; see `Store::settle`.

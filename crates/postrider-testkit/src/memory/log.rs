@@ -59,6 +59,11 @@ impl Log {
         }
     }
 
+    /// Removes a committed event; its position stays empty for ever.
+    pub fn delete(&mut self, position: Position) {
+        self.visible.remove(&position);
+    }
+
     /// A transaction of one event.
     pub fn write(&mut self, event: Event) -> Position {
         let transaction = self.begin();

@@ -91,7 +91,7 @@ impl World {
             }
             Work::Release { epoch, clean } => {
                 self.note(|_| format!("{owner} releases, clean {clean}"));
-                _ = self.database.release(&name, *epoch, *clean);
+                self.database.release(&name, *epoch, *clean);
                 Reply::Released
             }
             Work::Claim(budget) => {

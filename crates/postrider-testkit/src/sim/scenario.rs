@@ -59,7 +59,6 @@ pub(crate) struct SubscriptionPlan {
 pub(crate) struct Scenario {
     pub(crate) kind: Kind,
     pub(crate) subscriptions: Vec<SubscriptionPlan>,
-    pub(crate) destinations: usize,
     pub(crate) relays: usize,
     pub(crate) writers: usize,
     pub(crate) keys: u32,
@@ -103,7 +102,6 @@ impl Scenario {
         Self {
             kind,
             subscriptions,
-            destinations,
             relays: random.size(1, 3),
             writers: random.size(1, 4),
             keys: random.between(1, 12) as u32 + if kind == Kind::Isolation { 8 } else { 0 },

@@ -1,1 +1,149 @@
-//! The simulator's own tests.
+//! The simulator's own tests: histories keep their promises, planted bugs are found, everything occurs.
+
+use super::{Bug, History, Tally, Trace, play};
+
+/// Plays seeds on two threads, each history alone, and hands the histories over in the order of seeds.
+fn sweep(seeds: u64, bug: Option<Bug>) -> Vec<History> {
+    let half = |offset: u64| {
+        std::thread::spawn(move || {
+            (offset..seeds).step_by(2).map(|seed| play(seed, bug, Trace::off())).collect::<Vec<_>>()
+        })
+    };
+    let mut histories: Vec<History> =
+        [half(0), half(1)].into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    histories.sort_by_key(|history| history.seed);
+    histories
+}
+
+/// Everything that has to occur somewhere, or the simulator does not test what it says.
+const COVERAGE: &[&str] = &[
+    "answer lost",
+    "crash",
+    "duplicate delivered",
+    "event committed",
+    "graceful shutdown",
+    "history accepted",
+    "history: calm",
+    "history: isolation",
+    "history: storm",
+    "hole proven dead",
+    "late commit",
+    "lease taken away",
+    "message delivered",
+    "mishap at the sink",
+    "outage, failing",
+    "outage, said",
+    "outage, silent",
+    "outcome unknown, it happened",
+    "outcome unknown, nothing happened",
+    "pause",
+    "position rolled back",
+    "process killed by an event",
+    "publish timed out",
+    "report: brake off",
+    "report: brake on",
+    "report: breaker closed",
+    "report: breaker opened",
+    "report: deposed, fenced",
+    "report: deposed, history changed",
+    "report: deposed, lease expired",
+    "report: deposed, lease lost",
+    "report: deposed, released",
+    "report: deposed, store failed",
+    "report: halted",
+    "report: leading, clean",
+    "report: leading, unclean",
+    "report: parked, behind",
+    "report: parked, dead",
+    "report: parked, expired",
+    "report: parked, held",
+    "report: parked, retry",
+    "report: parked, unrouted",
+    "report: paused",
+    "report: possible duplicate",
+    "report: resumed",
+    "restore of everything",
+    "restore of the events",
+    "settle fenced",
+    "settle stuck",
+    "slow call",
+    "store busy",
+    "store failed",
+    "takeover",
+    "wall clock jumped back",
+    "wall clock jumped forward",
+    "zombie woken",
+];
+
+#[test]
+fn every_history_keeps_every_promise_and_every_fault_occurs() {
+    let mut tally = Tally::default();
+    let mut complaints = Vec::new();
+    for history in sweep(10_000, None) {
+        tally.merge(&history.tally);
+        complaints.extend(history.complaint());
+    }
+    let missing: Vec<&&str> = COVERAGE.iter().filter(|what| tally.of(what) == 0).collect();
+    assert!(complaints.is_empty(), "{} seeds failed\n{}", complaints.len(), complaints.join("\n"));
+    assert!(missing.is_empty(), "never occurred: {missing:?}\n{tally}");
+    assert_eq!(tally.of("report: unknown"), 0, "a report has no name in the tally");
+}
+
+#[test]
+fn one_seed_is_one_history() {
+    for seed in 0..40 {
+        let (first, second) = (play(seed, None, Trace::on()), play(seed, None, Trace::on()));
+        assert_eq!(first.trace, second.trace, "seed {seed}");
+        assert_eq!(first.tally, second.tally, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_broken_promise_names_its_seed_and_how_to_replay_it() {
+    let broken =
+        sweep(50, Some(Bug::PublishTwice)).into_iter().find_map(|history| history.complaint()).unwrap();
+    assert!(broken.contains("replay: make sim SEED="), "{broken}");
+}
+
+/// A sink that breaks its word is noticed by the brain itself.
+#[test]
+fn a_sink_that_is_not_prefix_safe_is_reported() {
+    let histories = sweep(200, Some(Bug::FalsePrefix));
+    assert!(histories.iter().any(|history| history.tally.of("report: order broken") > 0));
+}
+
+macro_rules! planted_bugs {
+    ($($name:ident: $bug:ident;)+) => {
+        $(#[test]
+        fn $name() {
+            assert_found(Bug::$bug);
+        })+
+
+        #[test]
+        fn every_planted_bug_has_a_test() {
+            assert_eq!(Bug::ALL, [$(Bug::$bug),+]);
+        }
+    };
+}
+
+planted_bugs! {
+    a_claimer_that_reads_past_holes_loses_events: ClaimPastHoles;
+    a_claimer_that_shows_uncommitted_rows_makes_phantoms: ShowUncommitted;
+    a_sink_that_is_falsely_prefix_safe_breaks_the_order: FalsePrefix;
+    a_settle_that_is_forgotten_breaks_conservation: ForgetSettle;
+    a_shell_that_publishes_twice_makes_duplicates: PublishTwice;
+    a_store_that_ignores_the_epoch_does_not_fence: IgnoreEpoch;
+    a_settle_that_drops_parked_rows_breaks_conservation: DropParked;
+    one_number_for_all_keys_breaks_isolation: OneKey;
+    a_sink_that_blames_the_message_burns_attempts: BlameMessage;
+    an_answer_that_never_comes_breaks_liveness: LoseReply;
+    a_claimer_that_does_not_check_history_skips_events: NoHistoryCheck;
+    a_window_wider_than_promised_is_seen: WideWindow;
+}
+
+/// The checker of the very promise that the bug breaks must complain within so many seeds.
+fn assert_found(bug: Bug) {
+    let found =
+        (0..3_000).find(|seed| play(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));
+    assert!(found.is_some(), "{bug:?} was not found by the checker of {:?}", bug.breaks());
+}

@@ -45,7 +45,7 @@ pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
     Ok(())
 }
 
-/// By position; other rows stay.
+/// By position; other rows stay. A new row without key or destination keeps the old one's.
 pub async fn parked_rows_are_replaced_and_removed<S: StoreUnderTest>() -> Result<()> {
     let (_under_test, store) = subscribed::<S>().await?;
     let owner = granted(&store, "a").await?;
@@ -67,7 +67,8 @@ pub async fn parked_rows_are_replaced_and_removed<S: StoreUnderTest>() -> Result
     };
     store.settle(change).await?;
     let loaded = granted(&store, "a").await?;
-    assert_eq!(sorted(loaded.parked), [bare, rows[2].clone()]);
+    let replaced = ParkedRow { key: rows[1].key.clone(), destination: rows[1].destination.clone(), ..bare };
+    assert_eq!(sorted(loaded.parked), [replaced, rows[2].clone()]);
     assert_eq!(loaded.parked_count, 2);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use postrider::Position;
-use postrider::ledger::Intervals;
+use postrider::ledger::{Intervals, ParkedRow, ParkedState};
 use postrider::store::Settlement;
 
 use super::super::facts::Facts;
@@ -51,6 +51,7 @@ impl Conservation {
         if let Some(row) = settlement.park.iter().find(|row| !after.parked.contains(&row.position)) {
             return Err(format!("s{subscription}: #{} was to be parked and is not", row.position));
         }
+        settlement.park.iter().try_for_each(|row| is_truthful(view, subscription, row))?;
         if let Some((start, _)) = after.done.gaps(before.done.highest()).first()
             && before.done.contains(*start)
         {
@@ -69,6 +70,19 @@ impl Conservation {
             None => Ok(()),
         }
     }
+}
+
+/// The state of a row says what is so.
+fn is_truthful(view: &View<'_>, subscription: usize, row: &ParkedRow) -> Result<(), String> {
+    let Some(event) = view.database.log.get(row.position) else { return Ok(()) };
+    let fact = Facts::number(event);
+    let fine = match row.state {
+        ParkedState::Expired => view.facts.get(fact).expires,
+        ParkedState::Unrouted => view.way(subscription, fact) == Way::Unrouted,
+        _ => true,
+    };
+    let state = row.state.as_str();
+    if fine { Ok(()) } else { Err(format!("s{subscription}: {} is not {state}", view.facts.get(fact))) }
 }
 
 fn accounted(

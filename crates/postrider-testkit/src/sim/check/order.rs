@@ -20,8 +20,9 @@ use super::{Check, Promise, Seen, View};
 #[derive(Debug)]
 pub(super) struct KeyOrder {
     newest: Vec<BTreeMap<u32, Position>>,
-    /// Unanswered and acknowledged events of the current owners.
+    /// Unanswered and acknowledged events of the owners, since the last restore.
     owners: BTreeMap<Owner, Owned>,
+    restored: bool,
     /// Who has the lease.
     current: Vec<Option<Owner>>,
     /// Events that had an answer which left open whether they were written.
@@ -41,6 +42,7 @@ impl KeyOrder {
         Self {
             newest: vec![BTreeMap::new(); subscriptions],
             owners: BTreeMap::new(),
+            restored: false,
             current: vec![None; subscriptions],
             unknown: BTreeSet::new(),
             void: false,
@@ -51,6 +53,10 @@ impl KeyOrder {
         let subscription = owner.seat.subscription;
         let Fact { key: Some(key), position, .. } = *view.facts.get(fact) else { return Ok(()) };
         if view.times_delivered(subscription, fact) > 1 {
+            return Ok(());
+        }
+        // Who leads since before a restore has not heard of it, and knows of deaths that never were.
+        if self.restored && !self.owners.contains_key(&owner) {
             return Ok(());
         }
         // An event of a history that was lost; and one given up after an answer that left open whether it
@@ -72,7 +78,7 @@ impl KeyOrder {
 
     fn publishing(&mut self, view: &View<'_>, owner: Owner, messages: &[Routed]) -> Result<(), String> {
         let prefix_safe = view.plan(owner.seat.subscription).prefix_safe;
-        let owned = self.owners.entry(owner).or_default();
+        let Some(owned) = self.owners.get_mut(&owner) else { return Ok(()) };
         let mut batch: BTreeMap<u32, Position> = BTreeMap::new();
         for message in messages {
             let fact = view.facts.of(&message.event);
@@ -95,7 +101,7 @@ impl KeyOrder {
     }
 
     fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[Answer]) {
-        let owned = self.owners.entry(owner).or_default();
+        let Some(owned) = self.owners.get_mut(&owner) else { return };
         for answer in answers {
             let fact = view.facts.get(answer.fact);
             if matches!(answer.outcome, Outcome::Ambiguous(_)) {
@@ -121,9 +127,14 @@ impl Check for KeyOrder {
         match *seen {
             Seen::Restored { whole } => {
                 self.void |= !whole;
+                self.restored = true;
+                self.owners.clear();
                 self.newest.iter_mut().for_each(BTreeMap::clear);
             }
-            Seen::Granted { owner, .. } => self.current[owner.seat.subscription] = Some(owner),
+            Seen::Granted { owner, .. } => {
+                self.current[owner.seat.subscription] = Some(owner);
+                self.owners.entry(owner).or_default();
+            }
             Seen::Accepted { subscription } => self.newest[subscription].clear(),
             _ if self.void => {}
             Seen::Written { owner, fact } if ordered(owner.seat.subscription) => {

@@ -23,15 +23,15 @@ use super::{Check, Promise, Seen, View};
 pub(super) struct Outages {
     own: Vec<BTreeMap<usize, u32>>,
     suspected: BTreeMap<(Owner, usize), Suspicion>,
-    /// What an owner has at hand: read, not acknowledged and not parked, by destination.
-    open: BTreeMap<Owner, BTreeMap<usize, BTreeSet<usize>>>,
+    /// What an owner has at hand, by key: read, not acknowledged and not parked.
+    open: BTreeMap<Owner, BTreeMap<Key, BTreeSet<usize>>>,
     /// Rows and events are of different histories.
     void: bool,
 }
 
 #[derive(Debug, Default)]
 struct Suspicion {
-    keys: BTreeSet<(Option<u32>, usize)>,
+    keys: BTreeSet<Key>,
     failures: Vec<usize>,
 }
 
@@ -49,9 +49,7 @@ impl Outages {
         let open = self.open.entry(owner).or_default();
         for event in events.iter().filter(|event| matches!(event.route, Route::To { .. })) {
             let fact = Facts::number(&event.event);
-            if let Way::To(destination) = view.way(owner.seat.subscription, fact) {
-                open.entry(destination).or_default().insert(fact);
-            }
+            open.entry(identity(view, fact)).or_default().insert(fact);
         }
     }
 
@@ -59,10 +57,11 @@ impl Outages {
     fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer, others: &[Answer]) {
         let subscription = owner.seat.subscription;
         let Way::To(destination) = view.way(subscription, answer.fact) else { return };
-        let open = self.open.entry(owner).or_default().entry(destination).or_default();
+        let key = identity(view, answer.fact);
+        let open = self.open.entry(owner).or_default();
         match answer.outcome {
             Outcome::Acknowledged(_) => {
-                open.remove(&answer.fact);
+                open.entry(key).or_default().remove(&answer.fact);
                 self.conclude(view, |of, at| of == owner && at == destination);
             }
             Outcome::Down(_) | Outcome::Untried => {}
@@ -70,8 +69,11 @@ impl Outages {
                 *self.own[subscription].entry(answer.fact).or_default() += 1
             }
             _ => {
-                let key = identity(view, answer.fact);
-                if open.iter().all(|other| identity(view, *other) == key) {
+                // Only the first of a key can be sent, and so be company.
+                let first_goes_there = |facts: &BTreeSet<usize>| {
+                    facts.first().is_some_and(|fact| view.way(subscription, *fact) == Way::To(destination))
+                };
+                if open.iter().all(|(other, facts)| *other == key || !first_goes_there(facts)) {
                     *self.own[subscription].entry(answer.fact).or_default() += 1;
                     return;
                 }
@@ -111,8 +113,11 @@ fn acknowledged_by(view: &View<'_>, owner: Owner, destination: usize, answers: &
     })
 }
 
+/// A key, or an event without one.
+type Key = (Option<u32>, usize);
+
 /// What tells one key from another: events without a key are each their own.
-fn identity(view: &View<'_>, fact: usize) -> (Option<u32>, usize) {
+fn identity(view: &View<'_>, fact: usize) -> Key {
     match view.facts.get(fact).key {
         Some(key) => (Some(key), 0),
         None => (None, fact),
@@ -130,10 +135,10 @@ impl Check for Outages {
             Seen::Answered { owner, answers } => {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer, answers));
             }
+            // The rest of its key goes with it.
             Seen::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
-                    let fact = Facts::number(event);
-                    self.open.entry(owner).or_default().values_mut().for_each(|open| _ = open.remove(&fact));
+                    self.open.entry(owner).or_default().remove(&identity(view, Facts::number(event)));
                 }
             }
             Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),

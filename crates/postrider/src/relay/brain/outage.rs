@@ -100,10 +100,15 @@ impl Leader {
         }
     }
 
-    /// Whether a message to this destination is ready or at the sink.
+    /// Whether a message to this destination is ready, at the sink, or will be after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
-        self.ready.iter().copied().chain(in_flight).any(|key| self.destination_of(key) == Some(id))
+        let heads = self.ready.iter().copied().chain(in_flight).chain(self.staged_keys());
+        let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.lines.get(*key));
+        heads.into_iter().any(|key| self.destination_of(key) == Some(id))
+            || ended.any(|line| {
+                line.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
+            })
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {

@@ -82,6 +82,12 @@ impl Leader {
         self.caution.as_ref().is_some_and(|caution| caution.staged.is_some())
     }
 
+    /// Keys of a batch that is being written down.
+    pub(super) fn staged_keys(&self) -> impl Iterator<Item = KeyId> {
+        let staged = self.caution.as_ref().and_then(|caution| caution.staged.as_ref());
+        staged.into_iter().flat_map(|batch| &batch.messages).map(|(key, _)| *key)
+    }
+
     /// Has a batch written down; it is published when that is settled.
     pub(super) fn stage(&mut self, turn: &Turn<'_>, batch: Batch) {
         let Some(caution) = &mut self.caution else { return };
