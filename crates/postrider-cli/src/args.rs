@@ -47,8 +47,8 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always, never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: ColorWhen,
 
     /// Say more on standard error
@@ -84,7 +84,7 @@ fn examples_first(command: clap::Command) -> clap::Command {
 /// Reads the command line, the program's name first.
 ///
 /// # Errors
-/// [`Failure::Usage`], also when help or the version is asked for.
+/// [`Failure::Usage`], which clap also uses when help or the version is asked for.
 pub fn parse(args: Vec<OsString>) -> Result<Cli, Failure> {
     let matches = command().try_get_matches_from(args).map_err(Failure::Usage)?;
     Cli::from_arg_matches(&matches).map_err(Failure::Usage)

@@ -2,9 +2,26 @@
 
 use postrider::Code;
 
-/// How a command ended. The numbers do not change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Exit {
+macro_rules! exits {
+    ($(#[doc = $doc:literal] $name:ident = $number:literal,)+) => {
+        /// How a command ended. The numbers do not change.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Exit { $(#[doc = $doc] $name = $number,)+ }
+
+        impl Exit {
+            /// All, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The number the shell sees.
+            pub const fn number(self) -> u8 { self as u8 }
+
+            /// When it is used.
+            pub const fn meaning(self) -> &'static str { match self { $(Self::$name => $doc.trim_ascii()),+ } }
+        }
+    };
+}
+
+exits! {
     /// It did what it was asked.
     Ok = 0,
     /// It failed while it ran.
@@ -25,43 +42,6 @@ pub enum Exit {
     Interrupted = 130,
     /// Whoever read its output went away, as `head` does. Nothing is printed then.
     ClosedPipe = 141,
-}
-
-impl Exit {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
-        Self::Ok,
-        Self::Failed,
-        Self::Usage,
-        Self::Database,
-        Self::Schema,
-        Self::Unhealthy,
-        Self::Input,
-        Self::Destination,
-        Self::Interrupted,
-        Self::ClosedPipe,
-    ];
-
-    /// The number the shell sees.
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// When it is used, in one sentence.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Ok => "It did what it was asked.",
-            Self::Failed => "It failed while it ran.",
-            Self::Usage => "The command line or the configuration is wrong; nothing was started.",
-            Self::Database => "The database cannot be reached or used.",
-            Self::Schema => "The database's tables are missing, or newer than this program.",
-            Self::Unhealthy => "`doctor` found something that does not work.",
-            Self::Input => "An event given to it is not acceptable.",
-            Self::Destination => "A destination cannot be opened or written.",
-            Self::Interrupted => "It was interrupted, as by Ctrl-C.",
-            Self::ClosedPipe => "Whoever read its output went away, as `head` does. Nothing is printed then.",
-        }
-    }
 }
 
 impl From<Code> for Exit {

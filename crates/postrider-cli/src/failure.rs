@@ -10,7 +10,7 @@ use crate::exit::Exit;
 pub enum Failure {
     /// Errors to print, at least one.
     Errors(Vec<Error>),
-    /// The command line makes no sense, or asks for help; clap knows what to print.
+    /// The command line makes no sense; clap knows what to print.
     Usage(clap::Error),
     /// The command has printed what it found; only the exit code is left to say.
     Reported(Exit),
@@ -27,8 +27,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Errors(errors) => errors.first().map_or(Exit::Failed, |error| error.code().into()),
-            Self::Usage(error) if error.use_stderr() => Exit::Usage,
-            Self::Usage(_) => Exit::Ok,
+            Self::Usage(_) => Exit::Usage,
             Self::Reported(exit) => *exit,
             Self::ClosedPipe => Exit::ClosedPipe,
             Self::Interrupted => Exit::Interrupted,

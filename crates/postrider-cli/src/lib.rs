@@ -39,6 +39,10 @@ pub fn run(args: Vec<OsString>) -> Exit {
         let context = Context::new(cli.global, output, Environment::of_process());
         cli.command.run(&context)
     });
+    let ended = match ended {
+        Err(Failure::Usage(asked)) if !asked.use_stderr() => output.help(&asked),
+        ended => ended,
+    };
     match ended {
         Ok(()) => Exit::Ok,
         Err(failure) => {

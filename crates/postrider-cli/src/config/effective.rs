@@ -49,6 +49,7 @@ impl Effective {
         let Reading { given, groups, mut problems } = Reading::of(schema, sources);
         if problems.iter().any(|problem| problem.code == Code::ConfigSyntax) {
             // Most of what else could be said would follow from the part that was not understood.
+            problems.sort_by(|a, b| a.origin.cmp(&b.origin));
             return (Self::default(), problems);
         }
         let mut merge = Merge::default();

@@ -8,9 +8,17 @@ const NAMES_MAX: usize = 8;
 /// The most alike of the names that exist, if one is alike at all.
 pub(super) fn nearest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let meant = meant.to_ascii_lowercase();
-    let alike = |name: &'a str| (strsim::jaro_winkler(&meant, &name.to_ascii_lowercase()), name);
-    let rated = names.into_iter().map(alike).filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    let rated = names
+        .into_iter()
+        .map(|name| (likeness(&meant, &name.to_ascii_lowercase()), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
     rated.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// From 0 to 1. One slip of the finger in a word counts as alike whatever its length.
+fn likeness(meant: &str, name: &str) -> f64 {
+    let one_slip = meant.len() > 2 && strsim::osa_distance(meant, name) <= 1;
+    if one_slip { 1.0 } else { strsim::jaro_winkler(meant, name) }
 }
 
 /// Advice that names the nearest, or all if they are few. `None` if there is nothing to say.
@@ -34,6 +42,7 @@ mod tests {
         let names = ["flush_interval", "flush_events", "lease", "sink"];
         assert_eq!(nearest("flush_intervall", names), Some("flush_interval"));
         assert_eq!(nearest("SINK", names), Some("sink"));
+        assert_eq!(nearest("lgo", ["name", "log"]), Some("log"));
         assert_eq!(nearest("qqq", names), None);
         assert_eq!(advice("qqq", ["a", "b"]).as_deref(), Some("there is \"a\", \"b\""));
         assert_eq!(advice("qqq", []), None);

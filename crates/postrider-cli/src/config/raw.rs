@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::url;
+
 /// What was given. It may be a secret, so it cannot be printed; [`Raw::found`] describes it.
 #[derive(Clone)]
 pub enum Raw {
@@ -65,11 +67,12 @@ impl Raw {
         entries.iter().map(|(name, raw)| Some((name.clone(), raw.text()?.to_owned()))).collect()
     }
 
-    /// What it is, as the end of "found ...", with its text or number unless that may be secret.
+    /// What it is, as the end of "found ...", with its text or number unless that may be or hold a secret.
     pub fn found(&self, may_be_secret: bool) -> String {
+        let hidden = |text: &str| may_be_secret || url::text_has_password(text);
         match self {
             Self::Text(text) | Self::Loose(text) if text.is_empty() => "an empty text".into(),
-            Self::Text(_) | Self::Loose(_) if may_be_secret => "another text".into(),
+            Self::Text(text) | Self::Loose(text) if hidden(text) => "another text".into(),
             Self::Text(text) | Self::Loose(text) => format!("the text {:?}", shortened(text)),
             Self::Number(_) if may_be_secret => "a number".into(),
             Self::Number(number) => format!("the number {number}"),

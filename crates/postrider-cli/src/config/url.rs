@@ -1,5 +1,7 @@
 //! As much of URLs as masking needs. Where the rules of URLs leave doubt, more is masked, not less.
 
+use std::borrow::Cow;
+
 use super::secret::MASK;
 
 /// Parameters that carry secrets have one of these in their name.
@@ -27,6 +29,11 @@ pub fn masked(url: &str) -> String {
         Some(end) => format!("{scheme}://{mark}{}{}{MASK}", &rest[..end], &rest[end..=end]),
         None => format!("{scheme}://{mark}{rest}"),
     }
+}
+
+/// Any text for people: as it is, unless a URL with a password stands in it.
+pub fn masked_if_secret(text: &str) -> Cow<'_, str> {
+    if text_has_password(text) { masked(text).into() } else { text.into() }
 }
 
 /// Whether the URL carries a password, as its user's or as a parameter.

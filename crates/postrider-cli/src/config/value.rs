@@ -1,5 +1,6 @@
 //! A value that is what its key takes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use postrider::store::Start;
 use serde_json::json;
 
 use super::protected::Protected;
-use super::{duration, size};
+use super::{duration, size, url};
 
 /// A value of the configuration. Printing it shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +34,12 @@ impl Value {
         match self {
             Self::Bool(truth) => json!(truth),
             Self::Number(number) => json!(number),
-            Self::List(texts) => json!(texts),
-            Self::Map(entries) => json!(entries),
+            Self::List(texts) => texts.iter().map(|text| url::masked_if_secret(text)).collect(),
+            Self::Map(entries) => {
+                let shown =
+                    entries.iter().map(|(name, text)| (name.clone(), json!(url::masked_if_secret(text))));
+                serde_json::Value::Object(shown.collect())
+            }
             shown => json!(shown.to_string()),
         }
     }
@@ -43,18 +48,17 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(&url::masked_if_secret(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Duration(time) => f.write_str(&duration::show(*time)),
             Self::Size(bytes) => f.write_str(&size::show(*bytes)),
-            Self::List(texts) => f.write_str(&texts.join(", ")),
-            Self::Map(entries) => {
-                let shown: Vec<String> =
-                    entries.iter().map(|(name, text)| format!("{name} = {text}")).collect();
-                f.write_str(&shown.join(", "))
-            }
-            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::List(texts) => write_all(f, texts.iter().map(|text| url::masked_if_secret(text))),
+            Self::Map(entries) => write_all(
+                f,
+                entries.iter().map(|(name, text)| format!("{name} = {}", url::masked_if_secret(text)).into()),
+            ),
+            Self::Path(path) => f.write_str(&url::masked_if_secret(&path.display().to_string())),
             Self::Start(Start::Now) => f.write_str("now"),
             Self::Start(Start::Beginning) => f.write_str("beginning"),
             Self::Start(Start::Position(position)) => write!(f, "position:{position}"),
@@ -62,4 +66,8 @@ impl fmt::Display for Value {
             Self::Protected(protected) => write!(f, "{protected}"),
         }
     }
+}
+
+fn write_all<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = Cow<'a, str>>) -> fmt::Result {
+    f.write_str(&texts.collect::<Vec<_>>().join(", "))
 }

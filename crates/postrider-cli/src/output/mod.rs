@@ -96,12 +96,19 @@ impl Output {
         }
     }
 
-    /// Tells why a command did not end well. Help and version, which clap treats so, are data.
+    /// Prints help or the version: what was asked for is data.
+    ///
+    /// # Errors
+    /// As [`text`](Self::text).
+    pub fn help(&self, asked: &clap::Error) -> Result<(), Failure> {
+        self.text(self.stdout.clap(asked))
+    }
+
+    /// Tells why a command did not end well.
     pub fn failure(&self, failure: &Failure) {
         let text = match failure {
             Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.to_string())).collect(),
-            Failure::Usage(error) if error.use_stderr() => self.stderr.clap(error),
-            Failure::Usage(error) => return drop(self.text(self.stdout.clap(error))),
+            Failure::Usage(error) => self.stderr.clap(error),
             Failure::NotBuilt(command) => {
                 self.stderr.error(&format!("error: `postrider {command}` is not built yet"))
             }

@@ -9,12 +9,12 @@ use clap::builder::styling::{AnsiColor, Style};
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
-    /// Always
+    /// Always.
     Always,
-    /// Never
+    /// Never.
     Never,
 }
 

@@ -15,12 +15,11 @@ pub fn cli() -> String {
         "# Command line\n\n{GENERATED}\n\nData goes to standard output, everything else to standard error. How a command \
          ended is told by its [exit code](exit-codes.md).\n"
     );
-    section(&root, &mut page);
+    section(&root, true, &mut page);
     page
 }
 
-fn section(command: &Command, page: &mut String) {
-    let is_root = command.get_bin_name() == Some(command.get_name());
+fn section(command: &Command, is_root: bool, page: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let _ = write!(page, "\n## {name}\n\n{}.\n", text(command.get_about()));
     if let Some(examples) = command.get_before_help() {
@@ -30,7 +29,7 @@ fn section(command: &Command, page: &mut String) {
     let _ = write!(page, "\n`{}`\n", usage.trim_start_matches("Usage: ").trim_end());
     options(command, is_root, page);
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        section(sub, page);
+        section(sub, false, page);
     }
 }
 
@@ -50,7 +49,7 @@ fn row(arg: &Arg) -> String {
     let mut meaning = text(arg.get_help());
     let values: Vec<String> =
         arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
-    if arg.get_action().takes_values() && !values.is_empty() {
+    if arg.get_action().takes_values() && !arg.is_hide_possible_values_set() && !values.is_empty() {
         let _ = write!(meaning, ": {}", values.join(", "));
     }
     if let [default] = arg.get_default_values()

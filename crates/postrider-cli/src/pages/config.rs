@@ -24,8 +24,8 @@ config check` finds every mistake at once, and `postrider config show --origin` 
 | size | a whole number and `B`, `KiB`, `MiB` or `GiB`: `"64KiB"`, `"1MiB"` |
 | URL, secret | itself; or `"env:NAME"`, the value of a variable; or `"file:PATH"`, what is in a file |
 
-Secrets, and users, passwords and parameters in URLs, are masked wherever they would be shown. On the command line they are
-refused: every user of a machine can read the arguments of its processes.
+Secrets, and users, passwords and parameters in URLs, are masked wherever they would be shown. On the command line a secret
+or a URL with a password is refused: every user of a machine can read the arguments of its processes.
 
 Names of sections are 1 to 100 letters, digits, `_`, `-` and `.`. Paths are relative to the working directory.
 "#;
@@ -34,7 +34,7 @@ Names of sections are 1 to 100 letters, digits, `_`, `-` and `.`. Paths are rela
 pub fn config(schema: Schema) -> String {
     let mut page = format!("# Configuration\n\n{GENERATED}\n{INTRODUCTION}");
     for section in Section::ALL {
-        let _ = write!(page, "\n## {section}\n\n{}\n\n", section.doc());
+        let _ = write!(page, "\n## `{section}`\n\n{}\n\n", section.doc());
         page.push_str("| key | type | default | meaning | example |\n|---|---|---|---|---|\n");
         for entry in schema.keys(section) {
             page.push_str(&row(entry));

@@ -13,7 +13,7 @@ pub fn exit_codes() -> String {
         "# Exit codes\n\n{GENERATED}\n\nWhat `postrider` tells the shell. The numbers do not change. Of several errors \
          the first decides.\n\n| code | meaning | errors |\n|---|---|---|\n"
     );
-    for exit in Exit::ALL {
+    for &exit in Exit::ALL {
         let errors: Vec<String> =
             Code::ALL.iter().filter(|code| Exit::from(**code) == exit).map(ToString::to_string).collect();
         let _ = writeln!(page, "| {} | {} | {} |", exit.number(), exit.meaning(), errors.join(" "));
