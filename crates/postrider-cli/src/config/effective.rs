@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Code;
 
-use super::kind::Kind;
 use super::layer::{Given, Group, Reading, Sources};
 use super::names;
 use super::origin::Origin;
 use super::problem::Problem;
-use super::protected::Protected;
 use super::raw::Raw;
 use super::schema::{Absent, Entry, Schema, Section};
-use super::url;
 use super::value::Value;
+use super::wrong;
 
 /// One key of one table, given or not.
 #[derive(Debug, Clone)]
@@ -49,8 +47,7 @@ impl Effective {
         let Reading { given, groups, mut problems } = Reading::of(schema, sources);
         if problems.iter().any(|problem| problem.code == Code::ConfigSyntax) {
             // Most of what else could be said would follow from the part that was not understood.
-            problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-            return (Self::default(), problems);
+            return (Self::default(), in_order(problems));
         }
         let mut merge = Merge::default();
         merge.groups.insert(Group::new(Section::Relay, None), Origin::Default);
@@ -68,8 +65,7 @@ impl Effective {
         }
         merge.problems.extend(names::resolve(&mut effective.settings, &effective.groups));
         problems.append(&mut merge.problems);
-        problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-        (effective, problems)
+        (effective, in_order(problems))
     }
 
     /// Every key, given or not.
@@ -98,11 +94,11 @@ impl Merge {
     fn take(&mut self, Given { group, entry, raw, origin }: Given) {
         self.groups.entry(group.clone()).or_insert_with(|| origin.clone());
         let read = match entry.kind.read(&raw) {
-            Ok(value) if origin == Origin::Flag && is_open(entry.kind, &value) => {
-                Err(secret_open(&group, entry))
+            Ok(value) if origin == Origin::Flag && wrong::is_open(entry.kind, &value) => {
+                Err(wrong::secret_open(&group, entry))
             }
             Ok(value) => Ok(value),
-            Err(found) => Err(wrong_value(&group, entry, &raw, &found)),
+            Err(found) => Err(wrong::wrong_value(&group, entry, &raw, &found)),
         };
         let at = (group, entry.name);
         match read {
@@ -117,12 +113,14 @@ impl Merge {
     /// The value of a key of a table, or its default. `None` if the key has no meaning there or is missing.
     fn setting(&mut self, group: &Group, origin: &Origin, entry: &'static Entry) -> Option<Setting> {
         let at = (group.clone(), entry.name);
-        let given = self.values.remove(&at);
+        let given = self.values.get(&at).cloned();
         if let Some(of_type) = entry.of_type {
-            let of_table = self.type_of(group);
-            if of_table.as_deref() != Some(of_type) {
-                if let (Some(of_table), Some((_, origin))) = (of_table, given) {
-                    self.problems.push(other_type(group, entry, of_type, &of_table).at(&origin));
+            let (of_table, decided) = self.values.get(&(group.clone(), TYPE))?;
+            if *of_table != Value::Text(of_type.to_owned()) {
+                // A layer that changes the type takes the keys of the old one out of play.
+                if let Some((_, origin)) = given.filter(|(_, origin)| !origin.is_below(decided)) {
+                    let problem = wrong::other_type(group, entry, of_type, &of_table.to_string());
+                    self.problems.push(problem.at(&origin));
                 }
                 return None;
             }
@@ -135,69 +133,20 @@ impl Merge {
             (None, Absent::Nothing) => (None, Origin::Default),
             (None, Absent::Error) => {
                 if !self.wrong.contains(&at) {
-                    self.problems.push(missing(group, entry).at(origin));
+                    self.problems.push(wrong::missing(group, entry).at(origin));
                 }
                 return None;
             }
         };
-        // The type says which other keys count, so it stays readable after its own turn.
-        if entry.name == TYPE
-            && let Some(value) = &value
-        {
-            self.values.insert(at, (value.clone(), origin.clone()));
-        }
         Some(Setting { group: group.clone(), entry, value, origin })
-    }
-
-    fn type_of(&self, group: &Group) -> Option<String> {
-        self.values.get(&(group.clone(), TYPE)).map(|(value, _)| value.to_string())
     }
 }
 
 /// The key that says which others count.
 const TYPE: &str = "type";
 
-/// Whether a secret stands there for all to read.
-fn is_open(kind: Kind, value: &Value) -> bool {
-    match (kind, value) {
-        (Kind::Secret, Value::Protected(Protected::Inline { .. })) => true,
-        (_, Value::Protected(Protected::Inline { secret, .. })) => url::has_password(secret.expose_secret()),
-        _ => false,
-    }
-}
-
-fn secret_open(group: &Group, entry: &Entry) -> Problem {
-    let key = group.key(entry.name);
-    Problem::new(Code::ConfigSecretOpen, format!("the secret of {key} stands on the command line"))
-        .hint(format!("put it into a variable and write --set {key}=env:NAME, or into a file and file:PATH"))
-        .key(key)
-}
-
-fn wrong_value(group: &Group, entry: &Entry, raw: &Raw, found: &str) -> Problem {
-    let key = group.key(entry.name);
-    let nearest = match (entry.kind, raw.text()) {
-        (Kind::Choice(words), Some(text)) => super::nearest::nearest(text, words.iter().copied()),
-        _ => None,
-    };
-    let hint = match nearest {
-        Some(word) => format!("did you mean \"{word}\"?"),
-        None => format!("for example: {} = {}", entry.name, entry.example),
-    };
-    Problem::new(Code::ConfigValue, format!("{key} takes {}, found {found}", entry.kind.words()))
-        .key(key)
-        .hint(hint)
-}
-
-fn missing(group: &Group, entry: &Entry) -> Problem {
-    Problem::new(Code::ConfigKeyMissing, format!("{group} has no key \"{}\"", entry.name))
-        .key(group.key(entry.name))
-        .hint(format!("add for example: {} = {}", entry.name, entry.example))
-}
-
-fn other_type(group: &Group, entry: &Entry, of_type: &str, of_table: &str) -> Problem {
-    let what =
-        format!("\"{}\" is a key of type \"{of_type}\", and {group} is of type \"{of_table}\"", entry.name);
-    Problem::new(Code::ConfigKeyUnknown, what)
-        .key(group.key(entry.name))
-        .hint("remove it, or change the type")
+/// As one reads: the file from its top, then variables, then flags.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by(|a, b| a.origin.cmp(&b.origin));
+    problems
 }

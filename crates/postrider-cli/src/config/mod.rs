@@ -27,6 +27,7 @@ mod size;
 pub mod starter;
 pub mod url;
 mod value;
+mod wrong;
 
 pub use effective::Effective;
 pub use environment::Environment;

@@ -22,6 +22,22 @@ pub enum Origin {
     Flag,
 }
 
+impl Origin {
+    /// Whether the layer is lower than that of another.
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.layer() < other.layer()
+    }
+
+    fn layer(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File { .. } => 1,
+            Self::Env(_) => 2,
+            Self::Flag => 3,
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

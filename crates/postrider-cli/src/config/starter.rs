@@ -4,13 +4,29 @@ use std::fmt::Write;
 
 use super::schema::{Absent, Entry, Schema, Section};
 
-/// What the starter sets, by section: enough to carry events of a SQLite file to a text file.
-const SET: [(Section, &str, &[(&str, &str)]); 5] = [
-    (Section::Relay, "[relay]", &[]),
-    (Section::Outbox, "[outbox.shop]", &[("url", r#""sqlite:shop.db""#)]),
-    (Section::Sink, "[sink.out]", &[("type", r#""file""#), ("path", r#""events.jsonl""#)]),
-    (Section::Subscription, "[subscription.orders]", &[("sink", r#""out""#), ("start", r#""beginning""#)]),
-    (Section::Rule, "[[subscription.orders.rule]]", &[]),
+/// A table of the starter: its heading and what is set in it.
+struct Set {
+    section: Section,
+    heading: &'static str,
+    keys: &'static [(&'static str, &'static str)],
+}
+
+/// Enough to carry events of a SQLite file to a text file.
+const SETS: [Set; 5] = [
+    Set { section: Section::Relay, heading: "[relay]", keys: &[] },
+    Set { section: Section::Outbox, heading: "[outbox.shop]", keys: &[("url", r#""sqlite:shop.db""#)] },
+    Set {
+        section: Section::Sink,
+        heading: "[sink.out]",
+        keys: &[("type", r#""file""#), ("path", r#""events.jsonl""#)],
+    },
+    Set {
+        section: Section::Subscription,
+        heading: "[subscription.orders]",
+        keys: &[("sink", r#""out""#), ("start", r#""beginning""#)],
+    },
+    // A rule without keys would match everything: it is shown, not set.
+    Set { section: Section::Rule, heading: "# [[subscription.orders.rule]]", keys: &[] },
 ];
 
 /// The text of the starter file.
@@ -21,12 +37,10 @@ pub fn text(schema: Schema) -> String {
          # A variable such as POSTRIDER__OUTBOX__SHOP__URL goes before this file, a flag such as\n\
          # --set outbox.shop.url=sqlite:other.db before both.\n",
     );
-    for (section, heading, set) in SET {
-        // A rule without keys would be one that matches everything: it is shown, not set.
-        let mark = if section == Section::Rule { "# " } else { "" };
-        let _ = write!(text, "\n# {}\n{mark}{heading}\n", section.doc());
+    for Set { section, heading, keys } in SETS {
+        let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
         for entry in schema.keys(section) {
-            let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, set));
+            let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, keys));
         }
     }
     text

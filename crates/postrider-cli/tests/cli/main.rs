@@ -1,5 +1,7 @@
 //! The program as a user meets it.
 
+#![cfg(test)]
+
 mod canary;
 mod command_line;
 mod init;

@@ -44,6 +44,16 @@ fn the_last_of_two_flags_counts() {
 }
 
 #[test]
+fn a_flag_that_changes_the_type_takes_the_keys_of_the_old_one_out_of_play() {
+    let program = Program::new();
+    program.run(&["config", "init"]);
+    assert_eq!(shown(&program, &["--set", "sink.out.type=stdout"], "sink.out.type").0, "stdout");
+    let ran = program.run(&["config", "show", "--set", "sink.out.type=stdout", "--set", "sink.out.path=x"]);
+    assert_eq!(ran.exit, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("flag --set: \"path\" is a key of type \"file\""), "{ran:?}");
+}
+
+#[test]
 fn a_variable_finds_a_name_it_cannot_spell() {
     let program = Program::with_config(FILE).variable("POSTRIDER__SINK__OUT_1__ENCODER", "plain");
     let plain = (json!("plain"), json!("env POSTRIDER__SINK__OUT_1__ENCODER"));
