@@ -1,1 +1,23 @@
-//! Part of Postrider.
+//! Destinations for Postrider: one folder and one feature each.
+//!
+//! | feature | sink | acknowledges when |
+//! |---|---|---|
+//! | `null` | [`Null`] | at once |
+//! | `stdout` | [`Stdout`] | the operating system has the bytes |
+//! | `file` | [`File`](file::File) | the disk has the bytes |
+
+#[cfg(feature = "file")]
+pub mod file;
+#[cfg(any(feature = "file", feature = "stdout"))]
+mod lines;
+#[cfg(feature = "null")]
+mod null;
+#[cfg(feature = "stdout")]
+mod stdout;
+#[cfg(any(feature = "file", feature = "stdout"))]
+mod worker;
+
+#[cfg(feature = "null")]
+pub use null::Null;
+#[cfg(feature = "stdout")]
+pub use stdout::Stdout;

@@ -2,7 +2,7 @@
 //!
 //! The way of an event, and the modules in its order:
 //!
-//! 1. **write**: the application inserts the event in its own transaction ([`event`], `write`)
+//! 1. **write**: the application inserts the event in its own transaction ([`event`], [`write`])
 //! 2. **claim**: a relay that holds the lease learns of committed events ([`store`])
 //! 3. **route**: event to destination name, key and headers ([`route`])
 //! 4. **encode**: event to bytes ([`encode`])
@@ -23,7 +23,10 @@ mod position;
 pub mod relay;
 pub mod route;
 pub mod sink;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod sqlite_error;
 pub mod store;
+pub mod write;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
@@ -32,6 +35,7 @@ pub use event::{
 };
 pub use limits::Limits;
 pub use position::Position;
+pub use write::{Outbox, Written};
 
 /// Makes a type of the application an event; see [`TypedEvent`].
 #[cfg(feature = "derive")]

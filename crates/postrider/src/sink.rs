@@ -1,13 +1,14 @@
 //! Where events go. Implement [`Sink`] to add a destination; the contract is on its one method.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::encode::Encoded;
-use crate::{BoxFuture, Event, Headers, Position};
+use crate::encode::{Encoded, Encoder};
+use crate::{BoxFuture, Event, Headers, Position, Result};
 
 /// A destination that takes batches of messages and says of each what became of it.
 pub trait Sink: Send + Sync + 'static {
@@ -36,6 +37,21 @@ pub trait Sink: Send + Sync + 'static {
     }
 }
 
+/// A sink may be shared with those who want to look at it.
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        (**self).publish(batch)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        (**self).close()
+    }
+}
+
 /// What a sink promises beyond the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -51,7 +67,7 @@ impl Capabilities {
 }
 
 /// An event on its way: routed and encoded.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Message {
     /// The event it came from.
@@ -60,31 +76,50 @@ pub struct Message {
     pub position: Position,
     /// Name of the topic, subject, queue or address to go to.
     pub destination: Arc<str>,
-    /// The key that orders it.
-    pub key: Option<Arc<str>>,
-    /// Headers to send: the event's own and those the router and encoder added.
-    pub headers: Headers,
     /// The bytes to send.
     pub body: Bytes,
     /// Their media type.
     pub content_type: Cow<'static, str>,
+    encoder: Arc<dyn Encoder>,
 }
 
 impl Message {
-    /// Puts together what the router and the encoder said of an event. An encoder's header replaces one of
-    /// the event's with the same name.
-    pub fn new(position: Position, event: Arc<Event>, destination: Arc<str>, encoded: Encoded) -> Self {
-        let mut headers = event.headers.clone();
-        headers.extend(encoded.headers);
-        Self {
-            key: event.ordering_key().map(Arc::from),
-            event,
-            position,
-            destination,
-            headers,
-            body: encoded.body,
-            content_type: encoded.content_type,
-        }
+    /// Encodes an event for a destination.
+    ///
+    /// # Errors
+    /// What the encoder says; then the event can never be sent in this format.
+    pub fn encode(
+        encoder: &Arc<dyn Encoder>,
+        position: Position,
+        event: Arc<Event>,
+        destination: Arc<str>,
+    ) -> Result<Self> {
+        let Encoded { body, content_type } = encoder.encode(position, &event)?;
+        Ok(Self { event, position, destination, body, content_type, encoder: encoder.clone() })
+    }
+
+    /// The key that orders it.
+    pub fn key(&self) -> Option<&str> {
+        self.event.ordering_key()
+    }
+
+    /// Headers to send: the event's own and those the encoder adds. Made when asked for, as not every
+    /// destination has headers.
+    pub fn headers(&self) -> Headers {
+        let mut headers = self.event.headers.clone();
+        headers.extend(self.encoder.headers(self.position, &self.event));
+        headers
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("position", &self.position)
+            .field("destination", &self.destination)
+            .field("event", &self.event)
+            .field("content_type", &self.content_type)
+            .finish_non_exhaustive()
     }
 }
 

@@ -25,7 +25,7 @@ impl Encoder for Envelope {
         serde_json::to_writer(&mut body, &Fields::of(position, event)).map_err(|e| {
             Error::new(Code::Encode, format!("event {} cannot become an envelope", event.id)).source(e)
         })?;
-        Ok(Encoded { body: body.into(), content_type: JSON.into(), headers: Headers::default() })
+        Ok(Encoded { body: body.into(), content_type: JSON.into() })
     }
 }
 

@@ -24,6 +24,12 @@ pub trait Encoder: Send + Sync + 'static {
     /// [`Code::Encode`](crate::Code::Encode) if this event cannot be told in this format, now or ever. The
     /// event is then dead for the subscription, as if the destination had rejected it.
     fn encode(&self, position: Position, event: &Event) -> Result<Encoded>;
+
+    /// Headers to send beside the event's own; one of the same name replaces the event's. Asked for only by
+    /// sinks that send headers.
+    fn headers(&self, _position: Position, _event: &Event) -> Headers {
+        Headers::default()
+    }
 }
 
 /// An event as bytes.
@@ -33,6 +39,4 @@ pub struct Encoded {
     pub body: Bytes,
     /// Their media type.
     pub content_type: Cow<'static, str>,
-    /// Headers to send beside the event's own.
-    pub headers: Headers,
 }

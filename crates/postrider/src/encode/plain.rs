@@ -12,12 +12,15 @@ use crate::{Event, Headers, Position, Result};
 pub struct Plain;
 
 impl Encoder for Plain {
-    fn encode(&self, position: Position, event: &Event) -> Result<Encoded> {
+    fn encode(&self, _position: Position, event: &Event) -> Result<Encoded> {
         Ok(Encoded {
             body: event.payload.clone(),
             content_type: content_type(event).map_or(JSON.into(), |own| own.to_owned().into()),
-            headers: facts(position, event),
         })
+    }
+
+    fn headers(&self, position: Position, event: &Event) -> Headers {
+        facts(position, event)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The event: an immutable fact that the application wrote.
 
 mod build;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+pub(crate) mod columns;
 mod headers;
 mod trace;
 mod typed;
@@ -9,8 +11,9 @@ mod validate;
 pub use headers::Headers;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
-#[allow(unused_imports, reason = "the writer calls it")]
 pub(crate) use validate::validate;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -86,6 +89,6 @@ impl Event {
 pub struct StoredEvent {
     /// Where it stands.
     pub position: Position,
-    /// What was written.
-    pub event: Event,
+    /// What was written. Shared from here on: nobody copies an event.
+    pub event: Arc<Event>,
 }

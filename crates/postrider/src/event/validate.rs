@@ -16,7 +16,6 @@ pub(crate) const RESERVED_PREFIX: &str = "postrider-";
 ///
 /// # Errors
 /// The first rule that an event breaks, with its code.
-#[allow(dead_code, reason = "the writer calls it")]
 pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     if events.len() > limits.events_per_call_max {
         let (saw, max) = (events.len(), limits.events_per_call_max);

@@ -5,6 +5,7 @@ use super::*;
 /// A change to a good event, the code it must be refused with, and words the message must hold.
 type Case = (&'static str, fn(Event) -> Event, Code, &'static str);
 
+#[rustfmt::skip] // One row per rule.
 const CASES: &[Case] = &[
     ("no type", |e| Event { event_type: String::new(), ..e }, Code::TypeEmpty, "the type is empty"),
     (

@@ -22,6 +22,15 @@ pub struct ParkedRow {
     pub last_error: Option<String>,
 }
 
+impl ParkedRow {
+    /// Takes over the key and the destination of the row it replaces, where it has none of its own: who
+    /// changes the state of a row may no longer have its event at hand.
+    pub fn keep_names_of(&mut self, old: Self) {
+        self.key = self.key.take().or(old.key);
+        self.destination = self.destination.take().or(old.destination);
+    }
+}
+
 /// Why an event is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ParkedState {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
+
 use super::brain::{Acquisition, Claim, Effect, Fetch, KeyId, Numbers, Reply, Route, Routed, Session};
 use super::publish::Publisher;
 use super::{Order, Policy};
 use crate::route::{self, Router};
-use crate::sink::Outcome;
 use crate::store::{Acquired, Claimed, Claimer, LeaseRequest, Store};
 use crate::{BoxFuture, Code, Error, Position, StoredEvent};
 
@@ -79,13 +80,13 @@ impl Performer {
             Effect::Publish(batch, events) => {
                 let publisher = self.publisher.clone();
                 Box::pin(async move {
-                    let apart = events.clone();
+                    let events = Arc::new(events);
                     // In a task of its own, so that a panic of the sink is an answer and not the relay's end.
-                    let mut task = tokio::task::JoinSet::new();
-                    task.spawn(publisher.clone().publish(events));
-                    let outcomes: Vec<Outcome> = match task.join_next().await {
+                    let mut task = JoinSet::new();
+                    task.spawn(publisher.clone().publish(events.clone()));
+                    let outcomes = match task.join_next().await {
                         Some(Ok(outcomes)) => outcomes,
-                        _ => publisher.publish_apart(apart).await,
+                        _ => publisher.publish_apart(&events).await,
                     };
                     done(Reply::Published(batch, outcomes))
                 })
@@ -134,7 +135,7 @@ impl Routing {
             route::Route::Filtered => Route::Filtered,
             route::Route::Unrouted => Route::Unrouted,
         };
-        Routed { position, key: self.key(event.ordering_key(), position), route, event: Arc::new(event) }
+        Routed { position, key: self.key(event.ordering_key(), position), route, event }
     }
 
     fn key(&self, key: Option<&str>, position: Position) -> KeyId {

@@ -40,6 +40,10 @@ impl Leader {
                 self.push_ready(turn, key);
             }
             Slot::Occupied(mut slot) => {
+                let mut entry = match slot.get_mut().precede(entry, Stage::Ready) {
+                    Ok(()) => return self.push_ready(turn, key),
+                    Err(entry) => entry,
+                };
                 if slot.get().parks_arrivals() {
                     park(&mut self.books, &mut self.memory, turn, &mut entry, Fate::BEHIND);
                 }
@@ -50,17 +54,31 @@ impl Leader {
 
     /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
     fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Event) {
-        let state = match self.lines.get(key) {
-            None => ParkedState::Unrouted,
-            Some(_) => ParkedState::Behind,
-        };
+        let first = self.lines.get(key).is_none_or(|line| line.is_preceded_by(entry.position));
+        let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
         let row = Fate::new(state, "no rule matches").row(&entry, Some(event), None);
         self.books.park(row, true, turn.elapsed());
         turn.report(Report::Parked { position: entry.position, state, attempts: 0 });
         entry.parked = true;
         match self.lines.slot(key) {
             Slot::Vacant(slot) => _ = slot.insert(Line::new(entry, Stage::Stuck)),
-            Slot::Occupied(mut slot) => slot.get_mut().insert(entry),
+            Slot::Occupied(mut slot) => {
+                if let Err(entry) = slot.get_mut().precede(entry, Stage::Stuck) {
+                    slot.get_mut().insert(entry);
+                }
+            }
+        }
+    }
+
+    /// The outbox was read on: what waited for earlier events of its key may have them all now.
+    pub(super) fn have_read(&mut self) {
+        while let Some((position, key)) = self.unread.first().copied()
+            && self.reader.has_passed(position)
+        {
+            self.unread.pop_first();
+            if self.lines.stage(key) == Some(Stage::Unread) {
+                self.want(key);
+            }
         }
     }
 

@@ -100,10 +100,13 @@ impl Books {
     }
 
     /// An event that left the straight way, or changed its state beside it.
-    pub(super) fn park(&mut self, row: ParkedRow, is_new: bool, now: Duration) {
+    pub(super) fn park(&mut self, mut row: ParkedRow, is_new: bool, now: Duration) {
         self.parked_count += u64::from(is_new);
         self.done.insert(row.position);
         self.unpark.remove(&row.position);
+        if let Some(unwritten) = self.park.remove(&row.position) {
+            row.keep_names_of(unwritten);
+        }
         self.park.insert(row.position, row);
         self.touch(now);
     }
@@ -168,8 +171,12 @@ impl Books {
     pub(super) fn unflushed(&mut self, now: Duration, policy: &Policy) {
         let Some(flushing) = self.flushing.take() else { return };
         for row in flushing.park {
-            if !self.unpark.contains(&row.position) {
-                self.park.entry(row.position).or_insert(row);
+            if self.unpark.contains(&row.position) {
+                continue;
+            }
+            match self.park.get_mut(&row.position) {
+                Some(newer) => newer.keep_names_of(row),
+                None => _ = self.park.insert(row.position, row),
             }
         }
         for position in flushing.unpark {

@@ -3,20 +3,40 @@
 use std::time::Duration;
 
 use super::leader::Leader;
-use super::lines::{Entry, Stage};
+use super::lines::{Body, Entry, Stage};
 use super::park::Fate;
 use super::turn::Turn;
 use super::{BatchId, DestinationId, Effect, KeyId, Route, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
+/// Heads for other destinations looked at while a batch for one is filled: bounds the cost of looking.
+const PASSED_OVER_MAX: usize = 1_000;
+
 /// A batch on its way to the sink.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Its messages, in order.
+    /// Its messages, in order, while it waits to be sent; the sink has them afterwards.
+    pub(super) outgoing: Vec<Routed>,
+    /// Keys and positions of its messages, in order.
     pub(super) messages: Vec<(KeyId, Position)>,
     /// Sent to see whether this destination is back.
     pub(super) probe: Option<DestinationId>,
+}
+
+impl Batch {
+    fn with_capacity(events: usize) -> Self {
+        Self { outgoing: Vec::with_capacity(events), messages: Vec::with_capacity(events), probe: None }
+    }
+
+    /// Adds an event that is in memory; one that is not cannot be sent.
+    pub(super) fn push(&mut self, key: KeyId, entry: &Entry) {
+        if let Some(Body { destination, name, event }) = &entry.body {
+            let route = Route::To { id: *destination, name: name.clone() };
+            self.outgoing.push(Routed { position: entry.position, key, route, event: event.clone() });
+            self.messages.push((key, entry.position));
+        }
+    }
 }
 
 /// Room that is left in a batch being filled.
@@ -79,12 +99,23 @@ impl Leader {
 
     /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
     fn fill(&mut self, turn: &mut Turn<'_>, mut room: Room) -> Batch {
-        let mut messages = Vec::with_capacity(room.events.min(self.ready.len()));
+        let mut batch = Batch::with_capacity(room.events.min(self.ready.len()));
+        let mut destination = None;
+        let mut passed_over = Vec::new();
         while room.events > 0
+            && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.ready.pop_front()
         {
             if self.is_over(turn, key) || self.block_if_down(key) {
                 continue;
+            }
+            // A destination that does not answer must not take the messages of another with it.
+            if turn.policy().several_destinations {
+                let of_key = self.destination_of(key);
+                if *destination.get_or_insert(of_key) != of_key {
+                    passed_over.push(key);
+                    continue;
+                }
             }
             let Some(line) = self.lines.get_mut(key) else { continue };
             if !room.take(&line.head) {
@@ -92,7 +123,7 @@ impl Leader {
                 break;
             }
             line.stage = Stage::InFlight;
-            messages.push((key, line.head.position));
+            batch.push(key, &line.head);
             if !turn.setup.prefix_safe {
                 continue;
             }
@@ -105,11 +136,12 @@ impl Leader {
                 if !follows || !room.take(entry) {
                     break;
                 }
-                messages.push((key, entry.position));
+                batch.push(key, entry);
             }
         }
+        passed_over.into_iter().rev().for_each(|key| self.ready.push_front(key));
         self.ready_since = turn.elapsed();
-        Batch { messages, probe: None }
+        batch
     }
 
     /// Whether the head of a line must not be sent any more: then its way ends here.
@@ -136,28 +168,12 @@ impl Leader {
         }
     }
 
-    pub(super) fn publish(&mut self, turn: &mut Turn<'_>, batch: Batch) {
+    pub(super) fn publish(&mut self, turn: &mut Turn<'_>, mut batch: Batch) {
         let id = BatchId(self.next_batch);
         self.next_batch += 1;
         self.in_flight += batch.messages.len();
-        let messages = self.messages(&batch);
-        debug_assert_eq!(messages.len(), batch.messages.len(), "every event of a batch is in memory");
+        let outgoing = std::mem::take(&mut batch.outgoing);
         self.batches.insert(id, batch);
-        turn.emit(Effect::Publish(id, messages));
-    }
-
-    fn messages(&self, batch: &Batch) -> Vec<Routed> {
-        let message = |&(key, position): &(KeyId, Position)| {
-            let line = self.lines.get(key)?;
-            let entry = if line.head.position == position {
-                &line.head
-            } else {
-                line.rest.iter().find(|entry| entry.position == position)?
-            };
-            let body = entry.body.as_ref()?;
-            let route = Route::To { id: body.destination, name: body.name.clone() };
-            Some(Routed { position, key, route, event: body.event.clone() })
-        };
-        batch.messages.iter().filter_map(message).collect()
+        turn.emit(Effect::Publish(id, outgoing));
     }
 }

@@ -7,7 +7,7 @@ use super::leader::Leader;
 use super::lines::{Body, Entry, Stage};
 use super::park::Fate;
 use super::turn::Turn;
-use super::{Effect, KeyId, Route, Routed};
+use super::{Deposed, Effect, KeyId, Route, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
@@ -15,10 +15,17 @@ use crate::ledger::ParkedState;
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// The head of a line is in the table and its turn has come.
+    /// The head of a line is in the table and its turn has come, unless the last owner had events of its key
+    /// in memory that go before it and are still to be read.
     pub(super) fn want(&mut self, key: KeyId) {
-        self.lines.set_stage(key, Stage::Wanted);
-        self.wanted.push_back(key);
+        let Some(line) = self.lines.get_mut(key) else { return };
+        if self.reader.has_passed(line.head.position) {
+            line.stage = Stage::Wanted;
+            self.wanted.push_back(key);
+        } else {
+            line.stage = Stage::Unread;
+            self.unread.insert((line.head.position, key));
+        }
     }
 
     /// Asks for wanted events, as many as there is room for in memory. At least one batch may always be
@@ -38,8 +45,10 @@ impl Leader {
                 continue;
             };
             line.stage = Stage::Fetching;
-            let missing =
-                std::iter::once(&line.head).chain(&line.rest).take_while(|entry| entry.body.is_none());
+            let reader = &self.reader;
+            let missing = std::iter::once(&line.head)
+                .chain(&line.rest)
+                .take_while(|entry| entry.body.is_none() && reader.has_passed(entry.position));
             let positions = missing.take(PER_KEY_MAX).map(|entry| (key, entry.position));
             self.fetching.extend(positions);
         }
@@ -51,19 +60,30 @@ impl Leader {
         }
     }
 
-    /// What was asked for is here, or gone, or did not fit and is asked for again.
-    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) {
+    /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
+    /// in its place belongs to another history.
+    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) -> Result<(), Deposed> {
         let asked = std::mem::take(&mut self.fetching);
+        if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
+            let position = other.position;
+            turn.emit(Effect::Halt(format!(
+                "position {position} holds an event of another key than its parked row"
+            )));
+            return Err(Deposed::HistoryChanged);
+        }
+        let mut unrouted = Vec::new();
         for Routed { position, key, route, event } in fetched.events {
             match route {
                 Route::To { id, name } => self.load(key, position, Body { destination: id, name, event }),
                 Route::Filtered => self.drop_filtered(turn, key, position),
-                Route::Unrouted => {
-                    if self.heads(key, position) {
-                        let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
-                        self.park_line(turn, key, Stage::Stuck, fate);
-                    }
-                }
+                Route::Unrouted => unrouted.push((key, position)),
+            }
+        }
+        // After the loading, so that what was read behind such a head does not stay in memory with it.
+        for (key, position) in unrouted {
+            if self.heads(key, position) {
+                let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
+                self.park_line(turn, key, Stage::Stuck, fate);
             }
         }
         let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
@@ -78,6 +98,7 @@ impl Leader {
                 self.proceed(turn, key);
             }
         }
+        Ok(())
     }
 
     /// The database was busy: ask again.

@@ -1,7 +1,7 @@
 //! The owner of a subscription: its whole working state, and what it does whenever something happened.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use super::books::Books;
@@ -44,6 +44,11 @@ pub(super) struct Leader {
     /// Keys whose parked head is wanted in memory.
     pub(super) wanted: VecDeque<KeyId>,
     pub(super) fetching: Vec<(KeyId, Position)>,
+    /// Lines that wait until the outbox is read up to their head.
+    pub(super) unread: BTreeSet<(Position, KeyId)>,
+    /// Keys whose head was given up since the last flush began, and by it.
+    pub(super) ended: Vec<KeyId>,
+    pub(super) ended_in_flush: Vec<KeyId>,
     pub(super) memory: Memory,
     /// What keeps it from reading on, if something does.
     pub(super) brake: Option<Brake>,
@@ -90,6 +95,9 @@ impl Leader {
             retries: BinaryHeap::new(),
             wanted: VecDeque::new(),
             fetching: Vec::new(),
+            unread: BTreeSet::new(),
+            ended: Vec::new(),
+            ended_in_flush: Vec::new(),
             memory: Memory::default(),
             brake: None,
             paused: None,
@@ -124,12 +132,12 @@ impl Leader {
                 }
                 ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => Stage::Wanted,
             };
+            self.lines.slot(key).insert_entry(Line::new(entry, stage));
             match stage {
                 Stage::Waiting(until) => self.retries.push(Reverse((until, key))),
-                Stage::Wanted => self.wanted.push_back(key),
+                Stage::Wanted => self.want(key),
                 _ => {}
             }
-            self.lines.slot(key).insert_entry(Line::new(entry, stage));
         }
     }
 
@@ -146,8 +154,10 @@ impl Leader {
                 for (start, end) in dead {
                     self.books.finish(start, end, turn.elapsed());
                 }
-                self.reader.claimed(!events.is_empty(), more, turn.elapsed(), turn.policy());
+                let last = events.last().map(|event| event.position);
+                self.reader.claimed(last, more, turn.elapsed(), turn.policy());
                 self.arrive(turn, events);
+                self.have_read();
             }
             Reply::Claimed(Ok(Claim::HistoryChanged(reason))) => {
                 turn.emit(Effect::Halt(reason));
@@ -157,7 +167,7 @@ impl Leader {
                 Self::survive(code)?;
                 self.reader.failed(turn.elapsed(), turn.policy());
             }
-            Reply::Fetched(Ok(fetched)) => self.fetched(turn, fetched),
+            Reply::Fetched(Ok(fetched)) => self.fetched(turn, fetched)?,
             Reply::Fetched(Err(code)) => {
                 Self::survive(code)?;
                 self.fetch_failed();
@@ -165,12 +175,14 @@ impl Leader {
             Reply::Published(batch, outcomes) => self.published(turn, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
                 self.books.flushed();
+                self.bury(turn);
                 self.publish_staged(turn);
             }
             Reply::Settled(Ok(Settled::Fenced)) => return Err(Deposed::Fenced),
             Reply::Settled(Err(code)) => {
                 Self::survive(code)?;
                 self.books.unflushed(turn.elapsed(), turn.policy());
+                self.ended.append(&mut self.ended_in_flush);
                 self.writing_failed();
             }
             Reply::Acquired(_) | Reply::Released => {}
@@ -277,7 +289,8 @@ impl Leader {
         let worthwhile = policy.claim_events_max.min(policy.read_ahead_events_max / 4).max(1);
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
-            && self.brake.is_none()
+            // Lines that wait for the reader could never leave the table otherwise.
+            && (self.brake.is_none() || !self.unread.is_empty())
             && self.books.unwritten_rows() < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }
@@ -289,6 +302,7 @@ impl Leader {
         let urgent = window_full || last || self.is_staged();
         if self.books.flush_due(turn.policy(), urgent).is_some_and(|due| due <= now) {
             turn.emit(Effect::Settle(self.books.flush(&turn.setup.subscription, self.lease.epoch)));
+            self.ended_in_flush.append(&mut self.ended);
             self.writing_staged();
         }
     }

@@ -49,6 +49,11 @@ pub(super) enum Stage {
     Held,
     /// Parked; waits for an operator: dead with its key blocked, or unrouted.
     Stuck,
+    /// Parked; events of its key that go before it may still be to be read.
+    Unread,
+    /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
+    /// next owner might deliver this one after it.
+    Ended,
 }
 
 /// The events of one key that are not done with.
@@ -68,8 +73,26 @@ impl Line {
     /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
     /// when the line's end is in the table, or its head waits for something that may take long.
     pub(super) fn parks_arrivals(&self) -> bool {
-        let end_in_table = self.rest.back().unwrap_or(&self.head).body.is_none();
+        let end_in_table = match self.rest.back() {
+            Some(last) => last.body.is_none(),
+            None => self.head.body.is_none() && self.stage != Stage::Ended,
+        };
         end_in_table || matches!(self.stage, Stage::Waiting(_) | Stage::Held | Stage::Stuck)
+    }
+
+    /// Whether an event at this position is what the head waits for.
+    pub(super) fn is_preceded_by(&self, position: Position) -> bool {
+        self.stage == Stage::Unread && position < self.head.position
+    }
+
+    /// Puts an entry at the head, before one that was waiting to be preceded; else gives it back.
+    pub(super) fn precede(&mut self, entry: Entry, stage: Stage) -> Result<(), Entry> {
+        if !self.is_preceded_by(entry.position) {
+            return Err(entry);
+        }
+        self.rest.push_front(std::mem::replace(&mut self.head, entry));
+        self.stage = stage;
+        Ok(())
     }
 
     /// Puts an entry where its position belongs; nearly always the end.

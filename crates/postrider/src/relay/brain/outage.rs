@@ -106,7 +106,7 @@ impl Leader {
         self.ready.iter().copied().chain(in_flight).any(|key| self.destination_of(key) == Some(id))
     }
 
-    fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
+    pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
         Some(self.lines.get(key)?.head.body.as_ref()?.destination)
     }
 
@@ -136,11 +136,12 @@ impl Leader {
             }
             let Some(line) = self.lines.get_mut(key) else { continue };
             line.stage = Stage::InFlight;
-            let messages = vec![(key, line.head.position)];
+            let mut batch = Batch { probe: Some(id), ..Batch::default() };
+            batch.push(key, &line.head);
             if let Some(outage) = self.destinations.get_mut(&id).and_then(|d| d.outage.as_mut()) {
                 outage.probing = true;
             }
-            self.send(turn, Batch { messages, probe: Some(id) });
+            self.send(turn, batch);
         }
     }
 

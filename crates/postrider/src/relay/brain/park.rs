@@ -85,17 +85,30 @@ impl Leader {
         self.give_up(turn, key, Fate::new(ParkedState::Dead, why));
     }
 
-    /// The end of a head's way. The others of its key go on without it, unless a dead one blocks them.
+    /// The end of a head's way. Once that is settled the others of its key go on without it, unless a dead
+    /// one blocks them.
     pub(super) fn give_up(&mut self, turn: &mut Turn<'_>, key: KeyId, fate: Fate<'_>) {
         if fate.state == ParkedState::Dead && turn.policy().on_dead == OnDead::Block {
             self.park_line(turn, key, Stage::Stuck, fate);
             return;
         }
-        let Some(mut popped) = self.lines.pop(key) else { return };
-        self.acquit(popped.head.position);
-        park(&mut self.books, &mut self.memory, turn, &mut popped.head, fate);
-        if popped.more {
-            self.proceed(turn, key);
+        let Some(line) = self.lines.get_mut(key) else { return };
+        line.stage = Stage::Ended;
+        let position = line.head.position;
+        park(&mut self.books, &mut self.memory, turn, &mut line.head, fate);
+        self.ended.push(key);
+        self.acquit(position);
+    }
+
+    /// The ends of these heads are settled: the lines go on.
+    pub(super) fn bury(&mut self, turn: &Turn<'_>) {
+        for key in std::mem::take(&mut self.ended_in_flush) {
+            if self.lines.stage(key) == Some(Stage::Ended)
+                && let Some(popped) = self.lines.pop(key)
+                && popped.more
+            {
+                self.proceed(turn, key);
+            }
         }
     }
 

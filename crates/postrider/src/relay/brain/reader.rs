@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::random::doubled;
+use crate::Position;
 use crate::relay::Policy;
 
 /// The cadence of claims.
@@ -14,11 +15,13 @@ pub(super) struct Reader {
     woken: bool,
     next_at: Duration,
     empty_looks: u32,
+    /// Whatever was visible up to here has been read; `None` once all of it has.
+    passed: Option<Position>,
 }
 
 impl Reader {
     pub(super) fn new(now: Duration) -> Self {
-        Self { claiming: false, woken: false, next_at: now, empty_looks: 0 }
+        Self { claiming: false, woken: false, next_at: now, empty_looks: 0, passed: Some(Position::ZERO) }
     }
 
     /// When to claim next, if no claim is under way.
@@ -29,6 +32,11 @@ impl Reader {
     /// The last look found nothing.
     pub(super) fn is_idle(&self) -> bool {
         !self.claiming && self.empty_looks > 0
+    }
+
+    /// Whether everything this session may find before a position has been read.
+    pub(super) fn has_passed(&self, position: Position) -> bool {
+        self.passed.is_none_or(|passed| position <= passed)
     }
 
     pub(super) fn start(&mut self) {
@@ -42,10 +50,11 @@ impl Reader {
         self.next_at = now;
     }
 
-    /// A claim came back with events, or without any.
-    pub(super) fn claimed(&mut self, found: bool, more: bool, now: Duration, policy: &Policy) {
+    /// A claim came back with events up to `last`, or without any.
+    pub(super) fn claimed(&mut self, last: Option<Position>, more: bool, now: Duration, policy: &Policy) {
         self.claiming = false;
-        self.empty_looks = if found { 0 } else { self.empty_looks.saturating_add(1) };
+        self.passed = self.passed.filter(|_| more).map(|passed| last.map_or(passed, |last| last.max(passed)));
+        self.empty_looks = if last.is_some() { 0 } else { self.empty_looks.saturating_add(1) };
         let wait = doubled(policy.poll_min, policy.poll_max, self.empty_looks.saturating_sub(1));
         self.next_at = if more || self.woken { now } else { now + wait };
     }

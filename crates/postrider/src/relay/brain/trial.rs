@@ -142,10 +142,14 @@ impl Leader {
     }
 
     /// Caution ends when all that can have been under way at the death was answered for: as many events as
-    /// the window holds, or everything there was.
+    /// the window holds, or everything there was, the parked ones included.
     pub(super) fn end_caution(&mut self, turn: &Turn<'_>) {
         let Some(caution) = &self.caution else { return };
-        let caught_up = self.memory.events == 0 && self.reader.is_idle();
+        let parked_left = !(self.wanted.is_empty()
+            && self.fetching.is_empty()
+            && self.unread.is_empty()
+            && self.retries.is_empty());
+        let caught_up = self.memory.events == 0 && self.reader.is_idle() && !parked_left;
         if caution.accused.is_empty() && caution.staged.is_none() && (caution.remaining == 0 || caught_up) {
             self.caution = None;
             self.books.set_trial(None, turn.elapsed());

@@ -1,1 +1,143 @@
 //! The store on a SQLite file.
+//!
+//! Two connections, each with a thread of its own: one reads ahead, the other settles, and in WAL mode
+//! neither waits for the other. Applications may write to the file beside them with any driver.
+//!
+//! The settling connection runs with `synchronous = FULL`: what it committed survives a power failure. An
+//! epoch that was handed out must never be handed out again, and a parked row must not be forgotten. How
+//! durable the events are is decided by the connection that writes them; with `synchronous = NORMAL` a
+//! power failure may take back an event that was already published.
+//!
+//! The file must be on a local disk. Its clock is this machine's, in milliseconds.
+
+mod admin;
+mod claim;
+mod failure;
+mod history;
+mod lease;
+mod migrate;
+mod park;
+mod progress;
+mod row;
+mod settle;
+mod thread;
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub use migrate::Migrated;
+
+use self::failure::Attempt;
+use self::thread::Thread;
+use super::{Acquired, Claimer, Epoch, Fetched, LeaseRequest, Renewed, Settled, Settlement, Start, Store};
+use crate::ledger::Progress;
+use crate::{BoxFuture, Code, Error, Position, Result};
+
+/// How long a statement waits for another process's transaction before it is [`Code::StoreBusy`].
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An outbox in a SQLite file. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    reader: Thread,
+    writer: Thread,
+}
+
+impl SqliteStore {
+    /// Creates the file if there is none and brings its tables to the schema of this program. Safe to run
+    /// again, and in several processes at once; all of it happens or none. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// [`Code::SchemaNewer`] if a newer Postrider has migrated the file; then nothing was changed.
+    pub fn migrate(path: impl AsRef<Path>) -> Result<Migrated> {
+        let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
+        Ok(migrate::migrate(&mut connection)?)
+    }
+
+    /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`] if there is no file or its schema is older than this program's,
+    /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if !path.exists() {
+            return Err(Error::new(Code::SchemaMissing, format!("there is no file {}", path.display())));
+        }
+        let writer = connect(path, OpenFlags::empty())?;
+        migrate::check(&writer)?;
+        let reader = connect(path, OpenFlags::empty())?;
+        set(&reader, "query_only", "ON")?;
+        Ok(Self {
+            reader: Thread::start("postrider-read", reader)?,
+            writer: Thread::start("postrider-settle", writer)?,
+        })
+    }
+}
+
+fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
+    let open = || -> Attempt<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        set(&connection, "synchronous", "FULL")?;
+        Ok(connection)
+    };
+    open().map_err(|failure| {
+        let cause = Error::from(failure);
+        Error::new(cause.code(), format!("{} cannot be opened", path.display())).source(cause)
+    })
+}
+
+fn set(connection: &Connection, pragma: &str, value: &str) -> Attempt<()> {
+    Ok(connection.pragma_update(None, pragma, value)?)
+}
+
+impl Store for SqliteStore {
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
+        let name = subscription.to_owned();
+        Box::pin(self.writer.write(move |tx| admin::subscribe(tx, &name, start)))
+    }
+
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+        Box::pin(self.writer.write(move |tx| lease::acquire(tx, &lease)))
+    }
+
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+        Box::pin(self.writer.write(move |tx| lease::renew(tx, &lease, epoch)))
+    }
+
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(self.writer.write(move |tx| lease::release(tx, &name, epoch, clean)))
+    }
+
+    fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
+        Box::new(claim::SqliteClaimer::new(self.reader.clone(), progress))
+    }
+
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(self.reader.read(move |snapshot| claim::fetch(snapshot, &positions, bytes_max)))
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+        Box::pin(self.writer.write(move |tx| settle::settle(tx, settlement)))
+    }
+
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(self.writer.write(move |tx| admin::pause(tx, &name, reason.as_deref())))
+    }
+
+    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(self.writer.write(move |tx| admin::halt(tx, &name, &reason)))
+    }
+
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
+    }
+}

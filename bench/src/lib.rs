@@ -1,0 +1,13 @@
+//! Benchmarks of Postrider. A figure alone says little on a noisy machine, so every run measures its
+//! contenders in turns, on the same rows, in one process, and reports medians, spread and ratios.
+
+pub mod drain;
+mod machine;
+mod sqlite;
+mod summary;
+
+pub use machine::Usage;
+pub use summary::{Figure, Spread};
+
+/// What can go wrong in a benchmark.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;

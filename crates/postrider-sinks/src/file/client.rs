@@ -1,0 +1,58 @@
+//! The sink.
+
+use postrider::sink::{Capabilities, Message, Outcome, Sink};
+use postrider::{BoxFuture, Result};
+
+use super::config::FileConfig;
+use super::error::not_opened;
+use super::log::Log;
+use crate::lines::Lines;
+use crate::worker::{Target, Worker};
+
+/// Appends each body and a line break to a file.
+///
+/// - Acknowledged means that the disk has the line (`fdatasync`), under a name that survives a power cut.
+/// - A batch is one write. After an error the file is cut back to what was acknowledged before, so no half line
+///   stays; a full disk is an outage. Where the cut fails too, the batch is ambiguous.
+/// - Half a line at the end of the file, left by a crash, is cut off at the next open or batch. It was never
+///   acknowledged, so it comes again.
+/// - Batches never mix, nor do those of several processes: each takes the lock on `<path>.lock`.
+/// - A body with a line break in it is rejected, and the batch stops there.
+/// - Before the file grows past `rotate_bytes` it is renamed to `<path>.N`, N growing. A batch is never
+///   split over two files; one larger than the limit gets a file of its own. Old files are never deleted.
+/// - A reader may see lines of a batch before they are acknowledged, and see them go again after an error.
+#[derive(Debug)]
+pub struct File {
+    worker: Worker,
+}
+
+impl File {
+    /// Opens or creates the file. Blocks while it does.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`](postrider::Code::SinkOpen) if the file cannot be written or no thread can be started.
+    pub fn open(config: &FileConfig) -> Result<Self> {
+        let open = || Worker::start("postrider-file", Log::open(config, |file| Box::new(file))?);
+        let worker = open().map_err(|error| not_opened(&config.path, error))?;
+        Ok(Self { worker })
+    }
+}
+
+impl Sink for File {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(self.worker.publish(batch))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::PREFIX_SAFE
+    }
+}
+
+impl Target for Log {
+    fn write(&mut self, lines: Lines) -> Vec<Outcome> {
+        match self.append(lines.bytes()) {
+            Ok(()) => lines.acknowledged(),
+            Err(broken) => broken.outcomes(lines, self.path()),
+        }
+    }
+}

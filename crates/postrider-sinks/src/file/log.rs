@@ -1,0 +1,155 @@
+//! The file as a log: whole batches are appended, or nothing is.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::config::FileConfig;
+use super::error::Broken;
+use super::medium::Medium;
+use super::rotate::{beside, put_aside, sync_folder};
+
+/// Appends batches to a file that other processes may append to as well, under a lock per batch.
+pub(super) struct Log {
+    path: PathBuf,
+    rotate_bytes: Option<u64>,
+    /// An open `<path>.lock`. A lock on the file itself would go away with it when it is put aside.
+    lock: File,
+    wrap: fn(File) -> Box<dyn Medium>,
+    current: Option<Current>,
+}
+
+/// The open file, with what we know of it.
+struct Current {
+    medium: Box<dyn Medium>,
+    identity: (u64, u64),
+    /// Up to here everything is whole lines, and what is ours is acknowledged.
+    len: u64,
+}
+
+impl Log {
+    /// Opens the file, creates it if needed, and cuts half a line off its end.
+    pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn Medium>) -> io::Result<Self> {
+        let path = std::path::absolute(&config.path)?;
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"))?;
+        let mut log = Self { path, rotate_bytes: config.rotate_bytes, lock, wrap, current: None };
+        log.locked(|log| log.take_current().map(|current| log.current = Some(current)))?;
+        Ok(log)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends the bytes, all of them and on the disk, or says how it went wrong.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.locked(|log| {
+            let mut current = log.take_current()?;
+            if log.rotate_bytes.is_some_and(|max| current.len > 0 && current.len + bytes.len() as u64 > max) {
+                drop(current);
+                put_aside(&log.path)?;
+                current = log.reopen()?;
+            }
+            // On an error `current` is dropped, and the next batch looks at the file anew.
+            current.append(bytes)?;
+            log.current = Some(current);
+            Ok(())
+        })
+    }
+
+    fn locked<T, E: From<io::Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.lock.lock()?;
+        let result = work(self);
+        // A lock that cannot be given back is given back when the file is closed.
+        let _ = self.lock.unlock();
+        result
+    }
+
+    /// The file of this path as we left it, or opened anew if somebody else wrote, cut or moved it.
+    fn take_current(&mut self) -> io::Result<Current> {
+        if let Some(current) = self.current.take()
+            && let Ok(found) = std::fs::metadata(&self.path)
+            && (identity(&found), found.len()) == (current.identity, current.len)
+        {
+            return Ok(current);
+        }
+        self.reopen()
+    }
+
+    fn reopen(&self) -> io::Result<Current> {
+        // Opening a pipe would wait for its reader.
+        if std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+        let found = file.metadata()?;
+        let len = end_of_last_line(&mut file, found.len())?;
+        if len < found.len() {
+            file.set_len(len)?;
+        }
+        file.sync_all()?;
+        sync_folder(&self.path)?;
+        Ok(Current { medium: (self.wrap)(file), identity: identity(&found), len })
+    }
+}
+
+impl Current {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        if let Err(error) = self.medium.append(bytes) {
+            return Err(match self.medium.truncate(self.len).and_then(|()| self.medium.sync()) {
+                Ok(()) => Broken::Unchanged(error),
+                Err(_) => Broken::Unknown(error),
+            });
+        }
+        if let Err(error) = self.medium.sync() {
+            // A reader may have seen the lines and the disk may have them, whatever the cut does.
+            let _ = self.medium.truncate(self.len);
+            return Err(Broken::Unknown(error));
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Where the last whole line of the file ends; 0 if there is none.
+fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
+    let mut chunk = vec![0; 64 * 1024];
+    let mut end = len;
+    while end > 0 {
+        let start = end.saturating_sub(chunk.len() as u64);
+        file.seek(SeekFrom::Start(start))?;
+        let mut part = file.take(end - start);
+        let mut filled = 0;
+        while let Some(rest) = chunk.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match part.read(rest)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        if let Some(at) = chunk.iter().take(filled).rposition(|&byte| byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// Elsewhere the length alone has to tell.
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+use std::fs;
+use std::io::Write;
+
+use super::*;
+
+fn log(config: &FileConfig) -> Log {
+    Log::open(config, |file| Box::new(file)).unwrap()
+}
+
+struct Place {
+    config: FileConfig,
+    folder: tempfile::TempDir,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    Place { config: FileConfig::new(folder.path().join("events.jsonl")), folder }
+}
+
+impl Place {
+    fn text(&self, suffix: &str) -> String {
+        fs::read_to_string(beside(&self.config.path, suffix)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+#[test]
+fn a_reopened_file_is_continued() {
+    let place = place();
+    log(&place.config).append(b"1\n").unwrap();
+    log(&place.config).append(b"2\n").unwrap();
+    assert_eq!(place.text(""), "1\n2\n");
+}
+
+#[test]
+fn half_a_line_at_the_end_is_cut_off_at_open() {
+    let long = "x".repeat(200_000);
+    for (left, kept) in [("1\n2", "1\n"), ("1\n", "1\n"), ("half", ""), ("", ""), (&long, "")] {
+        let place = place();
+        fs::write(&place.config.path, left).unwrap();
+        log(&place.config).append(b"new\n").unwrap();
+        assert_eq!(place.text(""), format!("{kept}new\n"));
+    }
+    let place = place();
+    fs::write(&place.config.path, format!("{long}\n{long}")).unwrap();
+    log(&place.config);
+    assert_eq!(place.text(""), format!("{long}\n"));
+}
+
+#[test]
+fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
+    let place = place();
+    let mut log = log(&place.config);
+    log.append(b"1\n").unwrap();
+    OpenOptions::new().append(true).open(&place.config.path).unwrap().write_all(b"2\nha").unwrap();
+    log.append(b"3\n").unwrap();
+    assert_eq!(place.text(""), "1\n2\n3\n");
+}
+
+#[test]
+fn the_file_is_put_aside_before_it_grows_too_large() {
+    let place = place();
+    let config = place.config.clone().with_rotate_bytes(4);
+    let mut first = log(&config);
+    for batch in [&b"1\n"[..], b"2\n", b"3\n", b"larger than the limit\n"] {
+        first.append(batch).unwrap();
+    }
+    // Another process counts on from the names it finds.
+    log(&config).append(b"5\n").unwrap();
+    assert_eq!(
+        place.names(),
+        ["events.jsonl", "events.jsonl.1", "events.jsonl.2", "events.jsonl.3", "events.jsonl.lock"]
+    );
+    assert_eq!(
+        [".1", ".2", ".3", ""].map(|s| place.text(s)),
+        ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]
+    );
+    // The first one sees that its file was put aside.
+    first.append(b"6\n").unwrap();
+    assert_eq!(place.text(""), "5\n6\n");
+}
+
+#[test]
+fn a_number_is_never_used_twice() {
+    let place = place();
+    fs::write(beside(&place.config.path, ".9"), "old").unwrap();
+    fs::write(beside(&place.config.path, ".old"), "old").unwrap();
+    let mut log = log(&place.config.clone().with_rotate_bytes(1));
+    log.append(b"1\n").unwrap();
+    log.append(b"2\n").unwrap();
+    assert_eq!(place.text(".10"), "1\n");
+}
+
+#[test]
+fn a_file_taken_away_is_made_anew() {
+    let place = place();
+    let mut log = log(&place.config);
+    log.append(b"1\n").unwrap();
+    fs::remove_file(&place.config.path).unwrap();
+    log.append(b"2\n").unwrap();
+    assert_eq!(place.text(""), "2\n");
+}
+
+/// Takes ten bytes and is full.
+struct Full(File);
+
+impl Medium for Full {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = 10 - self.0.metadata()?.len() as usize;
+        self.0.write_all(&bytes[..room.min(bytes.len())])?;
+        if bytes.len() > room { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
+    let place = place();
+    let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
+    log.append(b"1234\n").unwrap();
+    let broken = log.append(b"678901\n").unwrap_err();
+    assert!(matches!(&broken, Broken::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull), "{broken:?}");
+    assert_eq!(place.text(""), "1234\n");
+    log.append(b"678\n").unwrap();
+    assert_eq!(place.text(""), "1234\n678\n");
+}
+
+/// Writes, and cannot say whether the disk has it.
+struct Unsynced(File);
+
+impl Medium for Unsynced {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn truncate(&mut self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Err(io::Error::other("I/O error"))
+    }
+}
+
+#[test]
+fn a_failed_sync_leaves_the_outcome_open() {
+    let place = place();
+    let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
+    let broken = log.append(b"1\n").unwrap_err();
+    assert!(matches!(broken, Broken::Unknown(_)), "{broken:?}");
+}

@@ -1,0 +1,5 @@
+//! JSON lines on standard output.
+
+mod client;
+
+pub use client::Stdout;

@@ -1,0 +1,67 @@
+//! A clock that stands still until it is moved.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postrider::{Clock, Now, Timestamp};
+
+/// Time for tests. Clones share one time.
+#[derive(Debug, Clone)]
+pub struct ManualClock(Arc<Mutex<Now>>);
+
+impl ManualClock {
+    /// A clock that stands at zero and at this moment of the calendar.
+    pub fn at(wall: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(Now { elapsed: Duration::ZERO, wall })))
+    }
+
+    /// Lets time pass on both clocks.
+    pub fn advance(&self, duration: Duration) {
+        self.change(|now| {
+            now.elapsed += duration;
+            now.wall = now.wall.after(duration);
+        });
+    }
+
+    /// Sets the calendar, forwards or back; no time passes.
+    pub fn set_wall(&self, wall: Timestamp) {
+        self.change(|now| now.wall = wall);
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Now) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::at(Timestamp::from_micros(1_700_000_000_000_000))
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Now {
+        self.change(|now| *now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_of_the_calendar_takes_no_time() {
+        let clock = ManualClock::default();
+        let before = clock.now();
+        clock.advance(Duration::from_secs(2));
+        clock.set_wall(before.wall);
+        assert_eq!(clock.now(), Now { elapsed: Duration::from_secs(2), wall: before.wall });
+    }
+
+    #[test]
+    fn clones_share_one_time() {
+        let clock = ManualClock::default();
+        clock.clone().advance(Duration::from_secs(1));
+        assert_eq!(clock.now().elapsed, Duration::from_secs(1));
+    }
+}

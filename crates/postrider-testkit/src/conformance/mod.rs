@@ -1,0 +1,4 @@
+//! One suite per seam; every implementation passes the same one.
+
+pub mod sink;
+pub mod store;

@@ -1,0 +1,249 @@
+//! The cases. Each takes a fresh sink and asserts one sentence of the contract.
+
+use std::task::Poll;
+
+use bytes::Bytes;
+use postrider::Headers;
+use postrider::sink::{Message, Outcome, Sink};
+
+use super::{Hook, Seen, SinkUnderTest, Twice, batch, message, message_with};
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+/// Nothing in, nothing out.
+pub async fn an_empty_batch_has_no_outcomes<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    assert_eq!(world.sink().publish(&[]).await, []);
+    assert_seen(&world, &[]).await;
+}
+
+/// The reader sees every acknowledged message, and nothing else.
+pub async fn acknowledged_means_readable<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let messages: Vec<Message> = KEYS.iter().map(|key| message(key, 0)).collect();
+    publish_all(&*world.sink(), &messages).await;
+    assert_seen(&world, &messages).await;
+}
+
+/// Outcomes stand in the order of the messages, also when one of them is refused.
+pub async fn each_message_has_one_outcome_in_the_batchs_order<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let mut messages: Vec<Message> = KEYS.iter().map(|key| message(key, 0)).collect();
+    if let Hook::Done(body) = world.refused_body() {
+        messages.insert(1, message_with("refused", 0, body, Headers::default()));
+    }
+    let outcomes = world.sink().publish(&messages).await;
+    assert_eq!(outcomes.len(), messages.len());
+    for (message, outcome) in messages.iter().zip(&outcomes) {
+        let refused = message.key() == Some("refused");
+        assert_eq!(matches!(outcome, Outcome::Rejected(_)), refused, "{outcomes:?}");
+    }
+    let acknowledged: Vec<Message> = acknowledged(&messages, &outcomes).cloned().collect();
+    assert_seen(&world, &acknowledged).await;
+}
+
+/// Messages of a key are seen in the order they were published.
+pub async fn the_order_of_a_key_is_kept<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let sink = world.sink();
+    let per_batch = if sink.capabilities().prefix_safe { 50 } else { 1 };
+    let mut published = Vec::new();
+    for round in 0..5 {
+        let numbers = round * per_batch..(round + 1) * per_batch;
+        let messages: Vec<Message> =
+            numbers.flat_map(|number| KEYS.iter().map(move |key| message(key, number))).collect();
+        publish_all(&*sink, &messages).await;
+        published.extend(messages);
+    }
+    assert_seen(&world, &published).await;
+}
+
+/// A body as large as the sink says it can be is not cut.
+pub async fn a_large_body_arrives_whole<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let size = world.large_body_bytes();
+    let body: Vec<u8> = (0..size).map(|at| b'a' + u8::try_from(at % 26).unwrap_or(0)).collect();
+    let messages = [message_with("large", 0, body, Headers::default()), message("small", 0)];
+    publish_all(&*world.sink(), &messages).await;
+    assert_seen(&world, &messages).await;
+}
+
+/// Header values may hold any text.
+pub async fn headers_of_any_script_arrive<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let headers = Headers::from_iter([
+        ("plain", "value"),
+        ("empty", ""),
+        ("unicode", "Grüße, 世界, 🐎"),
+        ("marks", "a=b; c=\"d\", \\e:%20"),
+        ("binary-as-text", "\u{80}\u{ff}\u{fffd}\u{10ffff}"),
+    ]);
+    let messages = [message_with("headers", 0, "{}", headers.clone())];
+    publish_all(&*world.sink(), &messages).await;
+    let Hook::Done(seen) = world.seen().await else { return };
+    assert_eq!(seen.len(), 1);
+    for (name, value) in headers.iter() {
+        if let Some(found) = seen.first().and_then(|seen| seen.headers.as_ref()) {
+            assert_eq!(found.get(name), Some(value), "header {name}");
+        }
+    }
+}
+
+/// A destination either keeps one of two or shows both, as it declares.
+pub async fn an_event_published_twice_is_seen_as_declared<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let messages = [message("a", 0)];
+    publish_all(&*world.sink(), &messages).await;
+    publish_all(&*world.sink(), &messages).await;
+    let Hook::Done(seen) = world.seen().await else { return };
+    let expected = match world.twice() {
+        Twice::SeenTwice => 2,
+        Twice::SeenOnce => 1,
+    };
+    assert_eq!(seen.len(), expected, "{seen:?}");
+}
+
+/// Several batches at once, each of its own keys: all arrive whole and each key in order.
+pub async fn batches_at_the_same_time_do_not_mix<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let per_batch = if world.sink().capabilities().prefix_safe { 40 } else { 1 };
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let sink = world.sink();
+            tokio::spawn(async move {
+                let mut published = Vec::new();
+                for round in 0..5 {
+                    let numbers = round * per_batch..(round + 1) * per_batch;
+                    let messages = batch(&format!("writer-{writer}"), numbers);
+                    publish_all(&*sink, &messages).await;
+                    published.extend(messages);
+                }
+                published
+            })
+        })
+        .collect();
+    let mut published = Vec::new();
+    for writer in writers {
+        match writer.await {
+            Ok(messages) => published.extend(messages),
+            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        }
+    }
+    assert_seen(&world, &published).await;
+}
+
+/// The relay drops futures at its timeout. What was dropped is there or not; what comes after works.
+pub async fn a_dropped_future_leaves_the_sink_usable<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let sink = world.sink();
+    let (mut dropped, mut published) = (Vec::new(), Vec::new());
+    for round in 0..20 {
+        let messages = vec![message(&format!("dropped-{round}"), 0)];
+        poll_and_drop(&*sink, &messages).await;
+        dropped.extend(messages);
+        let messages = vec![message("kept", round)];
+        publish_all(&*sink, &messages).await;
+        published.extend(messages);
+    }
+    let Hook::Done(seen) = world.seen().await else { return };
+    let (of_dropped, of_kept): (Vec<Seen>, Vec<Seen>) =
+        seen.into_iter().partition(|seen| dropped.iter().any(|message| message.body == seen.body));
+    assert!(of_dropped.len() <= dropped.len(), "a dropped message was written twice");
+    assert_eq!(bodies(&of_kept), bodies_of(&published));
+}
+
+/// For a sink that declares `prefix_safe`.
+pub async fn after_a_refused_message_no_later_one_of_its_key_is_seen<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let Hook::Done(body) = world.refused_body() else { return };
+    let sink = world.sink();
+    if !sink.capabilities().prefix_safe {
+        return;
+    }
+    let mut messages = batch("a", 0..10);
+    messages.insert(4, message_with("a", 4, body, Headers::default()));
+    let outcomes = sink.publish(&messages).await;
+    assert_eq!(outcomes.len(), messages.len());
+    assert!(matches!(outcomes.get(4), Some(Outcome::Rejected(_))), "{outcomes:?}");
+    // A destination with transactions may take none of the first four, but never one after the gap.
+    let good = outcomes.iter().take_while(|o| matches!(o, Outcome::Acknowledged(_))).count();
+    assert_eq!(acknowledged(&messages, &outcomes).count(), good, "{outcomes:?}");
+    messages.truncate(good);
+    assert_seen(&world, &messages).await;
+}
+
+/// While the destination is down nothing is acknowledged and no message is blamed; afterwards all goes on.
+pub async fn an_outage_is_nobodys_fault_and_passes<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let sink = world.sink();
+    let per_batch = if sink.capabilities().prefix_safe { 10 } else { 1 };
+    let (before, during) = (batch("a", 0..per_batch), batch("a", per_batch..2 * per_batch));
+    publish_all(&*sink, &before).await;
+    if world.outage(true).await == Hook::NotSupported {
+        return;
+    }
+    let outcomes = sink.publish(&during).await;
+    assert_eq!(outcomes.len(), during.len());
+    let blamed =
+        |o: &Outcome| matches!(o, Outcome::Acknowledged(_) | Outcome::Failed(_) | Outcome::Rejected(_));
+    assert!(!outcomes.iter().any(blamed), "{outcomes:?}");
+    let _ = world.outage(false).await;
+    publish_all(&*sink, &during).await;
+
+    let Hook::Done(seen) = world.seen().await else { return };
+    let mut expected = bodies_of(&before);
+    expected.extend(bodies_of(&during));
+    if outcomes.iter().any(|o| matches!(o, Outcome::Ambiguous(_))) {
+        // A possible duplicate may be one; the last of each message stands in order.
+        assert!(bodies(&seen).ends_with(&bodies_of(&during)), "{seen:?}");
+    } else {
+        // Half a message of the outage may have been left behind, but never one that looks whole.
+        let whole: Vec<Bytes> = bodies(&seen).into_iter().filter(|body| expected.contains(body)).collect();
+        assert_eq!(whole, expected);
+    }
+}
+
+/// Publishes and asserts that every message is acknowledged.
+async fn publish_all(sink: &dyn Sink, messages: &[Message]) {
+    let outcomes = sink.publish(messages).await;
+    assert_eq!(outcomes.len(), messages.len());
+    assert!(outcomes.iter().all(|o| matches!(o, Outcome::Acknowledged(_))), "{outcomes:?}");
+}
+
+/// Lets the sink begin, then gives it up.
+async fn poll_and_drop(sink: &dyn Sink, messages: &[Message]) {
+    let mut publish = sink.publish(messages);
+    std::future::poll_fn(|context| {
+        let _ = publish.as_mut().poll(context);
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// Asserts that the reader sees these messages and no others, each key in this order.
+async fn assert_seen<S: SinkUnderTest>(world: &S, published: &[Message]) {
+    let Hook::Done(seen) = world.seen().await else { return };
+    assert_eq!(seen.len(), published.len(), "messages seen and published");
+    let mut keys: Vec<Option<&str>> = published.iter().map(Message::key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    for key in keys {
+        let of_key: Vec<Message> = published.iter().filter(|message| message.key() == key).cloned().collect();
+        let expected = bodies_of(&of_key);
+        let found: Vec<Bytes> = bodies(&seen).into_iter().filter(|body| expected.contains(body)).collect();
+        assert!(found == expected, "key {key:?} is not seen as published: {found:?}");
+    }
+}
+
+fn acknowledged<'a>(messages: &'a [Message], outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Message> {
+    let pairs = messages.iter().zip(outcomes);
+    pairs.filter(|(_, outcome)| matches!(outcome, Outcome::Acknowledged(_))).map(|(message, _)| message)
+}
+
+fn bodies(seen: &[Seen]) -> Vec<Bytes> {
+    seen.iter().map(|seen| seen.body.clone()).collect()
+}
+
+fn bodies_of(messages: &[Message]) -> Vec<Bytes> {
+    messages.iter().map(|message| message.body.clone()).collect()
+}

@@ -1,0 +1,30 @@
+//! Messages to publish, each with a body that tells its key and number.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postrider::encode::{Encoder, Plain};
+use postrider::sink::Message;
+use postrider::{Event, Headers, Position};
+
+/// The `number`th message of a key. Its body is compact JSON.
+pub fn message(key: &str, number: usize) -> Message {
+    message_with(key, number, format!(r#"{{"key":"{key}","number":{number}}}"#), Headers::default())
+}
+
+/// A message with this body and these headers, plainly encoded.
+#[allow(clippy::expect_used, reason = "this is a test's")]
+pub fn message_with(key: &str, number: usize, body: impl Into<Bytes>, headers: Headers) -> Message {
+    let position = Position::new(i64::try_from(number).unwrap_or(i64::MAX).saturating_add(1));
+    let mut event = Event::new("conformance.tested", body).with_key(key);
+    event.headers = headers;
+    let encoder: Arc<dyn Encoder> = Arc::new(Plain);
+    Message::encode(&encoder, position, Arc::new(event), "conformance".into())
+        .expect("plain encodes everything")
+}
+
+/// Messages of one key.
+pub fn batch(key: &str, numbers: Range<usize>) -> Vec<Message> {
+    numbers.map(|number| message(key, number)).collect()
+}

@@ -1,0 +1,62 @@
+//! What operators do.
+
+use postrider::Result;
+use postrider::store::{Acquired, Renewed, Settled, Start};
+
+use super::StoreUnderTest;
+use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
+
+/// And so is its end.
+pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    assert_eq!(owner.paused, None);
+    store.pause(NAME, Some("maintenance")).await?;
+    let paused = Some("maintenance".to_owned());
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, Renewed::Held { paused: paused.clone() });
+    let owner = granted(&store, "a").await?;
+    assert_eq!(owner.paused, paused);
+    store.pause(NAME, None).await?;
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, Renewed::Held { paused: None });
+    Ok(())
+}
+
+/// To nobody, with the reason.
+pub async fn a_halted_subscription_is_not_granted<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    store.halt(NAME, "restored").await?;
+    store.release(NAME, owner.epoch, false).await?;
+    for holder in ["a", "b"] {
+        assert_eq!(store.acquire(lease(holder)).await?, Acquired::Halted("restored".to_owned()));
+    }
+    Ok(())
+}
+
+/// From the beginning, or from now.
+pub async fn accepting_the_history_starts_again_where_told<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(events(2)).await?;
+    let owner = granted(&store, "reader").await?;
+    store.settle(settlement(owner.epoch, set_of(&written))).await?;
+    store.halt(NAME, "restored").await?;
+    store.accept_history(NAME, Start::Beginning).await?;
+    assert_eq!(unread(&store).await?, written);
+    store.halt(NAME, "restored").await?;
+    store.accept_history(NAME, Start::Now).await?;
+    written = under_test.write(events(1)).await?;
+    assert_eq!(unread(&store).await?, written);
+    Ok(())
+}
+
+/// It knows another history; its progress must not replace the operator's answer.
+pub async fn accepting_the_history_fences_the_owner_before<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(2)).await?;
+    let owner = granted(&store, "a").await?;
+    store.halt(NAME, "restored").await?;
+    store.accept_history(NAME, Start::Beginning).await?;
+    assert_eq!(store.settle(settlement(owner.epoch, set_of(&written))).await?, Settled::Fenced);
+    store.release(NAME, owner.epoch, false).await?;
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The list of all cases.
+
+/// Makes one test of each case for a type that implements
+/// [`StoreUnderTest`](crate::conformance::store::StoreUnderTest). The crate that calls it needs `tokio` with
+/// `macros` and `rt`.
+#[macro_export]
+macro_rules! store_conformance {
+    ($under_test:ty) => {
+        $crate::store_conformance! { @tests $under_test;
+            subscribe {
+                beginning_delivers_what_is_there
+                now_delivers_only_what_comes_later
+                now_on_an_empty_outbox_misses_nothing
+                a_position_is_the_first_delivered
+                a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out
+                a_time_after_every_event_is_like_now
+                subscribing_twice_keeps_the_progress
+                an_unknown_subscription_is_an_error_of_every_verb
+            }
+            lease {
+                a_free_lease_is_granted_and_a_held_one_is_not
+                an_expired_lease_is_taken_over
+                the_same_holder_gets_its_lease_again_with_a_new_epoch
+                renewing_prolongs_until_somebody_takes_over
+                releasing_frees_the_lease
+                releasing_a_lost_lease_frees_nothing
+                only_a_clean_release_counts_as_clean
+                leases_of_different_subscriptions_do_not_meet
+            }
+            settle {
+                progress_is_loaded_as_it_was_settled
+                an_empty_settlement_clears_trial_and_mark
+                rows_are_parked_in_every_state
+                parked_rows_are_replaced_and_removed
+                subscriptions_do_not_share_progress_or_parked_rows
+                a_fenced_settlement_changes_nothing_at_all
+                an_expired_lease_that_nobody_took_can_still_settle
+            }
+            claim {
+                every_event_is_read_once_and_in_order
+                a_page_keeps_to_the_number_of_events
+                a_page_keeps_to_the_number_of_bytes
+                an_event_larger_than_the_budget_is_read_alone
+                an_idle_outbox_gives_empty_pages
+                after_a_load_exactly_what_is_not_done_is_read
+                a_wasted_position_is_reported_dead
+                a_position_with_an_event_is_never_reported_dead
+                two_claimers_read_independently
+                fetch_reads_again_and_says_what_is_gone
+                fetch_stops_at_its_byte_budget
+            }
+            content {
+                every_field_comes_back_as_it_was_written
+                an_event_with_nothing_but_a_type_comes_back
+                payloads_come_back_byte_for_byte
+                the_largest_event_comes_back
+                times_before_1970_come_back
+            }
+            visible {
+                an_uncommitted_event_is_not_seen_until_its_commit
+                a_rolled_back_event_is_never_seen
+                two_processes_see_the_same_outbox
+                a_takeover_by_another_process_fences_the_first
+            }
+            history {
+                deleting_the_last_event_seen_is_a_changed_history
+                a_loaded_mark_that_is_gone_is_a_changed_history
+                an_outbox_that_fell_behind_is_a_changed_history
+                an_outbox_that_was_written_anew_is_a_changed_history
+                an_outbox_that_fell_behind_the_floor_is_a_changed_history
+                deleting_earlier_events_is_not_a_changed_history
+            }
+            admin {
+                a_pause_is_told_at_the_next_renewal_and_load
+                a_halted_subscription_is_not_granted
+                accepting_the_history_starts_again_where_told
+                accepting_the_history_fences_the_owner_before
+            }
+        }
+    };
+    (@tests $under_test:ty; $($file:ident { $($case:ident)+ })+) => { $(
+        mod $file {
+            use super::*;
+
+            $(
+                #[tokio::test]
+                async fn $case() -> ::postrider::Result<()> {
+                    $crate::conformance::store::$file::$case::<$under_test>().await
+                }
+            )+
+        }
+    )+ };
+}

@@ -1,0 +1,157 @@
+//! Reading events: each once, in order, within the budget.
+
+use postrider::ledger::Progress;
+use postrider::store::{Budget, Fetched};
+use postrider::{Event, Result};
+
+use super::StoreUnderTest;
+use super::stage::{
+    PLENTY, dead_until, drain, events, granted, page, positions, set_of, settlement, subscribed,
+};
+
+/// Also when events come while it reads.
+pub async fn every_event_is_read_once_and_in_order<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let mut written = under_test.write(events(5)).await?;
+    let mut read = positions(&page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?.events);
+    written.extend(under_test.write(events(5)).await?);
+    read.extend(positions(&drain(&mut claimer).await?));
+    assert_eq!(read, written);
+    assert!(read.is_sorted());
+    Ok(())
+}
+
+/// And says whether more is waiting.
+pub async fn a_page_keeps_to_the_number_of_events<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(5)).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let budget = Budget { events_max: 2, ..PLENTY };
+    for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
+        let page = page(&mut claimer, budget).await?;
+        assert_eq!((positions(&page.events).as_slice(), page.more), (expected, more));
+    }
+    Ok(())
+}
+
+/// Payload bytes are counted; what would go over is left for the next page.
+pub async fn a_page_keeps_to_the_number_of_bytes<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write((0..5).map(|_| Event::new("ten", "0123456789")).collect()).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let budget = Budget { bytes_max: 20, ..PLENTY };
+    for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
+        let page = page(&mut claimer, budget).await?;
+        assert_eq!((positions(&page.events).as_slice(), page.more), (expected, more));
+    }
+    Ok(())
+}
+
+/// A budget never stops the outbox.
+pub async fn an_event_larger_than_the_budget_is_read_alone<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(3)).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    for position in written {
+        let page = page(&mut claimer, Budget { bytes_max: 1, ..PLENTY }).await?;
+        assert_eq!(positions(&page.events), [position]);
+    }
+    Ok(())
+}
+
+/// Before the first event, and after the last.
+pub async fn an_idle_outbox_gives_empty_pages<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    for _ in 0..2 {
+        assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    }
+    let written = under_test.write(events(1)).await?;
+    assert_eq!(positions(&drain(&mut claimer).await?), written);
+    for _ in 0..2 {
+        assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    }
+    Ok(())
+}
+
+/// The gaps between done ranges first, then the tail; through small pages too.
+pub async fn after_a_load_exactly_what_is_not_done_is_read<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(9)).await?;
+    let owner = granted(&store, "a").await?;
+    let done = [written[0], written[2], written[3], written[6]];
+    store.settle(settlement(owner.epoch, set_of(&done))).await?;
+    let left: Vec<_> = written.iter().copied().filter(|position| !done.contains(position)).collect();
+
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(positions(&drain(&mut store.claimer(&loaded.progress)).await?), left);
+    let mut claimer = store.claimer(&loaded.progress);
+    let mut read = Vec::new();
+    for _ in &left {
+        read.extend(positions(&page(&mut claimer, Budget { events_max: 1, ..PLENTY }).await?.events));
+    }
+    assert_eq!(read, left);
+    Ok(())
+}
+
+/// So that the floor can pass it.
+pub async fn a_wasted_position_is_reported_dead<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    under_test.write(events(1)).await?;
+    let wasted = under_test.waste_position().await?;
+    under_test.write(events(1)).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    dead_until(&mut claimer, wasted).await?;
+    Ok(())
+}
+
+/// Neither one that was read nor one that is done.
+pub async fn a_position_with_an_event_is_never_reported_dead<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(events(2)).await?;
+    let wasted = under_test.waste_position().await?;
+    written.extend(under_test.write(events(2)).await?);
+    let progress = Progress { done: set_of(&written[1..2]), ..Progress::default() };
+    let dead = dead_until(&mut store.claimer(&progress), wasted).await?;
+    let buried: Vec<_> = written.iter().filter(|position| dead.contains(**position)).collect();
+    assert!(buried.is_empty(), "{buried:?} hold events");
+    Ok(())
+}
+
+/// Each subscription reads for itself.
+pub async fn two_claimers_read_independently<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(3)).await?;
+    let loaded = granted(&store, "a").await?;
+    let (mut first, mut second) = (store.claimer(&loaded.progress), store.claimer(&loaded.progress));
+    assert_eq!(positions(&drain(&mut first).await?), written);
+    assert_eq!(positions(&drain(&mut second).await?), written);
+    Ok(())
+}
+
+/// In the order asked; what is gone is named.
+pub async fn fetch_reads_again_and_says_what_is_gone<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(4)).await?;
+    let read = drain(&mut store.claimer(&Progress::default())).await?;
+    under_test.delete(written[1]).await?;
+    let fetched = store.fetch(vec![written[3], written[1], written[0]], usize::MAX).await?;
+    assert_eq!(fetched.events, [read[3].clone(), read[0].clone()]);
+    assert_eq!(fetched.gone, [written[1]]);
+    assert_eq!(store.fetch(Vec::new(), 0).await?, Fetched::default());
+    Ok(())
+}
+
+/// At least one, however large; the others are neither there nor gone.
+pub async fn fetch_stops_at_its_byte_budget<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes));
+    let written = under_test.write(vec![payload(100), payload(100), payload(100)]).await?;
+    for (bytes_max, expected) in [(0, 1), (199, 1), (200, 2), (1000, 3)] {
+        let fetched = store.fetch(written.clone(), bytes_max).await?;
+        assert_eq!(positions(&fetched.events), written[..expected], "{bytes_max} bytes");
+        assert!(fetched.gone.is_empty());
+    }
+    Ok(())
+}

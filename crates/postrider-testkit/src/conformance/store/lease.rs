@@ -1,0 +1,112 @@
+//! Who owns a subscription.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::Result;
+use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Start, Store};
+
+use super::StoreUnderTest;
+use super::stage::{NAME, failed, granted, lease, set_of, settlement, subscribed};
+
+/// The holder and the time that is left are told to the one who has to wait.
+pub async fn a_free_lease_is_granted_and_a_held_one_is_not<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    granted(&store, "a").await?;
+    match store.acquire(lease("b")).await? {
+        Acquired::Held { holder, remaining } => {
+            assert_eq!(holder, "a");
+            assert!(remaining > Duration::ZERO && remaining <= lease("a").duration, "{remaining:?}");
+            Ok(())
+        }
+        other => Err(failed(format!("the lease is a's, but b got {other:?}"))),
+    }
+}
+
+/// The epoch grows with the owner.
+pub async fn an_expired_lease_is_taken_over<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    under_test.expire_lease(NAME).await?;
+    let second = granted(&store, "b").await?;
+    assert!(second.epoch > first.epoch);
+    Ok(())
+}
+
+/// A relay that restarts need not wait for itself; what it was before is fenced.
+pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    let second = granted(&store, "a").await?;
+    assert!(second.epoch > first.epoch);
+    assert_eq!(store.settle(settlement(first.epoch, set_of(&[]))).await?, Settled::Fenced);
+    assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Lost);
+    assert_eq!(store.settle(settlement(second.epoch, set_of(&[]))).await?, Settled::Done);
+    Ok(())
+}
+
+/// An expired lease that nobody took can still be renewed; one that somebody took cannot.
+pub async fn renewing_prolongs_until_somebody_takes_over<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    under_test.expire_lease(NAME).await?;
+    assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Held { paused: None });
+    assert!(is_held(&store, "b").await?, "the renewal prolonged it");
+    under_test.expire_lease(NAME).await?;
+    granted(&store, "b").await?;
+    assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Lost);
+    Ok(())
+}
+
+/// The next one gets it at once.
+pub async fn releasing_frees_the_lease<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    store.release(NAME, first.epoch, true).await?;
+    assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Lost);
+    granted(&store, "b").await?;
+    Ok(())
+}
+
+/// The new owner keeps it, and its mark of an unclean end.
+pub async fn releasing_a_lost_lease_frees_nothing<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    under_test.expire_lease(NAME).await?;
+    granted(&store, "b").await?;
+    store.release(NAME, first.epoch, true).await?;
+    assert!(is_held(&store, "a").await?, "b still has it");
+    under_test.expire_lease(NAME).await?;
+    assert!(!granted(&store, "c").await?.clean, "b did not leave in good order");
+    Ok(())
+}
+
+/// A crash and a release with work in flight do not.
+pub async fn only_a_clean_release_counts_as_clean<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    assert!(first.clean, "nobody was here before");
+    store.release(NAME, first.epoch, true).await?;
+    let second = granted(&store, "a").await?;
+    assert!(second.clean);
+    store.release(NAME, second.epoch, false).await?;
+    assert!(!granted(&store, "a").await?.clean);
+    under_test.expire_lease(NAME).await?;
+    assert!(!granted(&store, "b").await?.clean);
+    Ok(())
+}
+
+/// Many relays share an outbox's subscriptions.
+pub async fn leases_of_different_subscriptions_do_not_meet<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    store.subscribe("search", Start::Beginning).await?;
+    granted(&store, "a").await?;
+    let other = LeaseRequest { subscription: "search".to_owned(), ..lease("b") };
+    assert!(matches!(store.acquire(other).await?, Acquired::Granted(_)));
+    assert!(is_held(&store, "b").await?, "a still has its own");
+    Ok(())
+}
+
+async fn is_held(store: &Arc<dyn Store>, asking: &str) -> Result<bool> {
+    Ok(matches!(store.acquire(lease(asking)).await?, Acquired::Held { .. }))
+}

@@ -1,0 +1,157 @@
+//! Recording progress.
+
+use postrider::ledger::{Mark, ParkedRow, ParkedState, Progress, Trial};
+use postrider::store::{Acquired, LeaseRequest, Settled, Settlement, Start};
+use postrider::{Position, Result, Timestamp};
+use uuid::Uuid;
+
+use super::StoreUnderTest;
+use super::stage::{NAME, failed, granted, lease, set_of, settlement, subscribed};
+
+/// Ranges above the floor, the mark and the trial included.
+pub async fn progress_is_loaded_as_it_was_settled<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    let progress = progress();
+    let settled = store.settle(with_progress(settlement(owner.epoch, set_of(&[])), &progress)).await?;
+    assert_eq!(settled, Settled::Done);
+    assert_eq!(granted(&store, "a").await?.progress, progress);
+    Ok(())
+}
+
+/// The new state replaces the old one as a whole.
+pub async fn an_empty_settlement_clears_trial_and_mark<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    store.settle(with_progress(settlement(owner.epoch, set_of(&[])), &progress())).await?;
+    store.settle(settlement(owner.epoch, set_of(&at([1])))).await?;
+    let expected = Progress { done: set_of(&at([1])), highest: None, trial: None };
+    assert_eq!(granted(&store, "a").await?.progress, expected);
+    Ok(())
+}
+
+/// Rows that need something, rows that are dead, and the number of all.
+pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
+    store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
+    let loaded = granted(&store, "a").await?;
+    let waiting: Vec<_> = rows.iter().filter(|row| !row.state.is_final()).cloned().collect();
+    let dead: Vec<_> = rows.iter().filter(|row| row.state == ParkedState::Dead).cloned().collect();
+    assert_eq!(sorted(loaded.parked), waiting);
+    assert_eq!(loaded.dead, dead);
+    assert_eq!(loaded.parked_count, rows.len() as u64);
+    Ok(())
+}
+
+/// By position; other rows stay.
+pub async fn parked_rows_are_replaced_and_removed<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    let rows: Vec<_> = (1..=3).map(|number| row(number, ParkedState::Retry)).collect();
+    store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
+    let bare = ParkedRow {
+        position: Position::new(2),
+        key: None,
+        destination: None,
+        state: ParkedState::Unrouted,
+        attempts: 0,
+        next_attempt_at: None,
+        last_error: None,
+    };
+    let change = Settlement {
+        park: vec![bare.clone()],
+        unpark: at([1, 99]).into(),
+        ..settlement(owner.epoch, set_of(&[]))
+    };
+    store.settle(change).await?;
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(sorted(loaded.parked), [bare, rows[2].clone()]);
+    assert_eq!(loaded.parked_count, 2);
+    Ok(())
+}
+
+/// Adding one never disturbs another.
+pub async fn subscriptions_do_not_share_progress_or_parked_rows<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    store.subscribe("search", Start::Beginning).await?;
+    let owner = granted(&store, "a").await?;
+    let park = vec![row(1, ParkedState::Retry)];
+    store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&at([1, 2]))) }).await?;
+    let other = LeaseRequest { subscription: "search".to_owned(), ..lease("a") };
+    let Acquired::Granted(loaded) = store.acquire(other).await? else {
+        return Err(failed("the lease of the other subscription is free"));
+    };
+    assert_eq!((loaded.progress, loaded.parked_count), (Progress::default(), 0));
+    Ok(())
+}
+
+/// Neither progress nor parked rows, neither writing nor removing.
+pub async fn a_fenced_settlement_changes_nothing_at_all<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    let kept = row(1, ParkedState::Retry);
+    let before = Settlement { park: vec![kept.clone()], ..settlement(first.epoch, set_of(&[])) };
+    store.settle(with_progress(before, &progress())).await?;
+    under_test.expire_lease(NAME).await?;
+    granted(&store, "b").await?;
+
+    let late = Settlement {
+        park: vec![row(1, ParkedState::Dead), row(2, ParkedState::Retry)],
+        unpark: at([1]).into(),
+        ..settlement(first.epoch, set_of(&at([1, 2, 3, 4, 5])))
+    };
+    assert_eq!(store.settle(late).await?, Settled::Fenced);
+
+    let loaded = granted(&store, "b").await?;
+    assert_eq!(loaded.progress, progress());
+    assert_eq!((loaded.parked, loaded.parked_count), (vec![kept], 1));
+    Ok(())
+}
+
+/// The epoch decides, not the time: nobody else has read the state yet.
+pub async fn an_expired_lease_that_nobody_took_can_still_settle<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    under_test.expire_lease(NAME).await?;
+    assert_eq!(store.settle(settlement(owner.epoch, set_of(&at([1])))).await?, Settled::Done);
+    Ok(())
+}
+
+fn progress() -> Progress {
+    Progress {
+        done: set_of(&at([1, 2, 5, 6, 7, 9])),
+        highest: Some(Mark {
+            position: Position::new(12),
+            id: Uuid::from_u128(0x0195_f000_7000_8000_0000_0000_0000_0007),
+        }),
+        trial: Some(Trial { positions: at([3, 4]).into(), deaths: 2 }),
+    }
+}
+
+fn with_progress(settlement: Settlement, progress: &Progress) -> Settlement {
+    let Progress { done, highest, trial } = progress.clone();
+    Settlement { done, highest, trial, ..settlement }
+}
+
+fn row(position: i64, state: ParkedState) -> ParkedRow {
+    ParkedRow {
+        position: Position::new(position),
+        key: Some("schlüssel 7".to_owned()),
+        destination: Some("topic".to_owned()),
+        state,
+        attempts: u32::MAX,
+        next_attempt_at: Some(Timestamp::from_micros(1_700_000_000_123_456)),
+        last_error: Some("no \"answer\"\nat all".to_owned()),
+    }
+}
+
+fn sorted(mut rows: Vec<ParkedRow>) -> Vec<ParkedRow> {
+    rows.sort_by_key(|row| row.position);
+    rows
+}
+
+fn at<const N: usize>(numbers: [i64; N]) -> [Position; N] {
+    numbers.map(Position::new)
+}

@@ -1,0 +1,152 @@
+//! The whole database: events and subscriptions, and the verbs that touch both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::store::{Acquired, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start};
+use postrider::{Code, Error, Event, Position, Result};
+
+use super::{Log, Subscription};
+
+/// A database in memory. Cloning it is a backup of everything, [`Log::backup`] one of the events.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDatabase {
+    /// The events.
+    pub log: Log,
+    subscriptions: BTreeMap<String, Subscription>,
+}
+
+/// Answer to [`MemoryDatabase::fetch`]. A position in neither list did not fit.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The events found.
+    pub events: Vec<(Position, Arc<Event>)>,
+    /// Positions that hold no event any more.
+    pub gone: Vec<Position>,
+}
+
+impl MemoryDatabase {
+    /// Creates a subscription; see `Store::subscribe`.
+    pub fn subscribe(&mut self, name: &str, start: Start) -> bool {
+        if self.subscriptions.contains_key(name) {
+            return false;
+        }
+        let progress = self.progress_from(start);
+        self.subscriptions.insert(name.to_owned(), Subscription { progress, ..Subscription::default() });
+        true
+    }
+
+    /// The rows of a subscription.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn subscription(&self, name: &str) -> Result<&Subscription> {
+        self.subscriptions.get(name).ok_or_else(|| unknown(name))
+    }
+
+    /// The rows of a subscription, to change.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn subscription_mut(&mut self, name: &str) -> Result<&mut Subscription> {
+        self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))
+    }
+
+    /// Takes the lease at the database's time `now`; see `Store::acquire`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn acquire(&mut self, request: &LeaseRequest, now: Duration) -> Result<Acquired> {
+        Ok(self.subscription_mut(&request.subscription)?.acquire(request, now))
+    }
+
+    /// Prolongs the lease; see `Store::renew`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn renew(&mut self, request: &LeaseRequest, epoch: Epoch, now: Duration) -> Result<Renewed> {
+        Ok(self.subscription_mut(&request.subscription)?.renew(request, epoch, now))
+    }
+
+    /// Gives the lease up; see `Store::release`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn release(&mut self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
+        self.subscription_mut(name)?.release(epoch, clean);
+        Ok(())
+    }
+
+    /// Records progress; see `Store::settle`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn settle(&mut self, settlement: Settlement) -> Result<Settled> {
+        Ok(self.subscription_mut(&settlement.subscription)?.settle(settlement))
+    }
+
+    /// Reads events again by position, in the order asked; see `Store::fetch`.
+    pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
+        let (mut found, mut bytes) = (Found::default(), 0);
+        for position in positions {
+            let Some(event) = self.log.get(*position) else {
+                found.gone.push(*position);
+                continue;
+            };
+            bytes += event.payload.len();
+            if bytes > bytes_max && !found.events.is_empty() {
+                break;
+            }
+            found.events.push((*position, event.clone()));
+        }
+        found
+    }
+
+    /// Goes on with the database as it is; see `Store::accept_history`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn accept_history(&mut self, name: &str, start: Start) -> Result<()> {
+        let progress = self.progress_from(start);
+        self.subscription_mut(name)?.begin(progress);
+        Ok(())
+    }
+
+    /// Becomes what the backup is. Open transactions are gone.
+    pub fn restore(&mut self, backup: &Self) {
+        self.log.restore(&backup.log);
+        self.subscriptions.clone_from(&backup.subscriptions);
+    }
+
+    fn progress_from(&self, start: Start) -> Progress {
+        match start {
+            Start::Beginning => Progress::default(),
+            Start::Position(first) => self.progress_below(first),
+            Start::Time(time) => {
+                let first = self.log.visible().find(|(_, event)| event.time >= time);
+                first.map_or_else(|| self.progress_now(), |(position, _)| self.progress_below(position))
+            }
+            Start::Now => self.progress_now(),
+        }
+    }
+
+    fn progress_below(&self, first: Position) -> Progress {
+        Progress { done: Intervals::up_to(first.previous().max(Position::ZERO)), ..Progress::default() }
+    }
+
+    /// What is visible is done; what is open may still come and is not.
+    fn progress_now(&self) -> Progress {
+        let mut done = Intervals::default();
+        for (position, _) in self.log.visible() {
+            done.insert(position);
+        }
+        let highest = self.log.visible().next_back().map(|(position, event)| Mark { position, id: event.id });
+        Progress { done, highest, trial: None }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(Code::SubscriptionUnknown, format!("subscription {name:?} does not exist"))
+}

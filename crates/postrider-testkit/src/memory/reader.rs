@@ -1,0 +1,190 @@
+//! Reading the log with a book of holes: what was handed out, what can still come, what never will.
+
+use std::sync::Arc;
+
+use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::store::{Budget, Claimed, Page};
+use postrider::{Event, Position, StoredEvent};
+
+use super::Log;
+
+/// Hands out every committed event once, in position order, however late it was committed.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    /// Handed out, done before, or dead.
+    taken: Intervals,
+    /// The highest event seen. Holes are known below it only: a position above it that is dead today may
+    /// be taken again after a restore, and nothing would notice.
+    highest: Option<Mark>,
+}
+
+/// What one look at the log found.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The events, ascending.
+    pub events: Vec<(Position, Arc<Event>)>,
+    /// Positions proven empty, both ends included.
+    pub dead: Vec<(Position, Position)>,
+    /// Whether the budget ended the reading.
+    pub more: bool,
+}
+
+impl Reader {
+    /// Starts where the progress left off.
+    pub fn new(progress: &Progress) -> Self {
+        Self { taken: progress.done.clone(), highest: progress.highest }
+    }
+
+    /// Reads on.
+    ///
+    /// # Errors
+    /// The log is not the one this reader knew; the text says how it shows.
+    pub fn read(&mut self, log: &Log, budget: Budget) -> Result<Reading, String> {
+        self.check_history(log)?;
+        let mut reading = Reading::default();
+        let mut bytes = 0;
+        let gaps = self.taken.gaps(log.sequence());
+        for (position, event) in gaps.into_iter().flat_map(|(start, end)| log.range(start..=end)) {
+            bytes += event.payload.len();
+            let full = reading.events.len() >= budget.events_max || bytes > budget.bytes_max;
+            if full && !reading.events.is_empty() {
+                reading.more = true;
+                break;
+            }
+            reading.events.push((position, event.clone()));
+        }
+        for (position, event) in &reading.events {
+            self.taken.insert(*position);
+            if self.highest.is_none_or(|mark| mark.position < *position) {
+                self.highest = Some(Mark { position: *position, id: event.id });
+            }
+        }
+        reading.dead = self.bury(log);
+        Ok(reading)
+    }
+
+    /// The same in the words of the store.
+    pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
+        match self.read(log, budget) {
+            Ok(Reading { events, dead, more }) => {
+                let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
+                Claimed::Page(Page { events: events.into_iter().map(stored).collect(), dead, more })
+            }
+            Err(reason) => Claimed::HistoryChanged(reason),
+        }
+    }
+
+    /// Forgets what it knows of history, as a careless reader would.
+    pub fn forget_history(&mut self) {
+        self.highest = None;
+    }
+
+    fn check_history(&self, log: &Log) -> Result<(), String> {
+        let Some(mark) = self.highest else { return Ok(()) };
+        if log.sequence() < mark.position {
+            return Err(format!(
+                "position {} was seen, the sequence is at {}",
+                mark.position,
+                log.sequence()
+            ));
+        }
+        match log.get(mark.position) {
+            Some(event) if event.id == mark.id => Ok(()),
+            Some(_) => Err(format!("position {} holds another event than before", mark.position)),
+            None => Err(format!("position {} was seen and is empty now", mark.position)),
+        }
+    }
+
+    /// Takes every hole whose transaction rolled back out of the book.
+    fn bury(&mut self, log: &Log) -> Vec<(Position, Position)> {
+        let Some(mark) = self.highest else { return Vec::new() };
+        let mut dead: Vec<(Position, Position)> = Vec::new();
+        for (start, end) in self.taken.gaps(mark.position) {
+            for number in start.get()..=end.get() {
+                let position = Position::new(number);
+                if !log.is_dead(position) {
+                    continue;
+                }
+                match dead.last_mut() {
+                    Some((_, last)) if last.next() == position => *last = position,
+                    _ => dead.push((position, position)),
+                }
+            }
+        }
+        for (start, end) in &dead {
+            self.taken.insert_range(*start, *end);
+        }
+        dead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain_event() -> Event {
+        Event::new("thing.happened", "{}")
+    }
+
+    const ALL: Budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+
+    fn positions(reading: &Reading) -> Vec<i64> {
+        reading.events.iter().map(|(position, _)| position.get()).collect()
+    }
+
+    #[test]
+    fn a_late_commit_is_handed_out_after_later_positions() {
+        let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
+        let late = log.begin();
+        log.insert(late, plain_event());
+        log.write(plain_event());
+        let reading = reader.read(&log, ALL).unwrap();
+        assert_eq!((positions(&reading), reading.dead.len()), (vec![2], 0));
+        log.commit(late);
+        assert_eq!(positions(&reader.read(&log, ALL).unwrap()), [1]);
+        assert!(reader.read(&log, ALL).unwrap().events.is_empty());
+    }
+
+    #[test]
+    fn a_rolled_back_position_is_dead_once_a_later_event_was_seen() {
+        let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
+        let gone = log.begin();
+        log.insert(gone, plain_event());
+        log.insert(gone, plain_event());
+        log.rollback(gone);
+        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+        log.write(plain_event());
+        assert_eq!(reader.read(&log, ALL).unwrap().dead, [(Position::new(1), Position::new(2))]);
+        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+    }
+
+    #[test]
+    fn the_budget_ends_a_reading_and_nothing_is_lost_by_it() {
+        let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
+        for _ in 0..3 {
+            log.write(plain_event());
+        }
+        let two = Budget { events_max: 2, bytes_max: 1_000_000 };
+        let reading = reader.read(&log, two).unwrap();
+        assert_eq!((positions(&reading), reading.more), (vec![1, 2], true));
+        let reading = reader.read(&log, Budget { events_max: 2, bytes_max: 0 }).unwrap();
+        assert_eq!((positions(&reading), reading.more), (vec![3], false));
+    }
+
+    #[test]
+    fn a_restored_log_is_noticed_behind_at_and_past_the_mark() {
+        let mut log = Log::default();
+        log.write(plain_event());
+        let backup = log.backup();
+        log.write(plain_event());
+        let mut reader = Reader::new(&Progress::default());
+        reader.read(&log, ALL).unwrap();
+        log.restore(&backup);
+        assert!(reader.read(&log, ALL).unwrap_err().contains("sequence"));
+        let gone = log.begin();
+        log.insert(gone, plain_event());
+        assert!(reader.read(&log, ALL).unwrap_err().contains("empty"));
+        log.commit(gone);
+        assert!(reader.read(&log, ALL).unwrap_err().contains("another event"));
+    }
+}

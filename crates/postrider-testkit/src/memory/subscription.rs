@@ -1,0 +1,107 @@
+//! The rows of one subscription: progress, lease, parked events, the operator's switches.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postrider::Position;
+use postrider::ledger::{ParkedRow, ParkedState, Progress};
+use postrider::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement};
+
+/// Who owns a subscription and until when, by the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The relay.
+    pub holder: String,
+    /// When it ends unless renewed.
+    pub until: Duration,
+}
+
+/// Everything the database holds about one subscription.
+#[derive(Debug, Clone, Default)]
+pub struct Subscription {
+    /// How far it has come.
+    pub progress: Progress,
+    /// Its last owner's right.
+    pub epoch: Epoch,
+    /// Its owner, expired or not.
+    pub lease: Option<Lease>,
+    /// What is parked, by position.
+    pub parked: BTreeMap<Position, ParkedRow>,
+    /// Its last owner did not leave in good order, or has not left.
+    pub unclean: bool,
+    /// The operator's pause.
+    pub paused: Option<String>,
+    /// Waits for an operator.
+    pub halted: Option<String>,
+}
+
+impl Subscription {
+    pub(super) fn acquire(&mut self, request: &LeaseRequest, now: Duration) -> Acquired {
+        if let Some(reason) = &self.halted {
+            return Acquired::Halted(reason.clone());
+        }
+        if let Some(lease) = &self.lease
+            && lease.holder != request.holder
+            && lease.until > now
+        {
+            return Acquired::Held { holder: lease.holder.clone(), remaining: lease.until - now };
+        }
+        self.epoch = Epoch(self.epoch.0 + 1);
+        self.lease = Some(Lease { holder: request.holder.clone(), until: now + request.duration });
+        let clean = !std::mem::replace(&mut self.unclean, true);
+        Acquired::Granted(Box::new(self.load(clean)))
+    }
+
+    fn load(&self, clean: bool) -> Loaded {
+        let rows =
+            |wanted: fn(&ParkedRow) -> bool| self.parked.values().filter(|r| wanted(r)).cloned().collect();
+        Loaded {
+            epoch: self.epoch,
+            progress: self.progress.clone(),
+            parked: rows(|row| !row.state.is_final()),
+            dead: rows(|row| row.state == ParkedState::Dead),
+            parked_count: self.parked.len() as u64,
+            clean,
+            paused: self.paused.clone(),
+        }
+    }
+
+    pub(super) fn renew(&mut self, request: &LeaseRequest, epoch: Epoch, now: Duration) -> Renewed {
+        match &mut self.lease {
+            Some(lease) if self.epoch == epoch && lease.holder == request.holder => {
+                lease.until = now + request.duration;
+                Renewed::Held { paused: self.paused.clone() }
+            }
+            _ => Renewed::Lost,
+        }
+    }
+
+    pub(super) fn release(&mut self, epoch: Epoch, clean: bool) {
+        if self.epoch == epoch && self.lease.take().is_some() {
+            self.unclean = !clean;
+        }
+    }
+
+    pub(super) fn settle(&mut self, settlement: Settlement) -> Settled {
+        if self.epoch != settlement.epoch {
+            return Settled::Fenced;
+        }
+        let Settlement { done, highest, trial, park, unpark, .. } = settlement;
+        self.progress = Progress { done, highest, trial };
+        for position in unpark {
+            self.parked.remove(&position);
+        }
+        for mut row in park {
+            if let Some(old) = self.parked.remove(&row.position) {
+                row.keep_names_of(old);
+            }
+            self.parked.insert(row.position, row);
+        }
+        Settled::Done
+    }
+
+    /// Begins anew with this progress; whoever owned it owns it no more.
+    pub(super) fn begin(&mut self, progress: Progress) {
+        *self = Self { progress, epoch: Epoch(self.epoch.0 + 1), ..Self::default() };
+    }
+}

@@ -1,0 +1,116 @@
+//! Conservation: every settle accounts for every position it marks as done.
+
+use std::collections::BTreeSet;
+
+use postrider::Position;
+use postrider::ledger::Intervals;
+use postrider::store::Settlement;
+
+use super::super::facts::Facts;
+use super::super::scenario::Way;
+use super::{Check, Promise, Seen, View};
+
+/// A position becomes done because its event was delivered, parked or unwanted, or because it never held
+/// one. A row leaves the parked ones because its event was delivered. Nothing done becomes undone.
+#[derive(Debug)]
+pub(super) struct Conservation {
+    before: Vec<Account>,
+    /// The rows and the events are of different histories: there is nothing to account for.
+    void: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Account {
+    done: Intervals,
+    parked: BTreeSet<Position>,
+}
+
+impl Account {
+    fn of(view: &View<'_>, subscription: usize) -> Self {
+        let rows = view.rows(subscription);
+        Self { done: rows.progress.done.clone(), parked: rows.parked.keys().copied().collect() }
+    }
+}
+
+impl Conservation {
+    pub(super) fn new(subscriptions: usize) -> Self {
+        Self { before: vec![Account::default(); subscriptions], void: false }
+    }
+
+    fn settled(
+        &mut self,
+        view: &View<'_>,
+        subscription: usize,
+        settlement: &Settlement,
+    ) -> Result<(), String> {
+        let after = Account::of(view, subscription);
+        let before = std::mem::replace(&mut self.before[subscription], after.clone());
+        if after.done != settlement.done {
+            return Err(format!("s{subscription}: settled {}, the row says {}", settlement.done, after.done));
+        }
+        if let Some(row) = settlement.park.iter().find(|row| !after.parked.contains(&row.position)) {
+            return Err(format!("s{subscription}: #{} was to be parked and is not", row.position));
+        }
+        if let Some((start, _)) = after.done.gaps(before.done.highest()).first()
+            && before.done.contains(*start)
+        {
+            return Err(format!("s{subscription}: #{start} was done and is not any more"));
+        }
+        let added = before.done.gaps(after.done.highest());
+        let added = added.into_iter().flat_map(|(start, end)| start.get()..=end.get()).map(Position::new);
+        for position in added.filter(|position| after.done.contains(*position)) {
+            accounted(view, subscription, position, &after)?;
+        }
+        for position in before.parked.difference(&after.parked) {
+            accounted(view, subscription, *position, &after)?;
+        }
+        match after.parked.iter().find(|position| !after.done.contains(**position)) {
+            Some(position) => Err(format!("s{subscription}: #{position} is parked and not done")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn accounted(
+    view: &View<'_>,
+    subscription: usize,
+    position: Position,
+    after: &Account,
+) -> Result<(), String> {
+    let Some(event) = view.database.log.get(position) else {
+        if view.database.log.is_dead(position) {
+            return Ok(());
+        }
+        return Err(format!("s{subscription}: #{position} is done and its transaction is open"));
+    };
+    let fact = Facts::number(event);
+    let fine = view.times_delivered(subscription, fact) > 0
+        || after.parked.contains(&position)
+        || view.way(subscription, fact) == Way::Filtered;
+    if fine {
+        Ok(())
+    } else {
+        Err(format!("s{subscription}: {} is done without a reason", view.facts.get(fact)))
+    }
+}
+
+impl Check for Conservation {
+    fn promise(&self) -> Promise {
+        Promise::Conservation
+    }
+
+    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
+        match *seen {
+            Seen::Settled { owner, settlement } if !self.void => {
+                return self.settled(view, owner.seat.subscription, settlement);
+            }
+            Seen::Restored { whole } => {
+                self.void |= !whole;
+                self.before = view.subscriptions().map(|number| Account::of(view, number)).collect();
+            }
+            Seen::Accepted { subscription } => self.before[subscription] = Account::of(view, subscription),
+            _ => {}
+        }
+        Ok(())
+    }
+}

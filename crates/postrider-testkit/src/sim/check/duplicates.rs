@@ -1,0 +1,71 @@
+//! Bounded duplicates: none without a fault, and no more than each fault allows.
+
+use postrider::sink::Outcome;
+
+use super::{Check, Promise, Seen, View};
+
+/// Counts what is delivered again against what the faults so far allow.
+#[derive(Debug)]
+pub(super) struct Duplicates {
+    subscriptions: Vec<Count>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Count {
+    duplicates: u64,
+    allowed: u64,
+    granted: bool,
+    /// After a restore everything since the backup may come again.
+    unbounded: bool,
+}
+
+impl Duplicates {
+    pub(super) fn new(subscriptions: usize) -> Self {
+        Self { subscriptions: vec![Count::default(); subscriptions] }
+    }
+}
+
+impl Check for Duplicates {
+    fn promise(&self) -> Promise {
+        Promise::Duplicates
+    }
+
+    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
+        let window = |subscription: usize| view.plan(subscription).policy.window_events_max as u64;
+        match *seen {
+            Seen::Granted { owner, clean, .. } => {
+                let subscription = owner.seat.subscription;
+                let count = &mut self.subscriptions[subscription];
+                if std::mem::replace(&mut count.granted, true) && !clean {
+                    count.allowed += window(subscription);
+                }
+            }
+            Seen::Thawed => {
+                for (subscription, count) in self.subscriptions.iter_mut().enumerate() {
+                    count.allowed += window(subscription);
+                }
+            }
+            Seen::Answered { owner, answers } => {
+                let ambiguous = answers.iter().filter(|a| matches!(a.outcome, Outcome::Ambiguous(_))).count();
+                self.subscriptions[owner.seat.subscription].allowed += ambiguous as u64;
+            }
+            Seen::Restored { .. } => self.subscriptions.iter_mut().for_each(|count| count.unbounded = true),
+            Seen::Accepted { subscription } => self.subscriptions[subscription].unbounded = true,
+            Seen::Written { owner, fact } if view.times_delivered(owner.seat.subscription, fact) > 1 => {
+                let subscription = owner.seat.subscription;
+                let count = &mut self.subscriptions[subscription];
+                count.duplicates += 1;
+                if count.duplicates > count.allowed && !count.unbounded {
+                    return Err(format!(
+                        "s{subscription} delivered {} again: duplicate {} where {} are allowed",
+                        view.facts.get(fact),
+                        count.duplicates,
+                        count.allowed
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Liveness: once the faults stop, the world becomes quiet in bounded time.
+
+use postrider::Position;
+use postrider::ledger::{ParkedRow, ParkedState};
+use postrider::relay::OnDead;
+
+use super::{Check, Promise, Seen, View};
+
+#[derive(Debug)]
+pub(super) struct Liveness;
+
+impl Check for Liveness {
+    fn promise(&self) -> Promise {
+        Promise::Liveness
+    }
+
+    fn observe(&mut self, _: &View<'_>, _: &Seen<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn finish(&mut self, view: &View<'_>) -> Result<(), String> {
+        view.subscriptions().try_for_each(|subscription| match unsettled(view, subscription) {
+            Some(what) => Err(format!("s{subscription} is not quiet at {:?}: {what}", view.now)),
+            None => Ok(()),
+        })
+    }
+}
+
+/// What keeps a subscription from being quiet, if anything does. Quiet is: halted; or everything
+/// committed is done, and every row still parked has a reason that only an operator can remove.
+pub(crate) fn unsettled(view: &View<'_>, subscription: usize) -> Option<String> {
+    let rows = view.rows(subscription);
+    if rows.halted.is_some() {
+        return None;
+    }
+    let waits = |row: &&ParkedRow| !lies(view, subscription, row);
+    if let Some(row) = rows.parked.values().find(waits) {
+        return Some(format!("#{} is parked as {}", row.position, row.state.as_str()));
+    }
+    if view.full[subscription] {
+        return None;
+    }
+    if let Some((position, _)) = view.missing(subscription).next() {
+        return Some(format!("#{position} is not delivered, progress {}", rows.progress.done));
+    }
+    let open = view.database.log.visible().find(|(position, _)| !rows.progress.done.contains(*position));
+    open.map(|(position, _)| format!("#{position} is not done, progress {}", rows.progress.done))
+}
+
+/// Nothing will happen to this row without an operator.
+fn lies(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
+    let blocks = |other: &ParkedRow| match other.state {
+        ParkedState::Unrouted => true,
+        ParkedState::Dead => view.plan(subscription).policy.on_dead == OnDead::Block,
+        _ => false,
+    };
+    match row.state {
+        ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => true,
+        ParkedState::Behind => {
+            let before = view.rows(subscription).parked.range(..row.position);
+            row.key.is_some()
+                && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
+        }
+        ParkedState::Retry | ParkedState::Held => false,
+    }
+}

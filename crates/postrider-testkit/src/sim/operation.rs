@@ -1,0 +1,92 @@
+//! Work handed out by a brain, on its way to the database or the sink and back.
+
+use postrider::relay::brain::{BatchId, Reply, Routed};
+use postrider::sink::Outcome;
+use postrider::store::{Budget, Epoch, Settlement};
+use postrider::{Code, Position};
+
+use super::seen::{Answer, Owner};
+use crate::sink::Passage;
+
+/// Names an operation.
+pub(crate) type OperationId = u64;
+
+/// One effect under way.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) owner: Owner,
+    pub(crate) work: Work,
+    /// The connection it was sent on; a restored database knows it no more.
+    pub(crate) connection: u64,
+    /// The answer, on its way back.
+    pub(crate) reply: Option<Reply>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Acquire,
+    Renew(Epoch),
+    Release { epoch: Epoch, clean: bool },
+    Claim(Budget),
+    Fetch(Vec<Position>, usize),
+    Settle(Settlement),
+    Halt(String),
+    Publish(Shipment),
+}
+
+impl Work {
+    /// Which reply says that it failed; `None` for what is not answered by its failure.
+    pub(crate) fn failed(&self, code: Code) -> Reply {
+        match self {
+            Self::Acquire => Reply::Acquired(Err(code)),
+            Self::Renew(_) => Reply::Renewed(Err(code)),
+            Self::Claim(_) => Reply::Claimed(Err(code)),
+            Self::Fetch(..) => Reply::Fetched(Err(code)),
+            Self::Settle(_) => Reply::Settled(Err(code)),
+            Self::Publish(shipment) => Reply::Published(shipment.batch, Vec::new()),
+            Self::Release { .. } | Self::Halt(_) => Reply::Released,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::Renew(_) => "renew",
+            Self::Release { .. } => "release",
+            Self::Claim(_) => "claim",
+            Self::Fetch(..) => "fetch",
+            Self::Settle(_) => "settle",
+            Self::Halt(_) => "halt",
+            Self::Publish(_) => "publish",
+        }
+    }
+}
+
+/// A batch on its way through the sink.
+#[derive(Debug)]
+pub(crate) struct Shipment {
+    pub(crate) batch: BatchId,
+    pub(crate) messages: Vec<Routed>,
+    pub(crate) passage: Passage,
+    pub(crate) answers: Vec<Answer>,
+    /// The destination fell silent, and whether that was an outage.
+    pub(crate) silent: Option<bool>,
+    /// The relay has an answer: the sink's, or its own after the timeout.
+    pub(crate) answered: bool,
+}
+
+impl Shipment {
+    pub(crate) fn new(batch: BatchId, messages: Vec<Routed>) -> Self {
+        let passage = Passage::default();
+        Self { batch, messages, passage, answers: Vec::new(), silent: None, answered: false }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.answers.len() == self.messages.len()
+    }
+
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        self.answers.iter().map(|answer| answer.outcome.clone()).collect()
+    }
+}

@@ -1,0 +1,291 @@
+//! Work arrives at the database or at the sink and is done there.
+
+use postrider::relay::brain::{Acquisition, Claim, Fetch, Reply};
+use postrider::store::{Acquired, LeaseRequest, Settled, Settlement};
+use postrider::{Code, Position};
+
+use super::agenda::Happening;
+use super::bug::Bug;
+use super::facts::Facts;
+use super::operation::{Operation, OperationId, Shipment, Work};
+use super::relay::{key_number, route};
+use super::scenario::Way;
+use super::seen::{Answer, Owner, Seen};
+use super::world::World;
+use crate::memory::Reading;
+use crate::sink::{Fate, Offer, Taken};
+
+/// What the database does besides what it is asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    None,
+    /// Nothing happens, and it says so with this code.
+    Refuses(Code),
+    /// It does what it was asked and its answer is lost.
+    AnswersWith(Code),
+}
+
+impl World {
+    /// Work arrives where it is done.
+    pub(crate) fn perform(&mut self, id: OperationId) {
+        let Some(mut operation) = self.operations.remove(&id) else { return };
+        if matches!(operation.work, Work::Publish(_)) {
+            return self.ship(id, operation);
+        }
+        let owner = operation.owner;
+        let trouble = self.trouble(&operation);
+        if !matches!(trouble, Trouble::Refuses(_)) {
+            operation.reply = self.ask_database(owner, &mut operation.work);
+            if operation.reply.is_none() {
+                return;
+            }
+        }
+        if let Trouble::Refuses(code) | Trouble::AnswersWith(code) = trouble {
+            self.note(|_| format!("{owner} {} fails with {code}", operation.work.name()));
+            operation.reply = Some(operation.work.failed(code));
+        }
+        self.answer_after(id, operation);
+    }
+
+    fn answer_after(&mut self, id: OperationId, operation: Operation) {
+        let at = self.now + self.delay(matches!(operation.work, Work::Publish(_)));
+        self.operations.insert(id, operation);
+        self.agenda.plan(at, Happening::Deliver(id));
+    }
+
+    fn trouble(&mut self, operation: &Operation) -> Trouble {
+        if operation.connection != self.connection {
+            return Trouble::Refuses(Code::StoreFailed);
+        }
+        let spared = self.healing || matches!(operation.work, Work::Halt(_));
+        if spared || !self.random.permille(self.scenario.store_error_permille) {
+            return Trouble::None;
+        }
+        match self.random.between(0, 3) {
+            0 => self.counted("store busy", Trouble::Refuses(Code::StoreBusy)),
+            1 => self.counted("store failed", Trouble::Refuses(Code::StoreFailed)),
+            2 => self.counted("outcome unknown, nothing happened", Trouble::Refuses(Code::OutcomeUnknown)),
+            _ => self.counted("outcome unknown, it happened", Trouble::AnswersWith(Code::OutcomeUnknown)),
+        }
+    }
+
+    fn counted(&mut self, what: &'static str, trouble: Trouble) -> Trouble {
+        self.tally.count(what);
+        trouble
+    }
+
+    /// The database does its part. `None`: nobody is left to answer to.
+    fn ask_database(&mut self, owner: Owner, work: &mut Work) -> Option<Reply> {
+        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let name = plan.name.clone();
+        let lease = LeaseRequest {
+            subscription: name.clone(),
+            holder: self.relays[owner.seat.relay].name.clone(),
+            duration: plan.policy.lease,
+        };
+        Some(match work {
+            Work::Acquire => Reply::Acquired(self.acquire(owner, &lease)),
+            Work::Renew(epoch) => {
+                let renewed = self.database.renew(&lease, *epoch, self.now);
+                Reply::Renewed(renewed.map_err(|error| error.code()))
+            }
+            Work::Release { epoch, clean } => {
+                self.note(|_| format!("{owner} releases, clean {clean}"));
+                _ = self.database.release(&name, *epoch, *clean);
+                Reply::Released
+            }
+            Work::Claim(budget) => {
+                if !self.is_current(owner) {
+                    return None;
+                }
+                let mind = &mut self.relays[owner.seat.relay].minds[owner.seat.subscription];
+                let reading = mind.cursor.as_mut()?.read(&self.database.log, *budget, self.bug);
+                Reply::Claimed(Ok(self.claimed(owner, reading)))
+            }
+            Work::Fetch(positions, bytes_max) => {
+                Reply::Fetched(Ok(self.fetched(owner, positions, *bytes_max)))
+            }
+            Work::Settle(settlement) => Reply::Settled(self.settle(owner, settlement)),
+            Work::Halt(reason) => {
+                self.note(|_| format!("{owner} halts: {reason}"));
+                if let Ok(subscription) = self.database.subscription_mut(&name) {
+                    subscription.halted = Some(reason.clone());
+                }
+                return None;
+            }
+            Work::Publish(_) => return None,
+        })
+    }
+
+    fn acquire(&mut self, owner: Owner, lease: &LeaseRequest) -> Result<Acquisition, Code> {
+        let acquired = self.database.acquire(lease, self.now).map_err(|error| error.code())?;
+        if let Acquired::Granted(loaded) = &acquired {
+            let (epoch, clean) = (loaded.epoch, loaded.clean);
+            self.note(|_| {
+                let done = &loaded.progress.done;
+                format!("{owner} is given epoch {}, clean {clean}, done {done}", epoch.0)
+            });
+            self.tally_if(epoch.0 > 1, "takeover");
+            self.saw(&Seen::Granted { owner, epoch, clean });
+        }
+        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let key =
+            |row: &postrider::ledger::ParkedRow| key_number(plan, self.bug, row.key.as_deref(), row.position);
+        Ok(Acquisition::from_store(acquired, key))
+    }
+
+    fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> Claim {
+        let Reading { events, dead, more } = match reading {
+            Ok(reading) => reading,
+            Err(reason) => return Claim::HistoryChanged(reason),
+        };
+        let buried = dead.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
+        self.tally.add("hole proven dead", buried.unsigned_abs());
+        if !events.is_empty() || !dead.is_empty() {
+            self.note(|_| {
+                let read: Vec<i64> = events.iter().map(|(position, _)| position.get()).collect();
+                format!("{owner} reads {read:?} dead {dead:?}")
+            });
+        }
+        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let events = events
+            .into_iter()
+            .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
+            .collect();
+        Claim::Page { events, dead, more }
+    }
+
+    fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> Fetch {
+        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let found = self.database.fetch(positions, bytes_max);
+        let events = found.events.into_iter().map(|(p, event)| route(plan, &self.facts, self.bug, p, event));
+        Fetch { events: events.collect(), gone: found.gone }
+    }
+
+    fn settle(&mut self, owner: Owner, settlement: &Settlement) -> Result<Settled, Code> {
+        let subscription = owner.seat.subscription;
+        let mut applied = settlement.clone();
+        match self.bug {
+            Some(Bug::IgnoreEpoch) => {
+                let name = &self.scenario.subscriptions[subscription].name;
+                applied.epoch = self.database.subscription(name).map_err(|error| error.code())?.epoch;
+            }
+            Some(Bug::DropParked) => applied.park.clear(),
+            _ => {}
+        }
+        let settled = if self.bug == Some(Bug::ForgetSettle) && self.random.permille(100) {
+            Settled::Done
+        } else {
+            self.database.settle(applied).map_err(|error| error.code())?
+        };
+        self.note(|_| {
+            let Settlement { epoch, done, park, unpark, trial, .. } = settlement;
+            let rows: Vec<String> =
+                park.iter().map(|r| format!("{}={}/{}", r.position, r.state.as_str(), r.attempts)).collect();
+            format!("{owner} settles {done} park {rows:?} unpark {unpark:?} trial {trial:?} epoch {}: {settled:?}", epoch.0)
+        });
+        match settled {
+            Settled::Done => self.saw(&Seen::Settled { owner, settlement }),
+            Settled::Fenced => self.tally.count("settle fenced"),
+        }
+        Ok(settled)
+    }
+
+    /// Some messages of a batch reach the destination; the rest does so a little later.
+    fn ship(&mut self, id: OperationId, mut operation: Operation) {
+        let owner = operation.owner;
+        let Work::Publish(shipment) = &mut operation.work else { return };
+        let left = shipment.messages.len() - shipment.answers.len();
+        let now = if self.random.permille(700) { left } else { self.random.size(0, left) };
+        for _ in 0..now {
+            match self.offer(owner, shipment) {
+                Taken::Answer(_) => {}
+                Taken::Silence => {
+                    // It stays, to be timed out; nothing more is written.
+                    self.operations.insert(id, operation);
+                    return;
+                }
+                Taken::Death => {
+                    if self.is_alive(owner.seat) {
+                        self.tally.count("process killed by an event");
+                        self.crash(owner.seat.relay);
+                    }
+                    return;
+                }
+            }
+        }
+        if shipment.is_complete() {
+            operation.reply = Some(Reply::Published(shipment.batch, shipment.outcomes()));
+            self.answer_after(id, operation);
+        } else {
+            let at = self.now + self.delay(true);
+            self.operations.insert(id, operation);
+            self.agenda.plan(at, Happening::Perform(id));
+        }
+    }
+
+    /// Offers the next message of a batch to its destination.
+    fn offer(&mut self, owner: Owner, shipment: &mut Shipment) -> Taken {
+        let subscription = owner.seat.subscription;
+        let message = &shipment.messages[shipment.answers.len()];
+        let fact = Facts::number(&message.event);
+        let Way::To(number) = self.scenario.subscriptions[subscription].ways[self.facts.get(fact).topic]
+        else {
+            return Taken::Silence;
+        };
+        if !self.healing && self.random.permille(self.scenario.mishap_permille) {
+            let fates = [
+                Fate::Reject,
+                Fate::Fail,
+                Fate::Retry,
+                Fate::Retry,
+                Fate::Stop,
+                Fate::TakeSilently,
+                Fate::TakeSilently,
+                Fate::DropSilently,
+                Fate::Hang,
+                Fate::TakeAndHang,
+            ];
+            let fate = self.random.pick(&fates);
+            self.tally.count("mishap at the sink");
+            self.destinations[number].script.mishap(fate);
+        }
+        let destination = &mut self.destinations[number];
+        let outage = destination.script.outage.is_some();
+        let written = destination.writes().len();
+        let offer = Offer {
+            event: message.event.id,
+            position: message.position,
+            key: message.event.ordering_key(),
+            writer: u64::from(owner.seat.life) << 32 | owner.seat.relay as u64,
+        };
+        let taken = destination.offer(&mut shipment.passage, offer);
+        if destination.writes().len() > written {
+            self.written(owner, fact);
+        }
+        match &taken {
+            Taken::Answer(outcome) => {
+                shipment.answers.push(Answer { fact, outcome: outcome.clone(), outage });
+            }
+            Taken::Silence => shipment.silent = Some(outage),
+            Taken::Death => {}
+        }
+        taken
+    }
+
+    fn written(&mut self, owner: Owner, fact: usize) {
+        let subscription = owner.seat.subscription;
+        let delivered = &mut self.delivered[subscription];
+        if delivered.len() <= fact {
+            delivered.resize(fact + 1, 0);
+        }
+        delivered[fact] += 1;
+        let again = delivered[fact] > 1;
+        self.tally.count("message delivered");
+        self.tally_if(again, "duplicate delivered");
+        self.note(|world| {
+            format!("s{subscription} gets {}{}", world.facts.get(fact), if again { " again" } else { "" })
+        });
+        self.saw(&Seen::Written { owner, fact });
+    }
+}

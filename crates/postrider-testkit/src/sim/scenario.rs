@@ -1,0 +1,229 @@
+//! What kind of world a seed makes: sizes, limits, delays and which faults may happen.
+
+use std::time::Duration;
+
+use postrider::relay::{OnDead, Order, Policy};
+
+use super::random::{Random, Span};
+use crate::sink::Outage;
+
+/// What a history is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing goes wrong: no duplicate is allowed.
+    Calm,
+    /// Poison, one dead destination, one long transaction; all else is well and must keep flowing.
+    Isolation,
+    /// Anything goes.
+    Storm,
+}
+
+/// A fault that may happen at a random moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Crash,
+    Freeze,
+    LoseLease,
+    JumpWall,
+    Outage(Outage),
+    Backup,
+    Restore,
+    RestoreEvents,
+    Pause,
+    Shutdown,
+    StickSettle,
+}
+
+/// Where a subscription sends the events of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To the destination with this number.
+    To(usize),
+    Filtered,
+    Unrouted,
+}
+
+#[derive(Debug)]
+pub(crate) struct SubscriptionPlan {
+    pub(crate) name: String,
+    pub(crate) policy: Policy,
+    pub(crate) prefix_safe: bool,
+    /// By topic.
+    pub(crate) ways: Vec<Way>,
+    /// Its destinations.
+    pub(crate) destinations: Vec<usize>,
+}
+
+/// Everything chosen before the first moment.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) kind: Kind,
+    pub(crate) subscriptions: Vec<SubscriptionPlan>,
+    pub(crate) destinations: usize,
+    pub(crate) relays: usize,
+    pub(crate) writers: usize,
+    pub(crate) keys: u32,
+    pub(crate) events_max: usize,
+    pub(crate) busy: Duration,
+    pub(crate) database_delay: Span,
+    pub(crate) sink_delay: Span,
+    pub(crate) write_gap: Span,
+    /// Delays that are far longer than usual.
+    pub(crate) slow_permille: u32,
+    pub(crate) store_error_permille: u32,
+    pub(crate) mishap_permille: u32,
+    pub(crate) rollback_permille: u32,
+    pub(crate) late_commit_permille: u32,
+    pub(crate) poison_permille: u32,
+    pub(crate) deadly_permille: u32,
+    pub(crate) expiry_permille: u32,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) fault_gap: Span,
+}
+
+/// Topics there are. The last is the one that a subscription may not want or not know.
+const TOPICS: usize = 6;
+
+impl Scenario {
+    pub(crate) fn new(random: &mut Random) -> Self {
+        let kind = match random.between(0, 9) {
+            0 => Kind::Calm,
+            1 => Kind::Isolation,
+            _ => Kind::Storm,
+        };
+        let mut destinations = 0;
+        let subscriptions =
+            (0..random.size(1, 2)).map(|number| plan(random, kind, number, &mut destinations)).collect();
+        let storm = kind == Kind::Storm;
+        // A rate that is nought in half the storms, so that each fault is also seen alone.
+        let mut rate = |max: u64| if storm && random.coin() { random.between(1, max) as u32 } else { 0 };
+        let (slow_permille, store_error_permille) = (rate(60), rate(60));
+        let (mishap_permille, deadly_permille) = (rate(150), rate(25));
+        let (poison_permille, expiry_permille) = (rate(80), rate(100));
+        Self {
+            kind,
+            subscriptions,
+            destinations,
+            relays: random.size(1, 3),
+            writers: random.size(1, 4),
+            keys: random.between(1, 12) as u32 + if kind == Kind::Isolation { 8 } else { 0 },
+            events_max: random.size(20, 140),
+            busy: random.time(Span::ms(500, 6000)) * if kind == Kind::Isolation { 5 } else { 1 },
+            database_delay: if storm { Span::us(50, random.between(100, 6000)) } else { Span::us(50, 1000) },
+            sink_delay: if storm { Span::us(100, random.between(200, 20_000)) } else { Span::us(100, 3000) },
+            write_gap: if kind == Kind::Isolation { Span::ms(1, 400) } else { Span::us(100, 40_000) },
+            slow_permille,
+            store_error_permille,
+            mishap_permille,
+            rollback_permille: random.pick(&[0, 50, 200, 600]),
+            late_commit_permille: random.pick(&[0, 30, 150]),
+            poison_permille: if kind == Kind::Isolation { 30 } else { poison_permille },
+            deadly_permille,
+            expiry_permille,
+            faults: faults(random, kind),
+            fault_gap: Span::ms(20, random.between(100, 1500)),
+        }
+    }
+}
+
+fn faults(random: &mut Random, kind: Kind) -> Vec<Fault> {
+    let outages = [Outage::Said, Outage::Failing, Outage::Silent].map(Fault::Outage);
+    let all = [
+        Fault::Crash,
+        Fault::Freeze,
+        Fault::LoseLease,
+        Fault::JumpWall,
+        Fault::Backup,
+        Fault::Restore,
+        Fault::RestoreEvents,
+        Fault::Pause,
+        Fault::Shutdown,
+        Fault::StickSettle,
+    ];
+    match kind {
+        Kind::Calm => Vec::new(),
+        Kind::Isolation => vec![random.pick(&outages)],
+        Kind::Storm => {
+            let mut chosen: Vec<Fault> = all.into_iter().filter(|_| random.permille(350)).collect();
+            chosen.extend(outages.into_iter().filter(|_| random.permille(350)));
+            if chosen.iter().any(|f| matches!(f, Fault::Restore | Fault::RestoreEvents)) {
+                chosen.push(Fault::Backup);
+            }
+            chosen
+        }
+    }
+}
+
+fn plan(random: &mut Random, kind: Kind, number: usize, destinations: &mut usize) -> SubscriptionPlan {
+    let count = if random.permille(400) { random.size(2, 3) } else { 1 };
+    let own: Vec<usize> = (*destinations..*destinations + count).collect();
+    *destinations += count;
+    let mut ways: Vec<Way> = (0..TOPICS).map(|topic| Way::To(own[topic % count])).collect();
+    ways[TOPICS - 1] = random.pick(&[Way::To(own[0]), Way::Filtered, Way::Unrouted]);
+    let policy = if kind == Kind::Isolation { roomy(random, count) } else { tight(random, count) };
+    SubscriptionPlan {
+        name: format!("s{number}"),
+        policy,
+        prefix_safe: random.coin(),
+        ways,
+        destinations: own,
+    }
+}
+
+/// Limits so small that everything runs into them.
+fn tight(random: &mut Random, destinations: usize) -> Policy {
+    let mut ms = |low, high| random.time(Span::ms(low, high));
+    let (backoff_min, probe_min, poll_min) = (ms(5, 100), ms(5, 100), ms(1, 10));
+    let (backoff_max, probe_max, poll_max) =
+        (backoff_min + ms(0, 1000), probe_min + ms(0, 500), poll_min + ms(0, 150));
+    let (batch_linger, publish_timeout, flush_interval) = (ms(0, 10), ms(30, 600), ms(1, 80));
+    let (lease, drain_timeout) = (ms(100, 1500), ms(50, 1500));
+    let window = random.size(1, 40);
+    Policy {
+        order: if random.permille(120) { Order::None } else { Order::Key },
+        on_dead: if random.permille(150) { OnDead::Block } else { OnDead::Proceed },
+        several_destinations: destinations > 1,
+        batch_events_max: random.size(1, 12),
+        batch_bytes_max: if random.coin() { random.size(1, 60) } else { 1_000_000 },
+        batch_linger,
+        batches_in_flight_max: random.size(1, 4),
+        publish_timeout,
+        read_ahead_events_max: random.size(1, 60),
+        read_ahead_bytes_max: if random.coin() { random.size(10, 600) } else { 1_000_000 },
+        claim_events_max: random.size(1, 30),
+        window_events_max: window,
+        flush_interval,
+        flush_events: random.size(1, window),
+        max_attempts: random.between(1, 5) as u32,
+        backoff_min,
+        backoff_max,
+        parked_max: if random.permille(150) { random.size(1, 12) } else { 10_000 },
+        breaker_keys: random.size(2, 5),
+        probe_min,
+        probe_max,
+        lease,
+        poll_min,
+        poll_max,
+        drain_timeout,
+        trial_events: random.size(1, 8),
+        trial_deaths_max: random.between(1, 3) as u32,
+    }
+}
+
+/// Limits that a healthy stream never touches, and retries so slow that waiting for one shows.
+fn roomy(random: &mut Random, destinations: usize) -> Policy {
+    Policy {
+        several_destinations: destinations > 1,
+        batch_events_max: random.size(8, 40),
+        publish_timeout: Duration::from_millis(500),
+        backoff_min: Duration::from_secs(20),
+        backoff_max: Duration::from_secs(60),
+        max_attempts: 3,
+        breaker_keys: 3,
+        probe_min: Duration::from_millis(200),
+        probe_max: Duration::from_secs(2),
+        lease: Duration::from_secs(2),
+        poll_max: Duration::from_millis(100),
+        ..Policy::default()
+    }
+}

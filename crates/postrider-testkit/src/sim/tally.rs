@@ -1,0 +1,39 @@
+//! What a history exercised.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Counts by name. Adds up over seeds; the coverage test asks for each name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<&'static str, u64>);
+
+impl Tally {
+    pub(crate) fn count(&mut self, what: &'static str) {
+        self.add(what, 1);
+    }
+
+    pub(crate) fn add(&mut self, what: &'static str, times: u64) {
+        *self.0.entry(what).or_default() += times;
+    }
+
+    /// How often something happened.
+    pub fn of(&self, what: &str) -> u64 {
+        self.0.get(what).copied().unwrap_or_default()
+    }
+
+    /// Adds another history's counts.
+    pub fn merge(&mut self, other: &Self) {
+        for (what, times) in &other.0 {
+            self.add(what, *times);
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, times) in &self.0 {
+            writeln!(f, "{times:>12}  {what}")?;
+        }
+        Ok(())
+    }
+}

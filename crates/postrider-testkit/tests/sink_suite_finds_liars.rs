@@ -1,0 +1,128 @@
+//! A suite that no sink can fail proves nothing: each of these sinks breaks one promise and is found out.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use postrider::BoxFuture;
+use postrider::sink::{Capabilities, Failure, Message, Outcome, Receipt, Sink};
+use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest, cases};
+
+/// Keeps messages in memory, as its `LIE` lets it.
+#[derive(Default)]
+struct Memory<const LIE: u8> {
+    kept: Mutex<Vec<Bytes>>,
+}
+
+const HONEST: u8 = 0;
+const FORGETS: u8 = 1;
+const REVERSES: u8 = 2;
+const MISCOUNTS: u8 = 3;
+const CUTS: u8 = 4;
+const GOES_ON: u8 = 5;
+const WRITES_TWICE: u8 = 6;
+
+impl<const LIE: u8> Memory<LIE> {
+    fn keep(&self, message: &Message) -> Outcome {
+        let mut body = message.body.clone();
+        if LIE == CUTS {
+            body.truncate(1000);
+        }
+        let copies = match LIE {
+            FORGETS => 0,
+            WRITES_TWICE => 2,
+            _ => 1,
+        };
+        self.kept.lock().unwrap().extend(vec![body; copies]);
+        Outcome::Acknowledged(Receipt::default())
+    }
+}
+
+impl<const LIE: u8> Sink for Memory<LIE> {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        let mut stopped = false;
+        let publish_one = |message: &Message| match () {
+            () if stopped => Outcome::Untried,
+            () if message.body == "refused" => {
+                stopped = LIE != GOES_ON && message.key() == Some("a");
+                Outcome::Rejected(Failure::new("refused"))
+            }
+            () => self.keep(message),
+        };
+        let mut outcomes: Vec<Outcome> = match LIE {
+            REVERSES => batch.iter().rev().map(publish_one).collect(),
+            _ => batch.iter().map(publish_one).collect(),
+        };
+        if LIE == MISCOUNTS {
+            outcomes.pop();
+        }
+        Box::pin(std::future::ready(outcomes))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::PREFIX_SAFE
+    }
+}
+
+struct World<const LIE: u8>(Arc<Memory<LIE>>);
+
+impl<const LIE: u8> SinkUnderTest for World<LIE> {
+    async fn fresh() -> Self {
+        Self(Arc::default())
+    }
+
+    fn sink(&self) -> Arc<dyn Sink> {
+        Arc::clone(&self.0) as _
+    }
+
+    fn seen(&self) -> BoxFuture<'_, Hook<Vec<Seen>>> {
+        let kept = self.0.kept.lock().unwrap().clone();
+        let seen = kept.into_iter().map(|body| Seen { body, headers: None }).collect();
+        Box::pin(std::future::ready(Hook::Done(seen)))
+    }
+
+    fn refused_body(&self) -> Hook<Bytes> {
+        Hook::Done("refused".into())
+    }
+}
+
+mod an_honest_sink_passes {
+    postrider_testkit::sink_conformance!(super::World<{ super::HONEST }>);
+}
+
+#[tokio::test]
+#[should_panic = "messages seen and published"]
+async fn a_sink_that_forgets_is_found() {
+    cases::acknowledged_means_readable::<World<FORGETS>>().await;
+}
+
+#[tokio::test]
+#[should_panic = "is not seen as published"]
+async fn a_sink_that_changes_the_order_is_found() {
+    cases::the_order_of_a_key_is_kept::<World<REVERSES>>().await;
+}
+
+#[tokio::test]
+#[should_panic]
+async fn a_sink_that_loses_an_outcome_is_found() {
+    cases::each_message_has_one_outcome_in_the_batchs_order::<World<MISCOUNTS>>().await;
+}
+
+#[tokio::test]
+#[should_panic = "is not seen as published"]
+async fn a_sink_that_cuts_bodies_is_found() {
+    cases::a_large_body_arrives_whole::<World<CUTS>>().await;
+}
+
+#[tokio::test]
+#[should_panic = "Rejected"]
+async fn a_sink_that_goes_on_after_a_failure_is_found() {
+    cases::after_a_refused_message_no_later_one_of_its_key_is_seen::<World<GOES_ON>>().await;
+}
+
+#[tokio::test]
+#[should_panic = "messages seen and published"]
+async fn a_sink_that_writes_twice_is_found() {
+    cases::batches_at_the_same_time_do_not_mix::<World<WRITES_TWICE>>().await;
+}

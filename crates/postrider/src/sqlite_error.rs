@@ -1,0 +1,34 @@
+//! SQLite's result codes and ours. The one match for both drivers, rusqlite and sqlx.
+
+use crate::{Code, Error};
+
+/// What a result code, primary or extended, of a failed statement means.
+pub(crate) fn code_of(result: i32) -> Code {
+    // The low byte of an extended code is its primary code: https://sqlite.org/rescode.html
+    match result & 0xff {
+        5 | 6 => Code::StoreBusy,          // BUSY, LOCKED
+        3 | 8 | 13 => Code::StoreReadOnly, // PERM, READONLY, FULL
+        20 | 25 => Code::RowDamaged,       // MISMATCH, RANGE
+        _ => Code::StoreFailed,
+    }
+}
+
+/// Whether a failed statement missed one of Postrider's tables or columns. SQLite has no code for that.
+pub(crate) fn is_schema_missing(message: &str) -> bool {
+    ["no such table: postrider_", "no such table: main.postrider_", "table postrider_events has no column"]
+        .iter()
+        .any(|missing| message.contains(missing))
+}
+
+/// The error of an INSERT that failed, with its result code if the driver tells one.
+pub(crate) fn insert_failed(
+    result: Option<i32>,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> Error {
+    let code = match result {
+        _ if is_schema_missing(&cause.to_string()) => Code::SchemaMissing,
+        Some(result) => code_of(result),
+        None => Code::StoreFailed,
+    };
+    Error::new(code, "the event could not be inserted").source(cause)
+}

@@ -1,0 +1,89 @@
+//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::failure::Attempt;
+use super::history::{last_position, mark_at_or_below};
+use super::lease::{now, unknown};
+use super::progress;
+use crate::ledger::{Intervals, Progress};
+use crate::store::{Epoch, Start};
+use crate::{Error, Position};
+
+/// See [`Store::subscribe`](crate::store::Store::subscribe).
+pub(super) fn subscribe(tx: &Connection, subscription: &str, start: Start) -> Attempt<bool> {
+    // Index: the primary key (name).
+    let created = tx
+        .prepare_cached(
+            "INSERT INTO postrider_subscriptions (name, floor, done, created_at, updated_at)
+             VALUES (?1, 0, '0', ?2, ?2)
+             ON CONFLICT (name) DO NOTHING",
+        )?
+        .execute(params![subscription, now(tx)?])?;
+    if created > 0 {
+        progress::record(tx, subscription, Epoch::default(), &begin(tx, start)?)?;
+    }
+    Ok(created > 0)
+}
+
+/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
+/// counts as its end: beyond it there is no history to compare with.
+fn begin(tx: &Connection, start: Start) -> Attempt<Progress> {
+    let end = last_position(tx)?;
+    let floor = match start {
+        Start::Now => end,
+        Start::Beginning => Position::ZERO,
+        Start::Position(position) => position.max(Position::new(1)).previous(),
+        Start::Time(time) => {
+            // No index: a scan, once per subscription.
+            let first: Option<i64> = tx
+                .prepare_cached(
+                    "SELECT position FROM postrider_events WHERE time >= ?1 ORDER BY position LIMIT 1",
+                )?
+                .query_row([time.as_micros()], |row| row.get(0))
+                .optional()?;
+            first.map_or(end, |first| Position::new(first).previous())
+        }
+    };
+    let floor = floor.min(end);
+    Ok(Progress { done: Intervals::up_to(floor), highest: mark_at_or_below(tx, floor)?, trial: None })
+}
+
+/// See [`Store::pause`](crate::store::Store::pause).
+pub(super) fn pause(tx: &Connection, subscription: &str, reason: Option<&str>) -> Attempt<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE postrider_subscriptions SET paused = ?2, updated_at = ?3 WHERE name = ?1";
+    let found = tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    Ok(known(subscription, found)?)
+}
+
+/// See [`Store::halt`](crate::store::Store::halt).
+pub(super) fn halt(tx: &Connection, subscription: &str, reason: &str) -> Attempt<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE postrider_subscriptions SET halted = ?2, updated_at = ?3 WHERE name = ?1";
+    let found = tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    Ok(known(subscription, found)?)
+}
+
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
+/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) -> Attempt<()> {
+    // Index: the primary key (name), of both tables.
+    let epoch = tx
+        .prepare_cached(
+            "UPDATE postrider_subscriptions
+             SET epoch = epoch + 1, halted = NULL
+             WHERE name = ?1
+             RETURNING epoch",
+        )?
+        .query_row([subscription], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| unknown(subscription))?;
+    tx.prepare_cached("DELETE FROM postrider_leases WHERE name = ?1")?.execute([subscription])?;
+    progress::record(tx, subscription, Epoch(epoch), &begin(tx, start)?)?;
+    Ok(())
+}
+
+fn known(subscription: &str, rows: usize) -> Result<(), Error> {
+    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
+}

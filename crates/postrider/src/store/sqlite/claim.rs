@@ -1,0 +1,171 @@
+//! Claiming: committed events in position order, each once.
+//!
+//! SQLite has one writer at a time, so positions are committed in their order, and a position that is
+//! absent below the sequence will never be filled: it is dead at once. A rolled back transaction gives its
+//! positions back, it leaves no hole.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use super::failure::Attempt;
+use super::history;
+use super::row::{self, event_columns};
+use super::thread::Thread;
+use crate::ledger::{Intervals, Mark, Progress};
+use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
+use crate::{BoxFuture, Position, Result, StoredEvent};
+
+/// Room made for a page at once; a larger one grows.
+const ROOM_EVENTS_MAX: usize = 2_048;
+
+/// Reads on from a loaded state. Dropping the future of a claim loses nothing: the next reads it again.
+pub(super) struct SqliteClaimer {
+    reader: Thread,
+    cursor: Cursor,
+}
+
+/// How far a claimer has read.
+#[derive(Debug, Clone)]
+struct Cursor {
+    /// What was done when the state was loaded; skipped.
+    done: Arc<Intervals>,
+    /// Everything below was handed out, is dead, or was done.
+    next: Position,
+    /// The highest event known: it tells this history from another.
+    highest: Option<Mark>,
+    /// The sequence was seen at least here.
+    sequence: Position,
+}
+
+impl SqliteClaimer {
+    pub(super) fn new(reader: Thread, progress: &Progress) -> Self {
+        let highest = progress.highest;
+        let sequence = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
+        let cursor = Cursor {
+            done: Arc::new(progress.done.clone()),
+            next: progress.done.floor().next(),
+            highest,
+            sequence,
+        };
+        Self { reader, cursor }
+    }
+}
+
+impl Claimer for SqliteClaimer {
+    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
+        Box::pin(async move {
+            let mut cursor = self.cursor.clone();
+            let claim = move |snapshot: &Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
+            let (claimed, cursor) = self.reader.read(claim).await?;
+            self.cursor = cursor;
+            Ok(claimed)
+        })
+    }
+}
+
+impl Cursor {
+    fn claim(&mut self, snapshot: &Connection, budget: Budget) -> Attempt<Claimed> {
+        let sequence = history::last_position(snapshot)?;
+        if let Some(change) = history::change(snapshot, sequence, self.sequence, self.highest)? {
+            return Ok(Claimed::HistoryChanged(change));
+        }
+        self.sequence = sequence;
+        let page = self.read(snapshot, budget, sequence)?;
+        if let Some(last) = page.events.last()
+            && self.highest.is_none_or(|mark| mark.position < last.position)
+        {
+            self.highest = Some(Mark { position: last.position, id: last.event.id });
+        }
+        Ok(Claimed::Page(page))
+    }
+
+    /// Reads the gaps between what was done, the last of which is the tail.
+    fn read(&mut self, snapshot: &Connection, budget: Budget, sequence: Position) -> Attempt<Page> {
+        // Index: the primary key (position); one range per gap.
+        let mut statement = snapshot.prepare_cached(concat!(
+            "SELECT ",
+            event_columns!(),
+            " FROM postrider_events
+              WHERE position BETWEEN ?1 AND ?2
+              ORDER BY position"
+        ))?;
+        let mut filling = Filling { budget, bytes: 0, page: Page::default() };
+        let waiting = usize::try_from(sequence.get() - self.next.get() + 1).unwrap_or(0);
+        filling.page.events.reserve(waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
+        for (start, end) in self.done.gaps(sequence) {
+            if end < self.next {
+                continue;
+            }
+            self.next = self.next.max(start);
+            let mut rows = statement.query(params![self.next.get(), end.get()])?;
+            while let Some(row) = rows.next()? {
+                let position = row::position(row)?;
+                filling.dead(self.next, position.previous());
+                self.next = position;
+                if filling.is_full_for(row::payload_len(row)?) {
+                    filling.page.more = true;
+                    return Ok(filling.page);
+                }
+                filling.push(row::event(row)?);
+                self.next = position.next();
+            }
+            filling.dead(self.next, end);
+            self.next = end.next();
+        }
+        Ok(filling.page)
+    }
+}
+
+/// A page being filled up to its budget.
+struct Filling {
+    budget: Budget,
+    bytes: usize,
+    page: Page,
+}
+
+impl Filling {
+    /// Whether an event of this size is one too many. The first never is.
+    fn is_full_for(&self, bytes: usize) -> bool {
+        let events = self.page.events.len();
+        events > 0
+            && (events >= self.budget.events_max || self.bytes.saturating_add(bytes) > self.budget.bytes_max)
+    }
+
+    fn push(&mut self, event: StoredEvent) {
+        self.bytes += event.event.payload.len();
+        self.page.events.push(event);
+    }
+
+    fn dead(&mut self, start: Position, end: Position) {
+        if start <= end {
+            self.page.dead.push((start, end));
+        }
+    }
+}
+
+/// See [`Store::fetch`](crate::store::Store::fetch).
+pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: usize) -> Attempt<Fetched> {
+    // Index: the primary key (position).
+    let mut statement = snapshot.prepare_cached(concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM postrider_events
+          WHERE position = ?1"
+    ))?;
+    let budget = Budget { events_max: positions.len(), bytes_max };
+    let mut filling = Filling { budget, bytes: 0, page: Page::default() };
+    let mut gone = Vec::new();
+    for position in positions {
+        let mut rows = statement.query([position.get()])?;
+        let Some(row) = rows.next()? else {
+            gone.push(*position);
+            continue;
+        };
+        if filling.is_full_for(row::payload_len(row)?) {
+            break;
+        }
+        filling.push(row::event(row)?);
+    }
+    Ok(Fetched { events: filling.page.events, gone })
+}

@@ -1,0 +1,121 @@
+//! Leases: who works a subscription, and the load that comes with taking one.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::failure::Attempt;
+use super::{park, progress};
+use crate::ledger::ParkedState;
+use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
+use crate::{Code, Error, Timestamp};
+
+/// The database's clock, in microseconds. SQLite's own has milliseconds.
+pub(super) fn now(connection: &Connection) -> Attempt<i64> {
+    let sql = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// See [`Store::acquire`](crate::store::Store::acquire).
+pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired> {
+    let name = &lease.subscription;
+    let row = progress::load(tx, name)?.ok_or_else(|| unknown(name))?;
+    if let Some(reason) = row.halted {
+        return Ok(Acquired::Halted(reason));
+    }
+    let now = now(tx)?;
+    if let Some((holder, expires_at)) = other_holder(tx, lease, now)? {
+        let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
+        return Ok(Acquired::Held { holder, remaining });
+    }
+    let epoch = Epoch(row.epoch + 1);
+    take(tx, lease, epoch, now)?;
+    let rows = park::load(tx, name)?;
+    let parked_count = rows.len() as u64;
+    let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
+    let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
+    let loaded = Loaded {
+        epoch,
+        progress: row.progress,
+        parked,
+        dead,
+        parked_count,
+        clean: row.clean,
+        paused: row.paused,
+    };
+    Ok(Acquired::Granted(Box::new(loaded)))
+}
+
+/// Somebody else who has the lease now, and until when.
+fn other_holder(tx: &Connection, lease: &LeaseRequest, now: i64) -> Attempt<Option<(String, i64)>> {
+    // Index: the primary key (name).
+    let mut statement = tx.prepare_cached(
+        "SELECT holder, expires_at
+         FROM postrider_leases
+         WHERE name = ?1 AND holder <> ?2 AND expires_at > ?3",
+    )?;
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(statement.query_row(params![lease.subscription, lease.holder, now], row).optional()?)
+}
+
+/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
+/// Until it is released in good order, the subscription counts as left in the middle of something.
+fn take(tx: &Connection, lease: &LeaseRequest, epoch: Epoch, now: i64) -> Attempt<()> {
+    // Index: the primary key (name), of both tables.
+    tx.prepare_cached(
+        "INSERT INTO postrider_leases (name, holder, epoch, acquired_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (name) DO UPDATE
+         SET holder = excluded.holder, epoch = excluded.epoch,
+             acquired_at = excluded.acquired_at, expires_at = excluded.expires_at",
+    )?
+    .execute(params![lease.subscription, lease.holder, epoch.0, now, end(lease.duration, now)])?;
+    tx.prepare_cached(
+        "UPDATE postrider_subscriptions
+         SET epoch = ?2, clean = 0, updated_at = ?3
+         WHERE name = ?1",
+    )?
+    .execute(params![lease.subscription, epoch.0, now])?;
+    Ok(())
+}
+
+/// See [`Store::renew`](crate::store::Store::renew).
+pub(super) fn renew(tx: &Connection, lease: &LeaseRequest, epoch: Epoch) -> Attempt<Renewed> {
+    // Index: the primary key (name), of both tables.
+    let prolonged = tx
+        .prepare_cached(
+            "UPDATE postrider_leases
+             SET expires_at = ?4
+             WHERE name = ?1 AND holder = ?2 AND epoch = ?3",
+        )?
+        .execute(params![lease.subscription, lease.holder, epoch.0, end(lease.duration, now(tx)?)])?;
+    if prolonged == 0 {
+        return Ok(Renewed::Lost);
+    }
+    let paused = tx
+        .prepare_cached("SELECT paused FROM postrider_subscriptions WHERE name = ?1")?
+        .query_row([&lease.subscription], |row| row.get(0))?;
+    Ok(Renewed::Held { paused })
+}
+
+/// See [`Store::release`](crate::store::Store::release).
+pub(super) fn release(tx: &Connection, subscription: &str, epoch: Epoch, clean: bool) -> Attempt<()> {
+    // Index: the primary key (name), of both tables.
+    let freed = tx
+        .prepare_cached("DELETE FROM postrider_leases WHERE name = ?1 AND epoch = ?2")?
+        .execute(params![subscription, epoch.0])?;
+    if freed > 0 {
+        tx.prepare_cached("UPDATE postrider_subscriptions SET clean = ?3 WHERE name = ?1 AND epoch = ?2")?
+            .execute(params![subscription, epoch.0, clean])?;
+    }
+    Ok(())
+}
+
+/// The error for a subscription nobody created.
+pub(super) fn unknown(subscription: &str) -> Error {
+    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
+}
+
+fn end(duration: Duration, now: i64) -> i64 {
+    Timestamp::from_micros(now).after(duration).as_micros()
+}

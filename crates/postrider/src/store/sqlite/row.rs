@@ -1,0 +1,97 @@
+//! From a row of `postrider_events` to an [`Event`].
+//!
+//! The table refuses what could not be read here: STRICT types and CHECKs keep ids, headers and payloads
+//! in shape. A row that is damaged all the same stops the subscription with [`Code::RowDamaged`] and its
+//! position, until a person repairs or deletes the row. Skipping it would lose an event in silence.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use uuid::Uuid;
+
+use super::failure::Attempt;
+use crate::event::columns;
+use crate::{Aggregate, Code, Error, Event, Position, StoredEvent, Timestamp};
+
+/// The columns of a SELECT that [`event`] reads, in its order.
+macro_rules! event_columns {
+    () => {
+        "position, id, type, aggregate_type, aggregate_id, key, payload, headers, time, topic,
+         max_attempts, expires_at, action, namespace, producer"
+    };
+}
+pub(super) use event_columns;
+
+/// Where the row stands.
+pub(super) fn position(row: &Row<'_>) -> Attempt<Position> {
+    Ok(Position::new(row.get(0)?))
+}
+
+/// How long its payload is.
+pub(super) fn payload_len(row: &Row<'_>) -> Attempt<usize> {
+    match row.get_ref(6)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
+        _ => Ok(0),
+    }
+}
+
+/// The event of the row.
+pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
+    let position = position(row)?;
+    match read(row) {
+        Ok(event) => Ok(StoredEvent { position, event: Arc::new(event) }),
+        Err(cause) => {
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
+                .hint("repair or delete the row in postrider_events; the subscription goes on from there")
+                .source(Error::from(cause))
+                .into())
+        }
+    }
+}
+
+fn read(row: &Row<'_>) -> Attempt<Event> {
+    let aggregate = match (row.get(3)?, row.get(4)?) {
+        (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
+        _ => None,
+    };
+    Ok(Event {
+        id: uuid(row.get_ref(1)?)?,
+        event_type: row.get(2)?,
+        aggregate,
+        key: row.get(5)?,
+        payload: bytes(row.get_ref(6)?)?,
+        headers: text(row, 7)?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
+        time: Timestamp::from_micros(row.get(8)?),
+        topic: row.get(9)?,
+        max_attempts: row.get(10)?,
+        expires_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros),
+        action: text(row, 12)?.map(columns::action_from_json).transpose()?,
+        namespace: row.get(13)?,
+        producer: row.get(14)?,
+    })
+}
+
+/// A text or NULL, borrowed.
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Attempt<Option<&'r str>> {
+    let text = row.get_ref(column)?.as_str_or_null();
+    text.map_err(|e| Error::new(Code::RowDamaged, "a column is not text").source(e).into())
+}
+
+/// An id, as text or as 16 bytes.
+pub(super) fn uuid(value: ValueRef<'_>) -> Attempt<Uuid> {
+    let id = match value {
+        ValueRef::Text(text) => Uuid::try_parse_ascii(text).ok(),
+        ValueRef::Blob(bytes) => Uuid::from_slice(bytes).ok(),
+        _ => None,
+    };
+    id.ok_or_else(|| Error::new(Code::RowDamaged, "its id is not a UUID").into())
+}
+
+fn bytes(value: ValueRef<'_>) -> Attempt<Bytes> {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+        _ => Err(Error::new(Code::RowDamaged, "its payload is neither text nor bytes").into()),
+    }
+}

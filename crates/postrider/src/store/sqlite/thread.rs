@@ -1,0 +1,89 @@
+//! A thread that owns a connection: rusqlite blocks, the relay must not.
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::failure::{Attempt, Failure};
+use crate::{Code, Error, Result};
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// Jobs that may wait for the connection. A caller beyond them waits before it queues its own; each relay
+/// has only a few calls open, so this is never reached by one alone.
+const JOBS_MAX: usize = 64;
+
+/// Statements kept prepared, more than all verbs together have.
+const STATEMENTS_MAX: usize = 64;
+
+/// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
+/// the last clone is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct Thread {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Thread {
+    /// Hands the connection to a new thread.
+    ///
+    /// # Errors
+    /// [`Code::StoreFailed`] if the machine has no thread to give.
+    pub(super) fn start(name: &str, mut connection: Connection) -> Result<Self> {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        let (jobs, mut queue) = mpsc::channel::<Job>(JOBS_MAX);
+        let work = move || {
+            while let Some(job) = queue.blocking_recv() {
+                job(&mut connection);
+            }
+        };
+        match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
+            Ok(_detached) => Ok(Self { jobs }),
+            Err(error) => Err(Error::new(Code::StoreFailed, "no thread for the SQLite file").source(error)),
+        }
+    }
+
+    /// Runs a verb in a transaction that sees one snapshot and writes nothing.
+    pub(super) async fn read<T, F>(&self, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+    {
+        self.run(TransactionBehavior::Deferred, verb).await
+    }
+
+    /// Runs a verb as the database's one writer: all of it is committed, or none.
+    pub(super) async fn write<T, F>(&self, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+    {
+        self.run(TransactionBehavior::Immediate, verb).await
+    }
+
+    /// Dropping the future once the job is queued does not stop the job: it happens, unheard.
+    async fn run<T, F>(&self, behavior: TransactionBehavior, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = move |connection: &mut Connection| {
+            // Nobody listens any more: not an error of the job.
+            let _ = reply.send(in_transaction(connection, behavior, verb));
+        };
+        let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file is gone");
+        self.jobs.send(Box::new(job)).await.map_err(|_| gone())?;
+        Ok(answer.await.map_err(|_| gone())??)
+    }
+}
+
+/// Runs a verb in a transaction of its own: committed if it succeeds, rolled back if it does not.
+pub(super) fn in_transaction<T>(
+    connection: &mut Connection,
+    behavior: TransactionBehavior,
+    verb: impl FnOnce(&Connection) -> Attempt<T>,
+) -> Attempt<T> {
+    let transaction = connection.transaction_with_behavior(behavior)?;
+    let answer = verb(&transaction)?;
+    transaction.commit().map_err(Failure::of_commit)?;
+    Ok(answer)
+}

@@ -1,0 +1,48 @@
+//! Writing: events go into the outbox in the caller's own transaction, next to the state they tell of.
+//!
+//! One verb for every driver: [`Outbox::write`] with the caller's transaction. What comes back is what the
+//! driver's own calls give: a result at once from rusqlite, a future from sqlx.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")] {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let file = folder.path().join("shop.db");
+//! use postrider::{Event, Outbox, store::sqlite::SqliteStore};
+//!
+//! SqliteStore::migrate(&file)?;
+//! let mut database = rusqlite::Connection::open(&file).unwrap();
+//! let outbox = Outbox::new().namespace("shop");
+//!
+//! let tx = database.transaction().unwrap();
+//! // ... the state ...
+//! let written = outbox.write(&tx, Event::new("order.placed", "{}").with_aggregate("Order", "7"))?;
+//! tx.commit().unwrap();
+//! assert_eq!(written.position.get(), 1);
+//! # }
+//! # Ok::<(), postrider::Error>(())
+//! ```
+
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod columns;
+mod outbox;
+#[cfg(feature = "rusqlite")]
+mod rusqlite;
+#[cfg(feature = "sqlx-sqlite")]
+mod sqlx_sqlite;
+mod transaction;
+
+pub use outbox::Outbox;
+pub use transaction::{Batch, Transaction};
+
+use uuid::Uuid;
+
+use crate::Position;
+
+/// An event that stands in the outbox, once the caller commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Which it is.
+    pub id: Uuid,
+    /// Where it stands.
+    pub position: Position,
+}

@@ -1,0 +1,121 @@
+//! The handle an application writes with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Batch, Transaction, Written};
+use crate::event::{IntoEvent, TraceSource, validate};
+use crate::{Code, Error, Event, Limits, Result};
+
+/// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
+#[derive(Clone, Default)]
+pub struct Outbox {
+    limits: Limits,
+    namespace: Option<String>,
+    producer: Option<String>,
+    trace: Option<Arc<dyn TraceSource>>,
+}
+
+impl Outbox {
+    /// With the default limits, and nothing filled in.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What to accept.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The service, for events that do not name one.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// The machine or process, for events that do not name one.
+    #[must_use]
+    pub fn producer(mut self, producer: impl Into<String>) -> Self {
+        self.producer = Some(producer.into());
+        self
+    }
+
+    /// Where to learn the trace of the caller, for events that do not carry one.
+    #[must_use]
+    pub fn trace(mut self, source: impl TraceSource) -> Self {
+        self.trace = Some(Arc::new(source));
+        self
+    }
+
+    /// Writes one event in the caller's transaction. It is told to the world if and when that commits.
+    ///
+    /// Lock or write the row the event is about first: then events of one key are delivered in the order
+    /// of their commits. Without a transaction the event stands for itself.
+    ///
+    /// # Errors
+    /// A refused event (codes PR-01xx) or a failed INSERT leaves the transaction as it was; go on with it
+    /// or roll it back. [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it open whether the event was written; roll back or write on.
+    pub fn write<X: Transaction>(&self, tx: X, event: impl IntoEvent) -> X::Out<Written> {
+        let batch = event.into_event().and_then(|event| self.prepare(vec![event]));
+        tx.insert(batch, only)
+    }
+
+    /// Writes several events in their order, all or none; otherwise as [`Outbox::write`]. Their positions
+    /// grow in their order. No events are written without asking the database.
+    ///
+    /// # Errors
+    /// As [`Outbox::write`]. If one event is refused, none is written.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves all of them written, or none.
+    pub fn write_all<X, I>(&self, tx: X, events: I) -> X::Out<Vec<Written>>
+    where
+        X: Transaction,
+        I: IntoIterator<Item: IntoEvent>,
+    {
+        let events = events.into_iter().map(IntoEvent::into_event).collect::<Result<Vec<_>>>();
+        tx.insert(events.and_then(|events| self.prepare(events)), Ok)
+    }
+
+    /// Fills in what the events leave open, and checks them.
+    fn prepare(&self, mut events: Vec<Event>) -> Result<Batch> {
+        let trace = self.trace.as_ref().and_then(|source| source.current());
+        for event in &mut events {
+            if event.namespace.is_none() {
+                event.namespace.clone_from(&self.namespace);
+            }
+            if event.producer.is_none() {
+                event.producer.clone_from(&self.producer);
+            }
+        }
+        if let Some(trace) = trace {
+            events = events.into_iter().map(|event| event.with_trace(&trace)).collect();
+        }
+        validate(&events, &self.limits)?;
+        Ok(Batch::checked(events))
+    }
+}
+
+/// What was written of one event.
+fn only(written: Vec<Written>) -> Result<Written> {
+    let untold = || Error::new(Code::OutcomeUnknown, "the database did not tell where the event was written");
+    written.into_iter().next().ok_or_else(untold)
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limits, namespace, producer, trace } = self;
+        f.debug_struct("Outbox")
+            .field("limits", limits)
+            .field("namespace", namespace)
+            .field("producer", producer)
+            .field("trace", &trace.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,88 @@
+//! Writing in a sqlx transaction on SQLite: the answer is a future.
+
+use sqlx::{Connection, Sqlite, SqliteConnection};
+
+use super::columns::{Columns, INSERT};
+use super::{Batch, Transaction, Written};
+use crate::sqlite_error::insert_failed;
+use crate::{BoxFuture, Error, Position, Result};
+
+impl<'c> Transaction for &'c mut SqliteConnection {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        Box::pin(async move {
+            let batch = batch?;
+            let rows = Columns::of(&batch)?;
+            let written = match rows.as_slice() {
+                [] => Ok(Vec::new()),
+                // A statement that fails undoes itself; several need a savepoint around them.
+                [_] => insert_each(self, &rows).await,
+                _ => insert_all_or_none(self, &rows).await,
+            };
+            written.map_err(error).and_then(answer)
+        })
+    }
+}
+
+impl<'c> Transaction for &'c mut sqlx::Transaction<'_, Sqlite> {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        let connection: &mut SqliteConnection = self;
+        connection.insert(batch, answer)
+    }
+}
+
+/// sqlx's nested transaction is a savepoint that is rolled back when the future is dropped.
+async fn insert_all_or_none(
+    connection: &mut SqliteConnection,
+    rows: &[Columns<'_>],
+) -> Result<Vec<Written>, sqlx::Error> {
+    let mut savepoint = connection.begin().await?;
+    match insert_each(&mut savepoint, rows).await {
+        Ok(written) => savepoint.commit().await.map(|()| written),
+        Err(error) => savepoint.rollback().await.and(Err(error)),
+    }
+}
+
+async fn insert_each(
+    connection: &mut SqliteConnection,
+    rows: &[Columns<'_>],
+) -> Result<Vec<Written>, sqlx::Error> {
+    let mut written = Vec::with_capacity(rows.len());
+    for row in rows {
+        let done = sqlx::query(INSERT)
+            .bind(&row.id)
+            .bind(&row.event.event_type)
+            .bind(row.aggregate_type)
+            .bind(row.aggregate_id)
+            .bind(row.key)
+            .bind(row.event.payload.as_ref())
+            .bind(&row.headers)
+            .bind(row.event.time.as_micros())
+            .bind(&row.event.topic)
+            .bind(row.event.max_attempts)
+            .bind(row.expires_at)
+            .bind(&row.action)
+            .bind(&row.event.namespace)
+            .bind(&row.event.producer)
+            .execute(&mut *connection)
+            .await?;
+        written.push(Written { id: row.event.id, position: Position::new(done.last_insert_rowid()) });
+    }
+    Ok(written)
+}
+
+fn error(error: sqlx::Error) -> Error {
+    let code = error.as_database_error().and_then(|failure| failure.code());
+    insert_failed(code.and_then(|code| code.parse().ok()), error)
+}

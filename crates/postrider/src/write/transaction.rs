@@ -1,0 +1,40 @@
+//! The caller's transaction, whatever driver it is of.
+
+use super::Written;
+use crate::{Event, Result};
+
+/// A transaction of the caller, borrowed. Implemented for what the drivers call one; see the features.
+///
+/// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write), do not implement it.
+pub trait Transaction: Sized {
+    /// How the driver answers: with the result itself, or with a future of it.
+    type Out<T: Send + 'static>;
+
+    /// Inserts the events in their order, all or none, and answers `answer` of what was written.
+    ///
+    /// # Contract
+    /// - An error in `batch` is returned without touching the database.
+    /// - After any error the transaction is as it was before the call and can go on, unless the database
+    ///   itself gave it up (disk full, I/O error).
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T>;
+}
+
+/// Events that passed every check of the writer.
+#[derive(Debug)]
+pub struct Batch(Vec<Event>);
+
+impl Batch {
+    /// To be called after all checks.
+    pub(super) fn checked(events: Vec<Event>) -> Self {
+        Self(events)
+    }
+
+    /// The events, in the order to insert them.
+    pub fn events(&self) -> &[Event] {
+        &self.0
+    }
+}
