@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use postrider::encode::{Encoder, Envelope, Plain};
+use postrider::encode::{Encoder, Envelope, Outgoing, Plain};
 use postrider::sink::Message;
 use postrider::{Action, Event, Position, Timestamp};
 use uuid::Uuid;
@@ -60,7 +60,7 @@ fn tight(json: &str) -> String {
 }
 
 fn envelope(event: &Event) -> String {
-    String::from_utf8(Envelope.encode(POSITION, event).unwrap().body.into()).unwrap()
+    String::from_utf8(Envelope.encode(&Outgoing::new(POSITION, event)).unwrap().body.into()).unwrap()
 }
 
 #[test]
@@ -89,6 +89,7 @@ fn the_headers_of_plain_are_the_pages_example() {
 
 #[test]
 fn the_page_names_every_header_of_plain_and_no_other() {
-    let headers = Plain.headers(POSITION, &event());
+    let event = event();
+    let headers = Plain.headers(&Outgoing::new(POSITION, &event));
     assert_eq!(headers.iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), table("Plain"));
 }
