@@ -1,9 +1,11 @@
 //! Event to bytes. The exact names on the wire are in `docs/src/wire.md`; they do not change.
 
 mod base64;
+pub mod cloudevents;
 mod envelope;
 mod plain;
 
+pub use cloudevents::{CloudEvents, CloudEventsBinary};
 pub use envelope::Envelope;
 pub use plain::Plain;
 
