@@ -2,5 +2,6 @@
 #![cfg(feature = "sqlite")]
 
 mod failures;
+mod routing;
 mod shop;
 mod way;
