@@ -25,7 +25,7 @@ soak: ## Run the long programs and keep their figures in docs/figures
 	$(CARGO) run --release -q -p xtask -- soak
 
 bench: ## Measure how fast a backlog drains
-	$(CARGO) run --release -p postrider-testkit --bin drain
+	$(CARGO) run --release -q -p postrider-bench --example drain -- 200000 0 5
 
 lint: ## Check format, lints, docs, tidiness and dependencies
 	$(CARGO) fmt --all --check

@@ -1,5 +1,7 @@
 //! How fast a backlog drains, beside the fastest way to read it at all and the slowest way people do it.
 
+use std::fmt;
+
 use postrider::relay::Policy;
 use serde::Serialize;
 
@@ -40,6 +42,33 @@ pub struct Drained {
     pub ratio_to_row_by_row: Spread,
     /// Memory Postrider took at most, beyond the idle process, in MiB.
     pub memory_mib: f64,
+}
+
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Drain { events, payload_bytes, keys, repetitions, .. } = self.drain;
+        let keys = if keys == 0 { "a key each".to_owned() } else { format!("{keys} keys") };
+        writeln!(
+            f,
+            "drain: {events} events of {payload_bytes} bytes, {keys}, median of {repetitions} runs in turns"
+        )?;
+        writeln!(
+            f,
+            "{:<28} {:>10} {:>21} {:>10} {:>14}",
+            "", "events/s", "min..max", "CPU us/ev", "written B/ev"
+        )?;
+        for figure in &self.figures {
+            let Spread { median, min, max } = figure.events_per_second;
+            let range = format!("{min:.0}..{max:.0}");
+            let (cpu, written) = (figure.cpu_us_per_event.median, figure.written_bytes_per_event.median);
+            writeln!(f, "{:<28} {median:>10.0} {range:>21} {cpu:>10.2} {written:>14.1}", figure.name)?;
+        }
+        let Spread { median, min, max } = self.ratio_to_select;
+        writeln!(f, "postrider / paged SELECT     {median:>10.2} {:>21}", format!("{min:.2}..{max:.2}"))?;
+        let Spread { median, min, max } = self.ratio_to_row_by_row;
+        writeln!(f, "postrider / row by row       {median:>10.0} {:>21}", format!("{min:.0}..{max:.0}"))?;
+        write!(f, "memory above idle, MiB       {:>10.1}", self.memory_mib)
+    }
 }
 
 /// Runs a drain on a fresh SQLite file. `progress` is told what happens next.

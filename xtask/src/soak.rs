@@ -7,22 +7,78 @@ struct Soak {
     /// Names its file of figures.
     name: &'static str,
     cargo: &'static [&'static str],
+    /// What makes it large.
+    environment: &'static [(&'static str, &'static str)],
 }
 
-const SOAKS: &[Soak] = &[Soak {
-    name: "soak",
-    cargo: &[
-        "test",
-        "--release",
-        "-p",
-        "postrider-testkit",
-        "--test",
-        "soak",
-        "--",
-        "--ignored",
-        "--nocapture",
-    ],
-}];
+const SOAKS: &[Soak] = &[
+    Soak {
+        name: "sim",
+        cargo: &[
+            "run",
+            "--release",
+            "-q",
+            "-p",
+            "postrider-testkit",
+            "--bin",
+            "sim",
+            "--",
+            "--seeds",
+            "0..100000",
+        ],
+        environment: &[],
+    },
+    Soak {
+        name: "kill",
+        cargo: &[
+            "test",
+            "--release",
+            "-q",
+            "-p",
+            "postrider-sinks",
+            "--tests",
+            "--examples",
+            "processes",
+            "--",
+            "--nocapture",
+        ],
+        environment: &[("KILLS", "200")],
+    },
+    Soak {
+        name: "drain-sqlite",
+        cargo: &[
+            "run",
+            "--release",
+            "-q",
+            "-p",
+            "postrider-bench",
+            "--example",
+            "drain",
+            "--",
+            "1000000",
+            "0",
+            "5",
+        ],
+        environment: &[],
+    },
+    Soak {
+        name: "drain-sqlite-20-keys",
+        cargo: &[
+            "run",
+            "--release",
+            "-q",
+            "-p",
+            "postrider-bench",
+            "--example",
+            "drain",
+            "--",
+            "1000000",
+            "20",
+            "5",
+        ],
+        environment: &[],
+    },
+];
 
 /// Runs all of them, or those named; answers whether all passed.
 pub(crate) fn run(names: &[String]) -> Result<bool, String> {
@@ -44,15 +100,23 @@ pub(crate) fn run(names: &[String]) -> Result<bool, String> {
 }
 
 impl Soak {
+    fn environment_text(&self) -> String {
+        self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    }
+
     /// Answers whether it passed. Figures of a run that failed are shown but not kept.
     fn run(&self) -> Result<bool, String> {
-        let mut figures = format!("cargo {}\n{}\n", self.cargo.join(" "), machine::stamp());
+        let mut figures =
+            format!("{}cargo {}\n{}\n", self.environment_text(), self.cargo.join(" "), machine::stamp());
         print!("{figures}");
-        let status = process::stream(process::cargo().args(self.cargo), |line| {
-            println!("{line}");
-            figures.push_str(line);
-            figures.push('\n');
-        })?;
+        let status = process::stream(
+            process::cargo().args(self.cargo).envs(self.environment.iter().copied()),
+            |line| {
+                println!("{line}");
+                figures.push_str(line);
+                figures.push('\n');
+            },
+        )?;
         if !status.success() {
             return Ok(false);
         }

@@ -1,11 +1,13 @@
 //! Fakes, checkers, conformance suites and the simulator for Postrider and its users.
 //!
 //! - [`conformance`]: one suite per seam; every implementation passes the same one
+//! - [`audit`]: what was delivered against what was committed
 //! - [`ManualClock`]: time that moves when the test says so
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that does what its script says
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 
+pub mod audit;
 mod clock;
 pub mod conformance;
 pub mod memory;

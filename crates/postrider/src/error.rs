@@ -175,6 +175,27 @@ codes! {
     SinkFailed = 502, Again, "the events stay in the outbox", "see the message of the destination";
     /// An event could not be encoded.
     Encode = 503, Person, "the event was parked", "choose an encoder that can carry this payload";
+
+    /// The config file cannot be read.
+    ConfigFile = 601, Person, "nothing was started or changed", "check the path and its permissions, or make a file with `postrider config init`";
+    /// The config file is not TOML, or a `--set` is not `section.key=value`.
+    ConfigSyntax = 602, Person, "nothing was started or changed", "correct it there; https://toml.io shows the format";
+    /// There is no such section or key.
+    ConfigKeyUnknown = 603, Person, "nothing was started or changed", "`postrider config schema --markdown` lists every key";
+    /// A key has a value of the wrong type or outside its range.
+    ConfigValue = 604, Person, "nothing was started or changed", "`postrider config schema --markdown` shows an example of every key";
+    /// A key that is needed is not given.
+    ConfigKeyMissing = 605, Person, "nothing was started or changed", "add the key";
+    /// A subscription names an outbox or sink that is not configured.
+    ConfigReference = 606, Person, "nothing was started or changed", "correct the name, or add the section it names";
+    /// A secret given as `env:NAME` or `file:PATH` cannot be read.
+    ConfigSecret = 607, Person, "nothing was started or changed", "set the variable or give access to the file";
+    /// A password or other secret stands on the command line, where every user of the machine can read it.
+    ConfigSecretOpen = 608, Person, "nothing was started or changed; the secret may be in the shell's history", "put it into a variable or file and write env:NAME or file:PATH";
+    /// A file is there already and would be overwritten.
+    FileExists = 609, Person, "the file is as it was", "give another name, or --force to replace it";
+    /// Output could not be written to the terminal, pipe or file it goes to.
+    OutputFailed = 610, Person, "what was printed is not complete; the command itself did its work", "make room or give write access, then run it again";
 }
 
 impl fmt::Display for Code {

@@ -35,8 +35,17 @@ use super::{Acquired, Claimer, Epoch, Fetched, LeaseRequest, Renewed, Settled, S
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result};
 
-/// How long a statement waits for another process's transaction before it is [`Code::StoreBusy`].
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a statement looks whether another process's transaction is over before it is
+/// [`Code::StoreBusy`]: for about five seconds.
+const BUSY_LOOKS_MAX: i32 = 5_000;
+
+/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and whoever looks so rarely finds a
+/// file with busy writers always locked: then a lease runs out while its holder waits to renew it.
+#[allow(clippy::disallowed_methods, reason = "SQLite gives no signal; this is its thread to block")]
+fn wait_for_lock(looks: i32) -> bool {
+    std::thread::sleep(Duration::from_micros(if looks < 100 { 200 } else { 1_000 }));
+    looks < BUSY_LOOKS_MAX
+}
 
 /// An outbox in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -81,7 +90,7 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     let open = || -> Attempt<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.busy_handler(Some(wait_for_lock))?;
         set(&connection, "synchronous", "FULL")?;
         Ok(connection)
     };

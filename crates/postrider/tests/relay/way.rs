@@ -1,67 +1,11 @@
-//! The whole way on a real file: application transaction, outbox, relay, sink.
-#![cfg(feature = "sqlite")]
+//! The whole way: application transaction, outbox, relay, sink.
 
-use std::sync::{Arc, Mutex};
-
+use postrider::Event;
 use postrider::relay::{Policy, Relay, Subscription};
-use postrider::sink::{Message, Outcome, Receipt, Sink};
-use postrider::store::{Start, Store, sqlite::SqliteStore};
+use postrider::store::Start;
 use postrider::write::Outbox;
-use postrider::{BoxFuture, Event};
-use tokio::sync::watch;
 
-/// Keeps what it was sent and tells how much that is.
-#[derive(Clone)]
-struct Kept {
-    events: Arc<Mutex<Vec<Arc<Event>>>>,
-    count: watch::Sender<usize>,
-}
-
-impl Kept {
-    fn new() -> Self {
-        Self { events: Arc::default(), count: watch::channel(0).0 }
-    }
-
-    async fn wait_for(&self, count: usize) -> Vec<Arc<Event>> {
-        self.count.subscribe().wait_for(|seen| *seen >= count).await.unwrap();
-        self.events.lock().unwrap().clone()
-    }
-}
-
-impl Sink for Kept {
-    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
-        Box::pin(async move {
-            self.events.lock().unwrap().extend(batch.iter().map(|message| message.event.clone()));
-            self.count.send_modify(|count| *count += batch.len());
-            batch.iter().map(|_| Outcome::Acknowledged(Receipt::default())).collect()
-        })
-    }
-}
-
-struct Shop {
-    _folder: tempfile::TempDir,
-    path: std::path::PathBuf,
-    store: Arc<dyn Store>,
-}
-
-impl Shop {
-    fn open() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("shop.db");
-        SqliteStore::migrate(&path).unwrap();
-        let store = Arc::new(SqliteStore::open(&path).unwrap());
-        Self { _folder: folder, path, store }
-    }
-
-    fn connect(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(&self.path).unwrap()
-    }
-}
-
-fn order(number: usize) -> Event {
-    Event::new("order.placed", format!("{{\"number\":{number}}}"))
-        .with_aggregate("Order", (number % 7).to_string())
-}
+use super::shop::{Kept, Shop, number, order};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn committed_events_arrive_in_order_and_rolled_back_ones_never_do() {
@@ -80,13 +24,13 @@ async fn committed_events_arrive_in_order_and_rolled_back_ones_never_do() {
     let events = sink.wait_for(400).await;
     relay.shutdown().await.unwrap();
     assert_eq!(events.len(), 400);
-    let number = |event: &Event| {
-        let text = std::str::from_utf8(&event.payload).unwrap();
-        text.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap()
-    };
     assert!(events.iter().all(|event| number(event) % 5 != 0));
     for key in 0..7 {
-        let of_key: Vec<usize> = events.iter().map(|e| number(e)).filter(|n| n % 7 == key).collect();
+        let of_key: Vec<usize> = events
+            .iter()
+            .map(|event: &std::sync::Arc<Event>| number(event))
+            .filter(|n| n % 7 == key)
+            .collect();
         assert!(of_key.is_sorted(), "key {key}: {of_key:?}");
     }
 }

@@ -1,0 +1,114 @@
+//! The command line. Each command's own arguments stand in its file under `commands/`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+
+use crate::commands::Command;
+use crate::failure::Failure;
+use crate::output::{ColorWhen, Loudness, Output};
+
+const EXAMPLES: &str = "Examples:
+  postrider demo                      see it work, without any setup
+  postrider config init               write a postrider.toml to begin with
+  postrider migrate up                create the tables
+  postrider relay                     carry events until Ctrl-C
+  postrider status --json             how far each subscription is";
+
+/// Examples first: most people look for the line to copy.
+const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// Carry the events of a transactional outbox to where they belong
+#[derive(Debug, Parser)]
+#[command(name = "postrider", version, before_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Global {
+    /// Config file [default: $POSTRIDER_CONFIG, else postrider.toml if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Set a config key for this run, as in --set sink.out.type=stdout; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Print data as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always, never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: ColorWhen,
+
+    /// Say more on standard error
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+
+    /// Say nothing but errors on standard error
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+impl Global {
+    /// The output these options ask for.
+    pub fn output(&self) -> Output {
+        let loudness = match (self.quiet, self.verbose) {
+            (true, _) => Loudness::Quiet,
+            (false, true) => Loudness::Verbose,
+            (false, false) => Loudness::Normal,
+        };
+        Output::new(self.json, self.color, loudness)
+    }
+}
+
+/// The whole command line as clap knows it.
+pub fn command() -> clap::Command {
+    examples_first(Cli::command())
+}
+
+fn examples_first(command: clap::Command) -> clap::Command {
+    command.help_template(TEMPLATE).mut_subcommands(examples_first)
+}
+
+/// Reads the command line, the program's name first.
+///
+/// # Errors
+/// [`Failure::Usage`], which clap also uses when help or the version is asked for.
+pub fn parse(args: Vec<OsString>) -> Result<Cli, Failure> {
+    let matches = command().try_get_matches_from(args).map_err(Failure::Usage)?;
+    Cli::from_arg_matches(&matches).map_err(Failure::Usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples_before_its_options() {
+        fn check(mut command: clap::Command) {
+            let help = command.render_long_help().to_string();
+            let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("no {text} in\n{help}"));
+            assert!(at("Examples:") < at("Usage:"), "{help}");
+            command.get_subcommands().filter(|sub| sub.get_name() != "help").cloned().for_each(check);
+        }
+        let mut command = command();
+        command.build();
+        check(command);
+    }
+}

@@ -1,0 +1,50 @@
+//! `postrider config init`
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+use clap::Args;
+use postrider::{Code, Error};
+
+use crate::config::schema::Schema;
+use crate::config::starter;
+use crate::context::Context;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:
+  postrider config init                      writes postrider.toml
+  postrider config init --config shop.toml   writes shop.toml";
+
+/// Write a config file to begin with
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Init {
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+impl Init {
+    /// Never replaces a file unless told to, even one that appears at this very moment.
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let (path, _) = context.config_path();
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if self.force {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        let text = starter::text(Schema::POSTRIDER);
+        let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        let shown = path.display();
+        written.map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => Error::new(Code::FileExists, format!("{shown} is there already")),
+            _ => Error::new(Code::ConfigFile, format!("cannot write {shown}"))
+                .hint("check the folder and its permissions")
+                .source(e),
+        })?;
+        context.output.say(format!("wrote {shown}; next: postrider config check"));
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! `postrider config show`
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::config::Effective;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Align, Table, View};
+
+const EXAMPLES: &str = "Examples:
+  postrider config show
+  postrider config show --origin
+  postrider config show --json --set relay.log=debug";
+
+/// Show every value that counts; secrets are masked
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Show {
+    /// Show where each value came from: default, file, env or flag
+    #[arg(long)]
+    origin: bool,
+}
+
+impl Show {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        context.output.data(&Shown::new(&context.effective()?, self.origin))
+    }
+}
+
+/// Keys that have a value.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Shown {
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    key: String,
+    value: serde_json::Value,
+    #[serde(skip)]
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+}
+
+impl Shown {
+    fn new(effective: &Effective, with_origin: bool) -> Self {
+        let rows = effective.settings().iter().filter_map(|setting| {
+            let value = setting.value.as_ref()?;
+            Some(Row {
+                key: setting.key(),
+                value: value.to_json(),
+                text: value.to_string(),
+                origin: with_origin.then(|| setting.origin.to_string()),
+            })
+        });
+        Self { rows: rows.collect() }
+    }
+}
+
+impl View for Shown {
+    fn table(&self) -> Table {
+        let mut columns = vec![("key", Align::Left), ("value", Align::Left)];
+        columns.extend(self.rows.iter().any(|row| row.origin.is_some()).then_some(("origin", Align::Left)));
+        let mut table = Table::new(columns, "nothing is set");
+        for row in &self.rows {
+            table.row([&row.key, &row.text].into_iter().chain(&row.origin).cloned());
+        }
+        table
+    }
+}

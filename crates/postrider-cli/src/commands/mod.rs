@@ -1,0 +1,54 @@
+//! The commands, one file each. A file holds the command's arguments (a clap `Args` struct whose
+//! `before_help` shows examples) and `run`, which returns a [`Failure`] instead of printing errors. A new
+//! command is one file, one variant and one line in each `match` below; `UPDATE_DOCS=1 cargo test -p
+//! postrider-cli --test cli pages` then brings the docs up to date.
+
+mod bench;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod migrate;
+mod relay;
+mod status;
+mod write;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "each is documented where it is defined, as its help")]
+pub enum Command {
+    Demo(demo::Demo),
+    Relay(relay::Relay),
+    Migrate(migrate::Migrate),
+    Write(write::Write),
+    Status(status::Status),
+    Config(config::Config),
+    Doctor(doctor::Doctor),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Why it could not; nothing of it has been printed yet.
+    pub fn run(&self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Demo(command) => command.run(context),
+            Self::Relay(command) => command.run(context),
+            Self::Migrate(command) => command.run(context),
+            Self::Write(command) => command.run(context),
+            Self::Status(command) => command.run(context),
+            Self::Config(command) => command.run(context),
+            Self::Doctor(command) => command.run(context),
+            Self::Bench(command) => command.run(context),
+            Self::Completions(command) => command.run(context),
+        }
+    }
+}

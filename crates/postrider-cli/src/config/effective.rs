@@ -1,0 +1,152 @@
+//! The layers merged: every key with its value and where that came from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postrider::Code;
+
+use super::layer::{Given, Group, Reading, Sources};
+use super::names;
+use super::origin::Origin;
+use super::problem::Problem;
+use super::raw::Raw;
+use super::schema::{Absent, Entry, Schema, Section};
+use super::value::Value;
+use super::wrong;
+
+/// One key of one table, given or not.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The table.
+    pub group: Group,
+    /// The key.
+    pub entry: &'static Entry,
+    /// Its value; `None` if it was not given and has no default.
+    pub value: Option<Value>,
+    /// Where that came from.
+    pub origin: Origin,
+}
+
+impl Setting {
+    /// The full name: `sink.out.path`.
+    pub fn key(&self) -> String {
+        self.group.key(self.entry.name)
+    }
+}
+
+/// Everything that is set, by table and in the order of the schema. Printing it shows no secret.
+#[derive(Debug, Clone, Default)]
+pub struct Effective {
+    settings: Vec<Setting>,
+    groups: BTreeMap<Group, Origin>,
+}
+
+impl Effective {
+    /// Merges the layers. All problems are found, not only the first; with any, what is merged is not whole.
+    /// Secrets kept elsewhere are not fetched.
+    pub fn merge(schema: Schema, sources: &Sources<'_>) -> (Self, Vec<Problem>) {
+        let Reading { given, groups, mut problems } = Reading::of(schema, sources);
+        if problems.iter().any(|problem| problem.code == Code::ConfigSyntax) {
+            // Most of what else could be said would follow from the part that was not understood.
+            return (Self::default(), in_order(problems));
+        }
+        let mut merge = Merge::default();
+        merge.groups.insert(Group::new(Section::Relay, None), Origin::Default);
+        merge.groups.extend(groups);
+        for given in given {
+            merge.take(given);
+        }
+        let groups = std::mem::take(&mut merge.groups);
+        let mut effective = Self { settings: Vec::new(), groups };
+        for (group, origin) in &effective.groups {
+            merge.problems.extend(names::check(group, origin));
+            for entry in schema.keys(group.section) {
+                effective.settings.extend(merge.setting(group, origin, entry));
+            }
+        }
+        merge.problems.extend(names::resolve(&mut effective.settings, &effective.groups));
+        problems.append(&mut merge.problems);
+        (effective, in_order(problems))
+    }
+
+    /// Every key, given or not.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// The tables of a section, in the order of their names.
+    pub fn groups(&self, section: Section) -> impl Iterator<Item = (&Group, &Origin)> {
+        self.groups.iter().filter(move |(group, _)| group.section == section)
+    }
+}
+
+/// The work in progress.
+#[derive(Default)]
+struct Merge {
+    groups: BTreeMap<Group, Origin>,
+    values: BTreeMap<(Group, &'static str), (Value, Origin)>,
+    /// Given, though wrongly: already complained about, so not missing.
+    wrong: BTreeSet<(Group, &'static str)>,
+    problems: Vec<Problem>,
+}
+
+impl Merge {
+    /// Takes a value over that of a lower layer.
+    fn take(&mut self, Given { group, entry, raw, origin }: Given) {
+        self.groups.entry(group.clone()).or_insert_with(|| origin.clone());
+        let read = match entry.kind.read(&raw) {
+            Ok(value) if origin == Origin::Flag && wrong::is_open(entry.kind, &value) => {
+                Err(wrong::secret_open(&group, entry))
+            }
+            Ok(value) => Ok(value),
+            Err(found) => Err(wrong::wrong_value(&group, entry, &raw, &found)),
+        };
+        let at = (group, entry.name);
+        match read {
+            Ok(value) => drop(self.values.insert(at, (value, origin))),
+            Err(problem) => {
+                self.problems.push(problem.at(&origin));
+                self.wrong.insert(at);
+            }
+        }
+    }
+
+    /// The value of a key of a table, or its default. `None` if the key has no meaning there or is missing.
+    fn setting(&mut self, group: &Group, origin: &Origin, entry: &'static Entry) -> Option<Setting> {
+        let at = (group.clone(), entry.name);
+        let given = self.values.get(&at).cloned();
+        if let Some(of_type) = entry.of_type {
+            let (of_table, decided) = self.values.get(&(group.clone(), TYPE))?;
+            if *of_table != Value::Text(of_type.to_owned()) {
+                // A layer that changes the type takes the keys of the old one out of play.
+                if let Some((_, origin)) = given.filter(|(_, origin)| !origin.is_below(decided)) {
+                    let problem = wrong::other_type(group, entry, of_type, &of_table.to_string());
+                    self.problems.push(problem.at(&origin));
+                }
+                return None;
+            }
+        }
+        let (value, origin) = match (given, entry.absent) {
+            (Some((value, origin)), _) => (Some(value), origin),
+            (None, Absent::Default(text)) => {
+                (entry.kind.read(&Raw::Loose(text.into())).ok(), Origin::Default)
+            }
+            (None, Absent::Nothing) => (None, Origin::Default),
+            (None, Absent::Error) => {
+                if !self.wrong.contains(&at) {
+                    self.problems.push(wrong::missing(group, entry).at(origin));
+                }
+                return None;
+            }
+        };
+        Some(Setting { group: group.clone(), entry, value, origin })
+    }
+}
+
+/// The key that says which others count.
+const TYPE: &str = "type";
+
+/// As one reads: the file from its top, then variables, then flags.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by(|a, b| a.origin.cmp(&b.origin));
+    problems
+}

@@ -1,0 +1,107 @@
+//! The schema as JSON Schema, draft 2020-12, for editors and other programs.
+
+use serde_json::{Map, Value, json};
+
+use super::kind::Kind;
+use super::schema::{Absent, Entry, Schema, Section};
+
+/// What a name may look like.
+const NAME: &str = "^[A-Za-z0-9_.-]{1,100}$";
+
+/// The whole document.
+pub fn document(schema: Schema) -> Value {
+    let tops = Section::TOP.into_iter().map(|section| (section.word().to_owned(), top(schema, section)));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Postrider's configuration",
+        "type": "object",
+        "properties": tops.collect::<Map<_, _>>(),
+        "additionalProperties": false,
+    })
+}
+
+fn top(schema: Schema, section: Section) -> Value {
+    let mut table = table(schema, section);
+    if section == Section::Subscription {
+        let rules = json!({ "type": "array", "description": Section::Rule.doc(), "items": self::table(schema, Section::Rule) });
+        table["properties"][Section::Rule.word()] = rules;
+    }
+    if section.is_named() {
+        json!({ "type": "object", "patternProperties": { NAME: table }, "additionalProperties": false })
+    } else {
+        table
+    }
+}
+
+fn table(schema: Schema, section: Section) -> Value {
+    let properties: Map<_, _> =
+        schema.keys(section).map(|entry| (entry.name.to_owned(), key(entry))).collect();
+    let mut table = json!({
+        "type": "object",
+        "description": section.doc(),
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    let required = |of_type: Option<&str>| -> Vec<&str> {
+        let needed = schema.keys(section).filter(|entry| entry.absent == Absent::Error);
+        needed.filter(|entry| entry.of_type == of_type).map(|entry| entry.name).collect()
+    };
+    if !required(None).is_empty() {
+        table["required"] = json!(required(None));
+    }
+    let conditions: Vec<Value> = types(schema, section)
+        .into_iter()
+        .map(|of_type| {
+            let others =
+                schema.keys(section).filter(|entry| entry.of_type.is_some_and(|other| other != of_type));
+            let refused: Map<_, _> = others.map(|entry| (entry.name.to_owned(), json!(false))).collect();
+            json!({
+                "if": { "properties": { "type": { "const": of_type } }, "required": ["type"] },
+                "then": { "required": required(Some(of_type)), "properties": refused },
+            })
+        })
+        .collect();
+    if !conditions.is_empty() {
+        table["allOf"] = json!(conditions);
+    }
+    table
+}
+
+/// The types a section's tables may have.
+fn types(schema: Schema, section: Section) -> Vec<&'static str> {
+    match schema.find(section, "type").map(|entry| entry.kind) {
+        Some(Kind::Choice(words)) => words.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+fn key(entry: &Entry) -> Value {
+    let mut key = json!({ "description": entry.doc });
+    let (Value::Object(fields), Value::Object(kind)) = (&mut key, kind(entry.kind)) else { return key };
+    fields.extend(kind);
+    if let Absent::Default(text) = entry.absent {
+        let bare = entry.kind.is_bare().then(|| serde_json::from_str(text).ok()).flatten();
+        fields.insert("default".into(), bare.unwrap_or_else(|| json!(text)));
+    }
+    key
+}
+
+fn kind(kind: Kind) -> Value {
+    match kind {
+        Kind::Text | Kind::Path | Kind::Reference(_) => json!({ "type": "string", "minLength": 1 }),
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Number { min } => json!({ "type": "integer", "minimum": min }),
+        Kind::Duration => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" }),
+        Kind::Size => json!({ "type": "string", "pattern": "^[0-9]*[1-9][0-9]*(B|KiB|MiB|GiB)$" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::List => {
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string", "minLength": 1 } })
+        }
+        Kind::Map => {
+            json!({ "type": "object", "additionalProperties": { "type": "string", "minLength": 1 } })
+        }
+        Kind::Start => json!({ "type": "string", "pattern": "^(now|beginning|position:[0-9]+|time:.+)$" }),
+        Kind::Url => json!({ "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:\\S+$" }),
+        Kind::Secret => json!({ "type": "string", "minLength": 1, "writeOnly": true }),
+    }
+}

@@ -1,0 +1,116 @@
+//! What a key takes, and reading it from what was given.
+
+use std::path::PathBuf;
+
+use postrider::store;
+use postrider::{Position, Timestamp};
+
+use super::protected::Protected;
+use super::raw::Raw;
+use super::schema::Section;
+use super::value::Value;
+use super::{duration, size};
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text but the empty one.
+    Text,
+    /// True or false.
+    Bool,
+    /// A whole number.
+    Number {
+        /// The smallest there may be.
+        min: u64,
+    },
+    /// A time such as `5s`.
+    Duration,
+    /// A number of bytes such as `1MiB`.
+    Size,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of texts; `a,b` in the environment and in flags.
+    List,
+    /// Names and texts. In the file only.
+    Map,
+    /// The path of a file.
+    Path,
+    /// The name of a section of this kind.
+    Reference(Section),
+    /// Where a subscription begins.
+    Start,
+    /// An address that may hold a password; or `env:NAME`, `file:PATH`.
+    Url,
+    /// A password or the like; or `env:NAME`, `file:PATH`.
+    Secret,
+}
+
+impl Kind {
+    /// Whether a value may be secret, so that no message may repeat it.
+    pub const fn is_protected(self) -> bool {
+        matches!(self, Self::Url | Self::Secret)
+    }
+
+    /// Whether a value stands in the file without quotes.
+    pub const fn is_bare(self) -> bool {
+        matches!(self, Self::Bool | Self::Number { .. })
+    }
+
+    /// What it takes, as the end of "the key takes ...".
+    pub fn words(self) -> String {
+        match self {
+            Self::Text => "a text".into(),
+            Self::Bool => "true or false".into(),
+            Self::Number { min: 0 } => "a whole number".into(),
+            Self::Number { min } => format!("a whole number of at least {min}"),
+            Self::Duration => "a duration such as \"250ms\", \"5s\" or \"2m\"".into(),
+            Self::Size => "a size such as \"64KiB\" or \"1MiB\"".into(),
+            Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
+            Self::List => "a list of texts".into(),
+            Self::Map => "a table of texts".into(),
+            Self::Path => "a path".into(),
+            Self::Reference(section) => format!("the name of a {}", section.word()),
+            Self::Start => "\"now\", \"beginning\", \"position:NUMBER\" or \"time:RFC3339\"".into(),
+            Self::Url => "a URL, \"env:NAME\" or \"file:PATH\"".into(),
+            Self::Secret => "a secret, best as \"env:NAME\" or \"file:PATH\"".into(),
+        }
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What was found instead, as the end of "found ...". Never repeats what may be secret.
+    pub fn read(self, raw: &Raw) -> Result<Value, String> {
+        self.value(raw).ok_or_else(|| raw.found(self.is_protected()))
+    }
+
+    fn value(self, raw: &Raw) -> Option<Value> {
+        Some(match self {
+            Self::Text | Self::Reference(_) => Value::Text(raw.text()?.to_owned()),
+            Self::Choice(words) => Value::Text(raw.text().filter(|text| words.contains(text))?.to_owned()),
+            Self::Path => Value::Path(PathBuf::from(raw.text()?)),
+            Self::Duration => Value::Duration(duration::parse(raw.text()?)?),
+            Self::Size => Value::Size(size::parse(raw.text()?)?),
+            Self::Start => Value::Start(start(raw.text()?)?),
+            Self::Bool => Value::Bool(raw.bool()?),
+            Self::Number { min } => Value::Number(raw.number().filter(|number| *number >= min)?),
+            Self::List => Value::List(raw.list()?),
+            Self::Map => Value::Map(raw.map()?),
+            Self::Url => Value::Protected(Protected::url(raw.text()?)?),
+            Self::Secret => Value::Protected(Protected::secret(raw.text()?)?),
+        })
+    }
+}
+
+fn start(text: &str) -> Option<store::Start> {
+    match text.split_once(':') {
+        None if text == "now" => Some(store::Start::Now),
+        None if text == "beginning" => Some(store::Start::Beginning),
+        Some(("position", number)) => {
+            let number = number.parse().ok().filter(|number| *number >= 0)?;
+            Some(store::Start::Position(Position::new(number)))
+        }
+        Some(("time", time)) => time.parse::<Timestamp>().ok().map(store::Start::Time),
+        _ => None,
+    }
+}

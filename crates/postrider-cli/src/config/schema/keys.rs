@@ -1,0 +1,85 @@
+//! The one table of keys.
+
+use super::Section::{Outbox, Relay, Rule, Sink, Subscription};
+use super::{Entry, Section};
+use crate::config::kind::Kind::{self, *};
+
+const fn key(
+    section: Section,
+    name: &'static str,
+    kind: Kind,
+    example: &'static str,
+    doc: &'static str,
+) -> Entry {
+    Entry::new(section, name, kind, example, doc)
+}
+
+const COUNT: Kind = Number { min: 1 };
+
+/// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Entry] = &[
+    key(Relay, "name", Text, r#""relay-1""#, "Name of this relay among those that share its subscriptions; must be unique among running ones. Without it a random one is made."),
+    key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "How much is logged to standard error.").default("info"),
+    key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),
+
+    key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`.").required(),
+    key(Outbox, "payload_max", Size, r#""256KiB""#, "Largest payload of an event that is written.").default("1MiB"),
+    key(Outbox, "text_max", Size, r#""120B""#, "Longest type, aggregate, key, topic, namespace or producer.").default("255B"),
+    key(Outbox, "headers_max", Number { min: 0 }, "16", "Headers of one event.").default("64"),
+    key(Outbox, "header_name_max", Size, r#""64B""#, "Longest name of a header.").default("128B"),
+    key(Outbox, "header_value_max", Size, r#""1KiB""#, "Longest value of a header.").default("4KiB"),
+    key(Outbox, "events_per_call_max", COUNT, "500", "Events written by one call.").default("10000"),
+
+    key(Sink, "type", Choice(&["file", "stdout", "null"]), r#""file""#, "Where events go: lines in a file, lines on standard output, or nowhere.").required(),
+    key(Sink, "encoder", Choice(&["envelope", "plain", "cloudevents", "cloudevents-binary"]), r#""plain""#, "How an event becomes bytes.").default("envelope"),
+    key(Sink, "path", Path, r#""events.jsonl""#, "The file to write to; its folder must exist.").required().only_for("file"),
+    key(Sink, "rotate_size", Size, r#""64MiB""#, "Begin a new file before this one grows larger. Without it the file grows for ever.").only_for("file"),
+
+    key(Subscription, "outbox", Reference(Outbox), r#""shop""#, "The outbox it reads. May be left out when there is only one."),
+    key(Subscription, "sink", Reference(Sink), r#""out""#, "The sink it sends to.").required(),
+    key(Subscription, "start", Start, r#""position:123""#, "Where it begins when it is created: `now`, `beginning`, `position:NUMBER` or `time:RFC3339`. Later starts go on where it left off.").default("now"),
+    key(Subscription, "only", List, r#"["order.placed", "order.paid"]"#, "Takes only events of these types. Without it, all."),
+    key(Subscription, "match", Choice(&["first", "all"]), r#""all""#, "Whether an event goes where the first matching rule says, or where every matching rule says.").default("first"),
+    key(Subscription, "unrouted", Choice(&["hold", "skip"]), r#""skip""#, "An event that no rule matches is held back, visibly, or counts as done.").default("hold"),
+    key(Subscription, "order", Choice(&["key", "none"]), r#""none""#, "Events of one key in their order, or no order at all.").default("key"),
+    key(Subscription, "on_dead", Choice(&["proceed", "block"]), r#""block""#, "After an event is given up, the later ones of its key go on or wait for an operator.").default("proceed"),
+    key(Subscription, "several_destinations", Bool, "true", "Events of a destination that is down are parked, so that those of others go on.").default("false"),
+
+    key(Subscription, "batch_events_max", COUNT, "500", "Events in one batch to the sink.").default("1000"),
+    key(Subscription, "batch_bytes_max", Size, r#""1MiB""#, "Payload in one batch to the sink; one event may be larger alone.").default("4MiB"),
+    key(Subscription, "batch_linger", Duration, r#""10ms""#, "How long a batch that is not full waits for more while others are in flight.").default("5ms"),
+    key(Subscription, "batches_in_flight_max", COUNT, "2", "Batches at the sink at one time.").default("4"),
+    key(Subscription, "publish_timeout", Duration, r#""10s""#, "How long the sink may take for a batch.").default("30s"),
+
+    key(Subscription, "read_ahead_events_max", COUNT, "4096", "Events held in memory.").default("8192"),
+    key(Subscription, "read_ahead_bytes_max", Size, r#""64MiB""#, "Payload held in memory.").default("16MiB"),
+    key(Subscription, "claim_events_max", COUNT, "1000", "Events read from the database at once.").default("2000"),
+
+    key(Subscription, "window_events_max", COUNT, "1024", "Events in flight or not yet settled: the bound on duplicates after a crash.").default("8192"),
+    key(Subscription, "flush_interval", Duration, r#""20ms""#, "Progress is written at the latest this long after an acknowledgement.").default("50ms"),
+    key(Subscription, "flush_events", COUNT, "1024", "Progress is written at the latest after so many acknowledgements.").default("4096"),
+
+    key(Subscription, "max_attempts", COUNT, "5", "Tries before an event is given up, unless the event says otherwise.").default("10"),
+    key(Subscription, "backoff_min", Duration, r#""500ms""#, "Wait after the first failure; doubles with each.").default("1s"),
+    key(Subscription, "backoff_max", Duration, r#""1m""#, "Longest wait between two tries.").default("5m"),
+    key(Subscription, "parked_max", COUNT, "5000", "Events set aside at one time, given up ones included. At the limit nothing new is read.").default("100000"),
+
+    key(Subscription, "breaker_keys", Number { min: 2 }, "3", "Keys that must fail with no success between before a destination is taken for down.").default("5"),
+    key(Subscription, "probe_min", Duration, r#""2s""#, "First wait before a destination that is down is tried again; doubles with each.").default("1s"),
+    key(Subscription, "probe_max", Duration, r#""1m""#, "Longest wait between two such tries.").default("30s"),
+
+    key(Subscription, "lease", Duration, r#""5s""#, "A relay that died is replaced after this; at least 100ms.").default("15s"),
+    key(Subscription, "poll_min", Duration, r#""50ms""#, "Wait between two looks at an outbox that has just run dry; doubles with each empty look.").default("10ms"),
+    key(Subscription, "poll_max", Duration, r#""2s""#, "Longest wait between two looks at an idle outbox.").default("500ms"),
+    key(Subscription, "drain_timeout", Duration, r#""10s""#, "How long a shutdown waits for what is in flight.").default("30s"),
+
+    key(Subscription, "trial_events", COUNT, "1", "Events in the first batch after a relay died.").default("8"),
+    key(Subscription, "trial_deaths_max", COUNT, "2", "Relays that may die with one event alone before it is given up.").default("3"),
+
+    key(Rule, "types", List, r#"["order.*"]"#, "Matches events of these types; `*` stands for any text. Without it, all types."),
+    key(Rule, "aggregates", List, r#"["Order"]"#, "Matches events of these aggregate types; `*` stands for any text. Without it, all."),
+    key(Rule, "destination", Text, r#""orders.{type}""#, "Template of the destination's name."),
+    key(Rule, "key", Text, r#""{aggregate.id}""#, "Template of the key the destination gets."),
+    key(Rule, "headers", Map, r#"{ tenant = "{header.tenant}" }"#, "Templates of headers that are added."),
+];

@@ -1,0 +1,71 @@
+//! The configuration as types: what the commands work with.
+
+mod database;
+mod outbox;
+mod read;
+mod relay;
+mod sink;
+mod subscription;
+
+pub use database::Database;
+pub use outbox::OutboxSettings;
+pub use relay::{LogFormat, RelaySettings};
+pub use sink::{Encoding, SinkSettings, Target};
+pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings, Unrouted};
+
+use std::collections::BTreeMap;
+
+use self::read::Read;
+use super::effective::Effective;
+use super::environment::Environment;
+use super::problem::Problem;
+use super::schema::Section;
+
+/// Everything a command needs to know, checked. Printing it shows no secret.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The process.
+    pub relay: RelaySettings,
+    /// Databases by name.
+    pub outboxes: BTreeMap<String, OutboxSettings>,
+    /// Destinations by name.
+    pub sinks: BTreeMap<String, SinkSettings>,
+    /// Subscriptions by name. The outbox and sink each names are in the maps above.
+    pub subscriptions: BTreeMap<String, SubscriptionSettings>,
+}
+
+impl Settings {
+    /// Makes settings of what was merged without problems; fetches secrets.
+    ///
+    /// # Errors
+    /// Every secret that cannot be read, every URL nothing here can open, every policy that makes no sense.
+    pub fn new(effective: &Effective, environment: &Environment) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let relay = Read::all(effective, Section::Relay).into_iter().map(|read| RelaySettings::read(&read));
+        let relay = kept(relay, &mut problems).pop();
+        let outboxes =
+            named(effective, Section::Outbox, &mut problems, |read| OutboxSettings::read(read, environment));
+        let sinks = named(effective, Section::Sink, &mut problems, SinkSettings::read);
+        let subscriptions =
+            named(effective, Section::Subscription, &mut problems, SubscriptionSettings::read);
+        match relay {
+            Some(relay) if problems.is_empty() => Ok(Self { relay, outboxes, sinks, subscriptions }),
+            _ => Err(problems),
+        }
+    }
+}
+
+/// All sections of a kind by name; the problems of each go to the others'.
+fn named<T>(
+    effective: &Effective,
+    section: Section,
+    problems: &mut Vec<Problem>,
+    make: impl Fn(&Read<'_>) -> Result<T, Problem>,
+) -> BTreeMap<String, T> {
+    let all = Read::all(effective, section);
+    kept(all.iter().map(|read| Ok((read.name(), make(read)?))), problems).into_iter().collect()
+}
+
+fn kept<T>(results: impl Iterator<Item = Result<T, Problem>>, problems: &mut Vec<Problem>) -> Vec<T> {
+    results.filter_map(|result| result.map_err(|problem| problems.push(problem)).ok()).collect()
+}

@@ -1,0 +1,131 @@
+//! Taking typed values out of one table.
+
+use postrider::Code;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::effective::{Effective, Setting};
+use crate::config::environment::Environment;
+use crate::config::layer::Group;
+use crate::config::origin::Origin;
+use crate::config::problem::Problem;
+use crate::config::schema::Section;
+use crate::config::secret::Secret;
+use crate::config::value::Value;
+
+/// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
+/// something else, is a mistake of this program; it comes out as a problem and not as a panic.
+pub(super) struct Read<'a> {
+    effective: &'a Effective,
+    group: &'a Group,
+    origin: &'a Origin,
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)+) => {
+        $($(#[$doc])*
+        pub(super) fn $name(&self, key: &str) -> Result<Option<$type>, Problem> {
+            match self.value(key)? {
+                Some(Value::$variant(value)) => Ok(Some(value.clone())),
+                None => Ok(None),
+                Some(_) => Err(self.mistake(key)),
+            }
+        })+
+    };
+}
+
+impl<'a> Read<'a> {
+    pub(super) fn all(effective: &'a Effective, section: Section) -> Vec<Self> {
+        effective.groups(section).map(|(group, origin)| Self { effective, group, origin }).collect()
+    }
+
+    /// The rules of this subscription, in their order.
+    pub(super) fn rules(&self) -> Vec<Self> {
+        let all = Self::all(self.effective, Section::Rule);
+        all.into_iter().filter(|rule| rule.group.name == self.group.name).collect()
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.group.name.clone().unwrap_or_default()
+    }
+
+    getters! {
+        text: Text -> String;
+        list: List -> Vec<String>;
+        map: Map -> std::collections::BTreeMap<String, String>;
+        path: Path -> PathBuf;
+        size: Size -> u64;
+        start: Start -> postrider::store::Start;
+    }
+
+    pub(super) fn bool(&self, key: &str) -> Result<bool, Problem> {
+        match self.value(key)? {
+            Some(Value::Bool(truth)) => Ok(*truth),
+            _ => Err(self.mistake(key)),
+        }
+    }
+
+    pub(super) fn duration(&self, key: &str) -> Result<Duration, Problem> {
+        match self.value(key)? {
+            Some(Value::Duration(duration)) => Ok(*duration),
+            _ => Err(self.mistake(key)),
+        }
+    }
+
+    /// A number or size, as whichever integer the caller needs.
+    pub(super) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
+        let (Some(Value::Number(number) | Value::Size(number)), setting) =
+            (self.value(key)?, self.setting(key)?)
+        else {
+            return Err(self.mistake(key));
+        };
+        let too_large = || format!("{} is larger than this program can count", self.group.key(key));
+        N::try_from(*number).map_err(|_| {
+            Problem::new(Code::ConfigValue, too_large()).key(self.group.key(key)).at(&setting.origin)
+        })
+    }
+
+    /// What a word stands for.
+    pub(super) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
+        let word = self.needed(key, self.text(key)?)?;
+        let meaning = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| meaning.clone());
+        self.needed(key, meaning)
+    }
+
+    /// The value of a key that the schema requires or has a default for.
+    pub(super) fn needed<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
+        value.ok_or_else(|| self.mistake(key))
+    }
+
+    /// Fetches a secret or URL.
+    pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Secret, Problem> {
+        let Some(Value::Protected(protected)) = self.value(key)? else { return Err(self.mistake(key)) };
+        protected.resolve(environment).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
+    }
+
+    /// A problem with the value of a key.
+    pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
+        let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);
+        let key = self.group.key(key);
+        Problem::new(code, format!("{key}: {why}")).key(key).at(origin)
+    }
+
+    /// A problem with the table as a whole.
+    pub(super) fn problem_of_all(&self, code: Code, why: &str) -> Problem {
+        Problem::new(code, format!("{}: {why}", self.group)).at(self.origin)
+    }
+
+    fn value(&self, key: &str) -> Result<Option<&'a Value>, Problem> {
+        Ok(self.setting(key)?.value.as_ref())
+    }
+
+    fn setting(&self, key: &str) -> Result<&'a Setting, Problem> {
+        let here = |setting: &&Setting| setting.group == *self.group && setting.entry.name == key;
+        self.effective.settings().iter().find(here).ok_or_else(|| self.mistake(key))
+    }
+
+    fn mistake(&self, key: &str) -> Problem {
+        let what = format!("this program asks for {} in a way its schema does not know", self.group.key(key));
+        Problem::new(Code::ConfigKeyUnknown, what).hint("this is a bug worth reporting")
+    }
+}

@@ -1,0 +1,34 @@
+//! `[relay]`
+
+use super::Read;
+use crate::config::problem::Problem;
+
+/// The process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelaySettings {
+    /// Its name among those that share its subscriptions; random if `None`.
+    pub name: Option<String>,
+    /// The least important level that is logged.
+    pub log: String,
+    /// How log lines look.
+    pub log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One object per line.
+    Json,
+}
+
+impl RelaySettings {
+    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
+        Ok(Self {
+            name: read.text("name")?,
+            log: read.needed("log", read.text("log")?)?,
+            log_format: read.choice("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+        })
+    }
+}

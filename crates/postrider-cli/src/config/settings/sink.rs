@@ -1,0 +1,65 @@
+//! `[sink.NAME]`
+
+use std::path::PathBuf;
+
+use super::Read;
+use crate::config::problem::Problem;
+
+/// A place events go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkSettings {
+    /// How an event becomes bytes.
+    pub encoding: Encoding,
+    /// Where it goes.
+    pub target: Target,
+}
+
+/// How an event becomes bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// One JSON object with everything.
+    Envelope,
+    /// The payload alone.
+    Plain,
+    /// CloudEvents, structured.
+    CloudEvents,
+    /// CloudEvents, binary.
+    CloudEventsBinary,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Lines in a file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Begin a new one before it grows larger.
+        rotate_bytes: Option<u64>,
+    },
+    /// Lines on standard output.
+    Stdout,
+    /// Nowhere.
+    Null,
+}
+
+impl SinkSettings {
+    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
+        let encodings = [
+            ("envelope", Encoding::Envelope),
+            ("plain", Encoding::Plain),
+            ("cloudevents", Encoding::CloudEvents),
+            ("cloudevents-binary", Encoding::CloudEventsBinary),
+        ];
+        let target = match read.text("type")?.as_deref() {
+            Some("file") => Target::File {
+                path: read.needed("path", read.path("path")?)?,
+                rotate_bytes: read.size("rotate_size")?,
+            },
+            Some("stdout") => Target::Stdout,
+            Some("null") => Target::Null,
+            _ => return read.needed("type", None),
+        };
+        Ok(Self { encoding: read.choice("encoder", &encodings)?, target })
+    }
+}

@@ -1,0 +1,62 @@
+//! The file `config init` writes: works as it is, and names every key in a comment.
+
+use std::fmt::Write;
+
+use super::schema::{Absent, Entry, Schema, Section};
+
+/// A table of the starter: its heading and what is set in it.
+struct Set {
+    section: Section,
+    heading: &'static str,
+    keys: &'static [(&'static str, &'static str)],
+}
+
+/// Enough to carry events of a SQLite file to a text file.
+const SETS: [Set; 5] = [
+    Set { section: Section::Relay, heading: "[relay]", keys: &[] },
+    Set { section: Section::Outbox, heading: "[outbox.shop]", keys: &[("url", r#""sqlite:shop.db""#)] },
+    Set {
+        section: Section::Sink,
+        heading: "[sink.out]",
+        keys: &[("type", r#""file""#), ("path", r#""events.jsonl""#)],
+    },
+    Set {
+        section: Section::Subscription,
+        heading: "[subscription.orders]",
+        keys: &[("sink", r#""out""#), ("start", r#""beginning""#)],
+    },
+    // A rule without keys would match everything: it is shown, not set.
+    Set { section: Section::Rule, heading: "# [[subscription.orders.rule]]", keys: &[] },
+];
+
+/// The text of the starter file.
+pub fn text(schema: Schema) -> String {
+    let mut text = String::from(
+        "# Postrider's configuration. Keys behind a # show their default, or an example if they have none.\n\
+         # Check it with `postrider config check`; see what counts with `postrider config show --origin`.\n\
+         # A variable such as POSTRIDER__OUTBOX__SHOP__URL goes before this file, a flag such as\n\
+         # --set outbox.shop.url=sqlite:other.db before both.\n",
+    );
+    for Set { section, heading, keys } in SETS {
+        let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
+        for entry in schema.keys(section) {
+            let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, keys));
+        }
+    }
+    text
+}
+
+fn line(entry: &Entry, set: &[(&str, &str)]) -> String {
+    match set.iter().find(|(name, _)| *name == entry.name) {
+        Some((name, value)) => format!("{name} = {value}"),
+        None => format!("# {} = {}", entry.name, default_or_example(entry)),
+    }
+}
+
+fn default_or_example(entry: &Entry) -> String {
+    match entry.absent {
+        Absent::Default(text) if entry.kind.is_bare() => text.to_owned(),
+        Absent::Default(text) => format!("{text:?}"),
+        Absent::Error | Absent::Nothing => entry.example.to_owned(),
+    }
+}

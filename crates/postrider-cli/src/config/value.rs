@@ -1,0 +1,73 @@
+//! A value that is what its key takes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use postrider::store::Start;
+use serde_json::json;
+
+use super::protected::Protected;
+use super::{duration, size, url};
+
+/// A value of the configuration. Printing it shows no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what the kind of its name takes")]
+pub enum Value {
+    Text(String),
+    Bool(bool),
+    Number(u64),
+    Duration(Duration),
+    Size(u64),
+    List(Vec<String>),
+    Map(BTreeMap<String, String>),
+    Path(PathBuf),
+    Start(Start),
+    Protected(Protected),
+}
+
+impl Value {
+    /// As JSON, secrets masked.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Bool(truth) => json!(truth),
+            Self::Number(number) => json!(number),
+            Self::List(texts) => texts.iter().map(|text| url::masked_if_secret(text)).collect(),
+            Self::Map(entries) => {
+                let shown =
+                    entries.iter().map(|(name, text)| (name.clone(), json!(url::masked_if_secret(text))));
+                serde_json::Value::Object(shown.collect())
+            }
+            shown => json!(shown.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&url::masked_if_secret(text)),
+            Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Duration(time) => f.write_str(&duration::show(*time)),
+            Self::Size(bytes) => f.write_str(&size::show(*bytes)),
+            Self::List(texts) => write_all(f, texts.iter().map(|text| url::masked_if_secret(text))),
+            Self::Map(entries) => write_all(
+                f,
+                entries.iter().map(|(name, text)| format!("{name} = {}", url::masked_if_secret(text)).into()),
+            ),
+            Self::Path(path) => f.write_str(&url::masked_if_secret(&path.display().to_string())),
+            Self::Start(Start::Now) => f.write_str("now"),
+            Self::Start(Start::Beginning) => f.write_str("beginning"),
+            Self::Start(Start::Position(position)) => write!(f, "position:{position}"),
+            Self::Start(Start::Time(time)) => write!(f, "time:{time}"),
+            Self::Protected(protected) => write!(f, "{protected}"),
+        }
+    }
+}
+
+fn write_all<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = Cow<'a, str>>) -> fmt::Result {
+    f.write_str(&texts.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,79 @@
+//! What every command gets.
+
+use std::path::{Path, PathBuf};
+
+use crate::args::Global;
+use crate::config::layer::{ConfigFile, Sources};
+use crate::config::schema::Schema;
+use crate::config::{Effective, Environment, Problem, Settings};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// The file that is used when nothing names another.
+pub const CONFIG_FILE: &str = "postrider.toml";
+const CONFIG_VARIABLE: &str = "POSTRIDER_CONFIG";
+
+/// Output, environment and configuration of one run.
+pub struct Context {
+    global: Global,
+    /// Where to print.
+    pub output: Output,
+    environment: Environment,
+}
+
+impl Context {
+    /// Reads nothing yet.
+    pub fn new(global: Global, output: Output, environment: Environment) -> Self {
+        Self { global, output, environment }
+    }
+
+    /// The config file's path, and whether somebody named it: then it has to exist.
+    pub fn config_path(&self) -> (PathBuf, bool) {
+        let named =
+            self.global.config.clone().or_else(|| self.environment.get(CONFIG_VARIABLE).map(PathBuf::from));
+        let is_named = named.is_some();
+        (named.unwrap_or_else(|| PathBuf::from(CONFIG_FILE)), is_named)
+    }
+
+    /// The configuration, ready to use.
+    ///
+    /// # Errors
+    /// All its problems at once.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        Ok(self.settings_or_problems()?)
+    }
+
+    /// The same, for those who do more with problems than print them.
+    pub(crate) fn settings_or_problems(&self) -> Result<Settings, Vec<Problem>> {
+        Settings::new(&self.effective_or_problems()?, &self.environment)
+    }
+
+    /// Every value and its origin, with secrets left where they are kept.
+    ///
+    /// # Errors
+    /// All problems with keys and values at once.
+    pub fn effective(&self) -> Result<Effective, Failure> {
+        Ok(self.effective_or_problems()?)
+    }
+
+    fn effective_or_problems(&self) -> Result<Effective, Vec<Problem>> {
+        let file = self.config_file().map_err(|problem| vec![problem])?;
+        let sources =
+            Sources { file: file.as_ref(), environment: &self.environment, flags: &self.global.set };
+        let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
+        if problems.is_empty() { Ok(effective) } else { Err(problems) }
+    }
+
+    fn config_file(&self) -> Result<Option<ConfigFile>, Problem> {
+        let (path, is_named) = self.config_path();
+        if !is_named && !exists(&path) {
+            return Ok(None);
+        }
+        ConfigFile::read(&path).map(Some)
+    }
+}
+
+/// Whether something is there. If that cannot be found out, reading it will tell why.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
+}

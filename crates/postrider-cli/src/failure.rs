@@ -1,0 +1,55 @@
+//! Why a command did not end well.
+
+use postrider::Error;
+
+use crate::config::Problem;
+use crate::exit::Exit;
+
+/// What a command returns instead of printing errors itself.
+#[derive(Debug)]
+pub enum Failure {
+    /// Errors to print, at least one.
+    Errors(Vec<Error>),
+    /// The command line makes no sense; clap knows what to print.
+    Usage(clap::Error),
+    /// The command has printed what it found; only the exit code is left to say.
+    Reported(Exit),
+    /// The reader of standard output went away. Nothing is printed.
+    ClosedPipe,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+    /// This command is still to be written.
+    NotBuilt(&'static str),
+}
+
+impl Failure {
+    /// The exit code: that of the first error.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Errors(errors) => errors.first().map_or(Exit::Failed, |error| error.code().into()),
+            Self::Usage(_) => Exit::Usage,
+            Self::Reported(exit) => *exit,
+            Self::ClosedPipe => Exit::ClosedPipe,
+            Self::Interrupted => Exit::Interrupted,
+            Self::NotBuilt(_) => Exit::Failed,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Errors(vec![error])
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        vec![problem].into()
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Errors(problems.into_iter().map(Error::from).collect())
+    }
+}

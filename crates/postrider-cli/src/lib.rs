@@ -1,0 +1,67 @@
+//! The command `postrider`, as a library so that tests and the docs can reach it. Not an interface for
+//! other programs: anything here may change.
+//!
+//! 1. [`args`]: the command line is read
+//! 2. [`context`]: what every command gets: output, environment, configuration
+//! 3. [`commands`]: one file per command does the work
+//! 4. [`output`]: data to standard output, talk to standard error
+//! 5. [`failure`] and [`exit`]: how it ended
+//!
+//! [`config`] is the configuration; [`pages`] writes the parts of the docs that come from the code.
+
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod context;
+pub mod exit;
+pub mod failure;
+pub mod output;
+pub mod pages;
+
+use std::ffi::OsString;
+
+use postrider::Code;
+
+use crate::config::{Environment, Problem, url};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{ColorWhen, Loudness, Output};
+
+/// Runs the command line, the program's name first, and says how it ended. Prints everything there is to
+/// print.
+pub fn run(args: Vec<OsString>) -> Exit {
+    let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    // Until the arguments are understood, these settings have to do.
+    let mut output = Output::new(false, ColorWhen::scan(&texts), Loudness::Normal);
+    let ended = refuse_passwords(&texts).and_then(|()| args::parse(args)).and_then(|cli| {
+        output = cli.global.output();
+        let context = Context::new(cli.global, output, Environment::of_process());
+        cli.command.run(&context)
+    });
+    let ended = match ended {
+        Err(Failure::Usage(asked)) if !asked.use_stderr() => output.help(&asked),
+        ended => ended,
+    };
+    match ended {
+        Ok(()) => Exit::Ok,
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit()
+        }
+    }
+}
+
+/// Every user of the machine can read the arguments of every process; and clap repeats what it does not
+/// understand. So a password must go before anything else looks at it.
+fn refuse_passwords(args: &[String]) -> Result<(), Failure> {
+    if !args.iter().any(|arg| url::text_has_password(arg)) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line holds a password")
+        .hint(
+            "put the URL into a variable or file and write env:NAME or file:PATH in its place; \
+               data that holds one goes through standard input",
+        )
+        .into())
+}

@@ -1,0 +1,54 @@
+//! `config init` writes a file that works and never replaces one unasked.
+
+use crate::program::Program;
+
+#[test]
+fn the_starter_file_works_as_it_is_and_names_every_key() {
+    let program = Program::new();
+    let ran = program.run(&["config", "init"]);
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stderr.contains("wrote postrider.toml"), "{ran:?}");
+    let checked = program.run(&["config", "check"]);
+    assert_eq!(
+        checked.stdout, "postrider.toml: fine (outboxes: 1, sinks: 1, subscriptions: 1)\n",
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn the_starter_file_still_works_with_every_key_set() {
+    let program = Program::new();
+    program.run(&["config", "init"]);
+    let path = program.path().join("postrider.toml");
+    let starter = std::fs::read_to_string(&path).unwrap();
+    let is_key = |line: &str| {
+        line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
+    };
+    let uncommented =
+        starter.lines().map(|line| line.strip_prefix("# ").filter(|_| is_key(line)).unwrap_or(line));
+    std::fs::write(&path, uncommented.collect::<Vec<_>>().join("\n")).unwrap();
+    let ran = program.run(&["config", "show", "--origin"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert!(!ran.stdout.contains("default"), "{}", ran.stdout);
+    assert_eq!(program.run(&["config", "check"]).exit, Some(0));
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_with_force() {
+    let program = Program::with_config("# mine\n");
+    let text = || std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();
+    let ran = program.run(&["config", "init"]);
+    assert_eq!(ran.exit, Some(2), "{ran:?}");
+    assert!(ran.stderr.starts_with("error[PR-0609]: postrider.toml"), "{ran:?}");
+    assert_eq!(text(), "# mine\n");
+    assert_eq!(program.run(&["config", "init", "--force", "--quiet"]).stderr, "");
+    assert!(text().contains("[outbox.shop]"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error() {
+    let program = Program::new();
+    let ran = program.run(&["config", "init", "--config", "nowhere/postrider.toml"]);
+    assert_eq!(ran.exit, Some(2));
+    assert!(ran.stderr.starts_with("error[PR-0601]: cannot write nowhere/postrider.toml"), "{ran:?}");
+}

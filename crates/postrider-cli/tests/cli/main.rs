@@ -1,0 +1,12 @@
+//! The program as a user meets it.
+
+#![cfg(test)]
+
+mod canary;
+mod command_line;
+mod init;
+mod origins;
+mod pages;
+mod program;
+mod schema;
+mod wrong_configs;

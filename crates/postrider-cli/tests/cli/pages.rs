@@ -1,0 +1,34 @@
+//! The pages of the docs that come from the code are up to date.
+
+use std::fs;
+use std::path::Path;
+
+use postrider_cli::config::schema::Schema;
+use postrider_cli::pages;
+
+#[test]
+fn generated_pages_are_up_to_date() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
+    let renew = std::env::var_os("UPDATE_DOCS").is_some();
+    for (name, text) in [
+        ("config.md", pages::config(Schema::POSTRIDER)),
+        ("cli.md", pages::cli()),
+        ("exit-codes.md", pages::exit_codes()),
+    ] {
+        let path = folder.join(name);
+        if renew {
+            fs::write(&path, &text).unwrap();
+        }
+        let page = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            page == text,
+            "docs/src/{name} is outdated: UPDATE_DOCS=1 cargo test -p postrider-cli --test cli pages"
+        );
+    }
+}
+
+#[test]
+fn the_program_prints_the_same_page() {
+    let ran = crate::program::Program::new().run(&["config", "schema", "--markdown"]);
+    assert_eq!(ran.stdout, pages::config(Schema::POSTRIDER));
+}

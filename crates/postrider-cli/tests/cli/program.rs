@@ -1,0 +1,61 @@
+//! Runs the built program in an empty folder with an empty environment.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A folder to run in, and what the program will find there.
+pub(crate) struct Program {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What it did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) exit: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() }
+    }
+
+    /// With this `postrider.toml`.
+    pub(crate) fn with_config(text: &str) -> Self {
+        Self::new().file("postrider.toml", text)
+    }
+
+    pub(crate) fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.path().join(name), text).unwrap();
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ready to start, for tests that arrange its streams themselves.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(args).current_dir(self.path()).env_clear().envs(self.variables.iter().cloned());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let Output { status, stdout, stderr } = self.command(args).output().unwrap();
+        Ran {
+            exit: status.code(),
+            stdout: String::from_utf8(stdout).unwrap(),
+            stderr: String::from_utf8(stderr).unwrap(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The table of keys agrees with the library, and every key in it does something.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postrider::Limits;
+use postrider::relay::Policy;
+use postrider_cli::config::kind::Kind;
+use postrider_cli::config::layer::{ConfigFile, Sources};
+use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
+use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
+
+fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
+    let environment = Environment::default();
+    let file = ConfigFile::new("test.toml", text);
+    let sources = Sources { file: Some(&file), environment: &environment, flags: &[] };
+    let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
+    if problems.is_empty() { Settings::new(&effective, &environment) } else { Err(problems) }
+}
+
+/// A file that sets what has to be set and this key besides, or instead.
+fn file(section: Section, key: &str, value: &str) -> String {
+    let mut lines: BTreeMap<String, String> = [
+        ("outbox.shop.url", "'sqlite:a'"),
+        ("outbox.other.url", "'sqlite:b'"),
+        ("sink.out.type", "'null'"),
+        ("sink.main.type", "'file'"),
+        ("sink.main.path", "'a'"),
+        ("subscription.s.outbox", "'other'"),
+        ("subscription.s.sink", "'main'"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    match section {
+        Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
+        Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
+        Section::Sink => lines.insert(format!("sink.main.{key}"), value.to_owned()),
+        Section::Subscription => lines.insert(format!("subscription.s.{key}"), value.to_owned()),
+        Section::Rule => lines.insert("subscription.s.rule".into(), format!("[{{ {key} = {value} }}]")),
+    };
+    lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+fn least() -> String {
+    file(Section::Outbox, "url", "'sqlite:a'")
+}
+
+#[test]
+fn the_defaults_of_the_table_are_those_of_the_library() {
+    let settings = settings(&least()).unwrap();
+    assert_eq!(settings.subscriptions["s"].policy, Policy::default());
+    assert_eq!(settings.outboxes["shop"].limits, Limits::default());
+}
+
+#[test]
+fn the_example_of_every_key_is_right_and_changes_something() {
+    let without = format!("{:?}", settings(&least()).unwrap());
+    for Entry { section, name, example, .. } in Schema::POSTRIDER.0 {
+        let with = settings(&file(*section, name, example));
+        let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
+        // A type brings keys of its own, so the least file has the one of the example already.
+        assert!(format!("{with:?}") != without || *name == "type", "{section} {name} = {example}");
+    }
+}
+
+#[test]
+fn every_word_of_every_choice_is_understood() {
+    for entry in Schema::POSTRIDER.0.iter().filter(|entry| entry.name != "type") {
+        let Kind::Choice(words) = entry.kind else { continue };
+        let meanings = words.iter().map(|word| {
+            format!("{:?}", settings(&file(entry.section, entry.name, &format!("'{word}'"))).unwrap())
+        });
+        assert_eq!(meanings.collect::<BTreeSet<_>>().len(), words.len(), "{}", entry.name);
+    }
+}
+
+#[test]
+fn every_key_is_named_once_and_told_in_sentences() {
+    let mut seen = BTreeSet::new();
+    for entry in Schema::POSTRIDER.0 {
+        assert!(seen.insert((entry.section, entry.name)), "{} twice", entry.name);
+        assert!(entry.doc.ends_with('.'), "{}", entry.doc);
+    }
+}
+
+#[test]
+fn the_json_schema_tells_types_defaults_and_what_is_required() {
+    let document = json_schema::document(Schema::POSTRIDER);
+    let name = "^[A-Za-z0-9_.-]{1,100}$";
+    let outbox = &document["properties"]["outbox"]["patternProperties"][name];
+    let sink = &document["properties"]["sink"]["patternProperties"][name];
+    let subscription = &document["properties"]["subscription"]["patternProperties"][name];
+    assert_eq!(document["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(outbox["required"], serde_json::json!(["url"]));
+    assert_eq!(sink["allOf"][0]["then"]["required"], serde_json::json!(["path"]));
+    assert_eq!(subscription["properties"]["max_attempts"]["default"], 10);
+    assert_eq!(subscription["properties"]["flush_interval"]["default"], "50ms");
+    assert_eq!(subscription["properties"]["rule"]["items"]["properties"]["types"]["type"], "array");
+    for entry in Schema::POSTRIDER.0.iter().filter(|entry| entry.section == Section::Subscription) {
+        let has_default = subscription["properties"][entry.name].get("default").is_some();
+        assert_eq!(has_default, matches!(entry.absent, Absent::Default(_)), "{}", entry.name);
+    }
+}

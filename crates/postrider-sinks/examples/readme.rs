@@ -1,0 +1,36 @@
+//! The example of the README: an order and its event in one transaction, delivered to a file.
+
+use postrider::{
+    Event,
+    relay::{Relay, Subscription},
+    store::sqlite::SqliteStore,
+    write::Outbox,
+};
+use postrider_sinks::file::{File, FileConfig};
+
+#[derive(Event, serde::Serialize)]
+#[event(type = "order.placed", aggregate = "Order")]
+struct OrderPlaced {
+    #[event(aggregate_id)]
+    order: u64,
+    cents: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    SqliteStore::migrate("shop.db")?;
+    let sink = File::open(&FileConfig::new("events.jsonl"))?;
+    let store = std::sync::Arc::new(SqliteStore::open("shop.db")?);
+    let relay = Relay::builder().outbox(store, [Subscription::new("audit", sink)]).spawn().await?;
+
+    let mut db = rusqlite::Connection::open("shop.db")?;
+    let tx = db.transaction()?;
+    tx.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, cents INTEGER)", [])?;
+    tx.execute("INSERT INTO orders (cents) VALUES (4200)", [])?;
+    let order = tx.last_insert_rowid() as u64;
+    Outbox::new().write(&tx, &OrderPlaced { order, cents: 4200 })?; // in the same transaction
+    tx.commit()?;
+    relay.wake(); // committed: tell the relay, or let it find out within half a second
+    tokio::signal::ctrl_c().await?; // the life of a service
+    Ok(relay.shutdown().await?)
+}

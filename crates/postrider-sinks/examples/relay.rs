@@ -1,0 +1,30 @@
+//! The smallest relay: events of a SQLite file to a file of JSON lines, until it is interrupted.
+//!
+//! `cargo run --example relay -- shop.db events.jsonl`. `LEASE_MS` and `WINDOW` set lease and window.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::{Start, sqlite::SqliteStore};
+use postrider_sinks::file::{File, FileConfig};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(database), Some(output)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: relay DATABASE OUTPUT".into());
+    };
+    let number = |name, otherwise| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
+    let policy = Policy {
+        lease: Duration::from_millis(number("LEASE_MS", 15_000)),
+        window_events_max: number("WINDOW", 8_192) as usize,
+        ..Policy::default()
+    };
+    let sink = File::open(&FileConfig::new(output))?;
+    let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
+    let store = Arc::new(SqliteStore::open(database)?);
+    let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
+    tokio::signal::ctrl_c().await?;
+    Ok(relay.shutdown().await?)
+}

@@ -1,0 +1,54 @@
+//! The example programs as child processes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Path of an example's program; `cargo test` builds them beside the tests.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap().join("examples");
+    folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A relay in a process of its own; killed when dropped.
+pub(crate) struct RelayProcess(Child);
+
+impl RelayProcess {
+    pub(crate) fn start(database: &Path, output: &Path, lease_ms: u64, window: usize) -> Self {
+        let child = Command::new(program("relay"))
+            .args([database, output])
+            .env("LEASE_MS", lease_ms.to_string())
+            .env("WINDOW", window.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.expect("the example `relay` is built"))
+    }
+
+    /// Sends a signal by name: `STOP`, `CONT`, `INT`, `KILL`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+        assert!(sent.success(), "kill -s {signal}");
+    }
+
+    /// kill -9, and gone when this returns.
+    pub(crate) fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// Interrupts it and waits until it has shut down in good order.
+    pub(crate) fn shut_down(mut self) {
+        self.signal("INT");
+        assert!(self.0.wait().unwrap().success(), "the relay shut down with an error");
+    }
+}
+
+impl Drop for RelayProcess {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}

@@ -1,0 +1,133 @@
+//! A shop whose writers keep a version per key, and the audit of what its relay delivered.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use postrider::Event;
+use postrider::store::sqlite::SqliteStore;
+use postrider::write::Outbox;
+use postrider_testkit::audit::{Sighting, Verdict, audit};
+use rusqlite::{Connection, TransactionBehavior};
+use tempfile::TempDir;
+
+const KEYS: u64 = 20;
+
+pub(crate) struct Shop {
+    _folder: TempDir,
+    pub(crate) database: PathBuf,
+    pub(crate) output: PathBuf,
+    committed: Arc<Mutex<Vec<Sighting>>>,
+}
+
+impl Shop {
+    pub(crate) fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, output) = (folder.path().join("shop.db"), folder.path().join("events.jsonl"));
+        SqliteStore::migrate(&database).unwrap();
+        let shop = Self { _folder: folder, database, output, committed: Arc::default() };
+        let connection = shop.connect();
+        connection
+            .execute_batch("CREATE TABLE stock (key INTEGER PRIMARY KEY, version INTEGER NOT NULL) STRICT")
+            .unwrap();
+        for key in 0..KEYS {
+            connection.execute("INSERT INTO stock VALUES (?1, 0)", [key as i64]).unwrap();
+        }
+        shop
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        let connection = Connection::open(&self.database).unwrap();
+        connection.busy_timeout(Duration::from_secs(60)).unwrap();
+        connection
+    }
+
+    /// Starts a writer that goes on until it is told to stop. A fifth of its transactions are rolled back.
+    pub(crate) fn writer(&self, seed: u64, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
+        let (mut connection, committed, stop) = (self.connect(), self.committed.clone(), stop.clone());
+        std::thread::spawn(move || {
+            let mut random = seed;
+            while !stop.load(Ordering::Relaxed) {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let events = write(&mut connection, random >> 33);
+                committed.lock().unwrap().extend(events);
+            }
+        })
+    }
+
+    /// Writes so many transactions here and now.
+    pub(crate) fn write(&self, transactions: u64) {
+        let mut connection = self.connect();
+        for number in 0..transactions {
+            let events = write(&mut connection, number * 7 + 1);
+            self.committed.lock().unwrap().extend(events);
+        }
+    }
+
+    /// Everything the relay's file holds, in its order.
+    pub(crate) fn delivered(&self) -> Vec<Sighting> {
+        let text = std::fs::read_to_string(&self.output).unwrap_or_default();
+        // A line that is being written has no end yet.
+        let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        whole.lines().filter(|line| !line.is_empty()).map(sighting).collect()
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        audit(&self.committed.lock().unwrap(), &self.delivered())
+    }
+
+    /// Waits until everything committed so far is delivered, or gives up after a minute.
+    pub(crate) fn wait_until_delivered(&self) -> Verdict {
+        wait_for(|| self.verdict().lost == 0);
+        self.verdict()
+    }
+}
+
+/// Looks every few milliseconds whether something has come true, for at most a minute.
+#[allow(clippy::disallowed_methods, reason = "another process gives no signal")]
+pub(crate) fn wait_for(condition: impl Fn() -> bool) -> bool {
+    (0..6_000).any(|_| {
+        let met = condition();
+        if !met {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        met
+    })
+}
+
+/// One transaction: the stock's row first, then the event, then commit or not.
+fn write(connection: &mut Connection, random: u64) -> Vec<Sighting> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let mut events = Vec::new();
+    for key in [random % KEYS, (random / KEYS) % KEYS] {
+        let version: i64 = tx
+            .query_row(
+                "UPDATE stock SET version = version + 1 WHERE key = ?1 RETURNING version",
+                [key as i64],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let payload = format!("{{\"version\":{version}}}");
+        let event = Event::new("stock.changed", payload).with_aggregate("Stock", key.to_string());
+        let written = Outbox::new().write(&tx, event).unwrap();
+        events.push(Sighting { id: written.id, key: key.to_string(), version: version as u64 });
+    }
+    if random.is_multiple_of(5) {
+        tx.rollback().unwrap();
+        return Vec::new();
+    }
+    tx.commit().unwrap();
+    events
+}
+
+fn sighting(line: &str) -> Sighting {
+    let envelope: serde_json::Value = serde_json::from_str(line).unwrap();
+    Sighting {
+        id: envelope["id"].as_str().unwrap().parse().unwrap(),
+        key: envelope["aggregate"]["id"].as_str().unwrap().to_owned(),
+        version: envelope["payload"]["version"].as_u64().unwrap(),
+    }
+}

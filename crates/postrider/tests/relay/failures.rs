@@ -1,0 +1,210 @@
+//! What goes wrong, and how little of the rest it touches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::sink::{Failure, Message, Outcome, Sink};
+use postrider::store::Start;
+use postrider::write::Outbox;
+use postrider::{BoxFuture, Timestamp};
+
+use super::shop::{Kept, Shop, acknowledged, number, order};
+
+/// Retries soon, so that tests need not wait.
+fn hasty() -> Policy {
+    Policy {
+        max_attempts: 3,
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(20),
+        probe_min: Duration::from_millis(5),
+        probe_max: Duration::from_millis(20),
+        publish_timeout: Duration::from_millis(300),
+        lease: Duration::from_secs(2),
+        ..Policy::default()
+    }
+}
+
+async fn relay(shop: &Shop, sink: impl Sink) -> Relay {
+    let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(hasty());
+    Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
+}
+
+fn of_customer(events: &[Arc<postrider::Event>], customer: usize) -> Vec<usize> {
+    events.iter().map(|event| number(event)).filter(|n| n % 7 == customer).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_event_is_dead_and_visible_and_all_others_arrive() {
+    let shop = Shop::open();
+    let sink = Kept::that(|message| match number(&message.event) {
+        10 => Outcome::Rejected(Failure::new("too large")),
+        _ => acknowledged(),
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    let events = sink.wait_for(69).await;
+    shop.wait_until(
+        "SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND last_error = 'too large'",
+        1,
+    )
+    .await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(of_customer(&events, 3), [3, 17, 24, 31, 38, 45, 52, 59, 66]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_fails_is_tried_again_before_the_later_ones_of_its_key() {
+    let shop = Shop::open();
+    let failures = AtomicUsize::new(2);
+    let sink = Kept::that(move |message| {
+        let fails = number(&message.event) == 10
+            && failures
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                .is_ok();
+        if fails { Outcome::Failed(Failure::new("the handler failed")) } else { acknowledged() }
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    let events = sink.wait_for(70).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
+    for customer in 0..7 {
+        assert!(of_customer(&events, customer).is_sorted(), "customer {customer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_destination_delays_only_its_own_subscription() {
+    let shop = Shop::open();
+    let down = Kept::that(|_| Outcome::Down(Failure::new("connection refused")));
+    let up = Kept::new();
+    let subscriptions = [
+        Subscription::new("down", down).start(Start::Beginning).policy(hasty()),
+        Subscription::new("up", up.clone()).start(Start::Beginning).policy(hasty()),
+    ];
+    let relay = Relay::builder().outbox(shop.store.clone(), subscriptions).spawn().await.unwrap();
+    Outbox::new().write_all(&shop.connect(), (0..500).map(order)).unwrap();
+    relay.wake();
+    assert_eq!(up.wait_for(500).await.len(), 500);
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_burns_no_attempt() {
+    let shop = Shop::open();
+    let (over, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let sink = Kept::that({
+        let (over, tries) = (over.clone(), tries.clone());
+        move |_| {
+            tries.fetch_add(1, Ordering::Relaxed);
+            if over.load(Ordering::Relaxed) {
+                acknowledged()
+            } else {
+                Outcome::Retryable(Failure::new("no answer"))
+            }
+        }
+    });
+    // Whatever is ever counted against a message leaves its trace, even if the row is gone later.
+    shop.connect()
+        .execute_batch(
+            "CREATE TABLE counted (attempts INTEGER);
+             CREATE TRIGGER count AFTER INSERT ON postrider_parked WHEN new.attempts > 0
+             BEGIN INSERT INTO counted VALUES (new.attempts); END",
+        )
+        .unwrap();
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    while tries.load(Ordering::Relaxed) < 40 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    let events = sink.wait_for(70).await;
+    relay.shutdown().await.unwrap();
+    shop.wait_until("SELECT count(*) FROM counted", 0).await;
+    for customer in 0..7 {
+        assert!(of_customer(&events, customer).is_sorted(), "customer {customer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_the_sink_panics_on_takes_no_other_with_it() {
+    let shop = Shop::open();
+    let sink = Kept::that(|message| match number(&message.event) {
+        10 => panic!("a bug in the sink"),
+        _ => acknowledged(),
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    sink.wait_for(69).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND attempts = 3", 1).await;
+    relay.shutdown().await.unwrap();
+}
+
+/// Answers the first batch never.
+struct HangsOnce(AtomicBool, Kept);
+
+impl Sink for HangsOnce {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        if self.0.swap(false, Ordering::Relaxed) {
+            Box::pin(std::future::pending())
+        } else {
+            self.1.publish(batch)
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_without_an_answer_is_sent_again() {
+    let shop = Shop::open();
+    let kept = Kept::new();
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, HangsOnce(AtomicBool::new(true), kept.clone())).await;
+    assert_eq!(kept.wait_for(70).await.len(), 70);
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_past_its_time_is_expired_and_not_delivered() {
+    let shop = Shop::open();
+    let sink = Kept::new();
+    let late = order(0).with_expires_at(Timestamp::from_micros(1));
+    Outbox::new().write_all(&shop.connect(), [late, order(7), order(1)]).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    let events = sink.wait_for(2).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'expired'", 1).await;
+    relay.shutdown().await.unwrap();
+    let mut numbers: Vec<usize> = events.iter().map(|event| number(event)).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 7]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it() {
+    let shop = Shop::open();
+    let sink = Kept::new();
+    let connection = shop.connect();
+    Outbox::new().write_all(&connection, (0..10).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    sink.wait_for(10).await;
+    // What a restored backup looks like: the last events are gone and their positions are used again.
+    connection
+        .execute_batch(
+            "BEGIN;
+             DELETE FROM postrider_events WHERE position > 5;
+             UPDATE sqlite_sequence SET seq = 5 WHERE name = 'postrider_events';
+             COMMIT",
+        )
+        .unwrap();
+    Outbox::new().write_all(&connection, (10..20).map(order)).unwrap();
+    shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE halted IS NOT NULL", 1).await;
+    assert_eq!(sink.events.lock().unwrap().len(), 10, "nothing is delivered of a history nobody accepted");
+    let start = Start::Position(postrider::Position::new(6));
+    shop.store.accept_history("audit", start).await.unwrap();
+    let events = sink.wait_for(20).await;
+    relay.shutdown().await.unwrap();
+    let numbers: Vec<usize> = events[10..].iter().map(|event| number(event)).collect();
+    assert_eq!(numbers.len(), 10);
+    assert!(numbers.iter().all(|n| *n >= 10), "{numbers:?}");
+}

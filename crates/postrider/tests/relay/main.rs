@@ -1,0 +1,6 @@
+//! The relay as a program embeds it, on a real SQLite file.
+#![cfg(feature = "sqlite")]
+
+mod failures;
+mod shop;
+mod way;

@@ -1,0 +1,104 @@
+//! A database with an outbox, and a sink that keeps what it accepts.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use postrider::sink::{Message, Outcome, Receipt, Sink};
+use postrider::store::{Store, sqlite::SqliteStore};
+use postrider::{BoxFuture, Event};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// What to do with a message.
+type Script = dyn Fn(&Message) -> Outcome + Send + Sync;
+
+/// Keeps the events it acknowledges and tells how many they are.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) events: Arc<Mutex<Vec<Arc<Event>>>>,
+    count: watch::Sender<usize>,
+    script: Arc<Script>,
+}
+
+impl Kept {
+    /// Acknowledges everything.
+    pub(crate) fn new() -> Self {
+        Self::that(|_| acknowledged())
+    }
+
+    /// Does what the script says of each message.
+    pub(crate) fn that(script: impl Fn(&Message) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { events: Arc::default(), count: watch::channel(0).0, script: Arc::new(script) }
+    }
+
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<Arc<Event>> {
+        self.count.subscribe().wait_for(|seen| *seen >= count).await.unwrap();
+        self.events.lock().unwrap().clone()
+    }
+}
+
+impl Sink for Kept {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let outcomes: Vec<Outcome> = batch.iter().map(|message| (self.script)(message)).collect();
+            for (message, outcome) in batch.iter().zip(&outcomes) {
+                if matches!(outcome, Outcome::Acknowledged(_)) {
+                    self.events.lock().unwrap().push(message.event.clone());
+                    self.count.send_modify(|count| *count += 1);
+                }
+            }
+            outcomes
+        })
+    }
+}
+
+pub(crate) fn acknowledged() -> Outcome {
+    Outcome::Acknowledged(Receipt::default())
+}
+
+pub(crate) struct Shop {
+    _folder: TempDir,
+    path: PathBuf,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Shop {
+    pub(crate) fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shop.db");
+        SqliteStore::migrate(&path).unwrap();
+        let store = Arc::new(SqliteStore::open(&path).unwrap());
+        Self { _folder: folder, path, store }
+    }
+
+    pub(crate) fn connect(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(&self.path).unwrap();
+        connection.busy_timeout(Duration::from_secs(30)).unwrap();
+        connection
+    }
+
+    /// Waits until a query answers this number.
+    pub(crate) async fn wait_until(&self, sql: &str, expected: i64) {
+        let connection = self.connect();
+        let ask = || connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        for _ in 0..3_000 {
+            if ask() == expected {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{sql} is {} and not {expected}", ask());
+    }
+}
+
+/// The `number`th order; seven customers take turns.
+pub(crate) fn order(number: usize) -> Event {
+    let customer = (number % 7).to_string();
+    Event::new("order.placed", format!("{{\"number\":{number}}}")).with_aggregate("Order", customer)
+}
+
+pub(crate) fn number(event: &Event) -> usize {
+    let text = std::str::from_utf8(&event.payload).unwrap();
+    text.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+}
