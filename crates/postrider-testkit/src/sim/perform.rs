@@ -123,6 +123,8 @@ impl World {
                 format!("{owner} is given epoch {}, clean {clean}, done {done}", epoch.0)
             });
             self.tally_if(epoch.0 > 1, "takeover");
+            self.leaders[owner.seat.subscription] = Some(owner);
+            self.full[owner.seat.subscription] = false;
             self.saw(&Seen::Granted { owner, epoch, clean });
         }
         let plan = &self.scenario.subscriptions[owner.seat.subscription];

@@ -15,8 +15,9 @@ impl World {
         });
         self.tally.count(name(report));
         match report {
+            // Somebody who was replaced may still be telling old news.
+            Report::Brake(_) if self.leaders[seat.subscription] != Some(owner) => {}
             Report::Brake(brake) => self.full[seat.subscription] = brake.is_some(),
-            Report::Leading { .. } => self.full[seat.subscription] = false,
             Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),
             _ => {}
         }
