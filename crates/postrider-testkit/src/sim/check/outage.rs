@@ -69,9 +69,12 @@ impl Outages {
                 *self.own[subscription].entry(answer.fact).or_default() += 1
             }
             _ => {
-                // Only the first of a key can be sent, and so be company.
+                // Only the first of a key can be sent, and so be company, if its time is not over.
                 let first_goes_there = |facts: &BTreeSet<usize>| {
-                    facts.first().is_some_and(|fact| view.way(subscription, *fact) == Way::To(destination))
+                    facts.first().is_some_and(|fact| {
+                        !view.facts.get(*fact).expires
+                            && view.way(subscription, *fact) == Way::To(destination)
+                    })
                 };
                 if open.iter().all(|(other, facts)| *other == key || !first_goes_there(facts)) {
                     *self.own[subscription].entry(answer.fact).or_default() += 1;
