@@ -16,7 +16,10 @@ impl Check for Memory {
         let policy = &view.plan(owner.seat.subscription).policy;
         let limit = policy.read_ahead_events_max + policy.batch_events_max;
         if snapshot.events_in_memory > limit {
-            return Err(format!("{owner} holds {} events, at most {limit} may be", snapshot.events_in_memory));
+            return Err(format!(
+                "{owner} holds {} events, at most {limit} may be",
+                snapshot.events_in_memory
+            ));
         }
         Ok(())
     }

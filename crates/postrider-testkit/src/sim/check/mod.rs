@@ -128,6 +128,7 @@ impl Checks {
             Box::new(order::KeyOrder::new(subscriptions)),
             Box::new(duplicates::Duplicates::new(subscriptions)),
             Box::new(window::Window::default()),
+            Box::new(memory::Memory),
             Box::new(fencing::Fencing::new(subscriptions)),
             Box::new(conservation::Conservation::new(subscriptions)),
             Box::new(liveness::Liveness),

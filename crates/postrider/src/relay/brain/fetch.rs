@@ -40,6 +40,8 @@ impl Leader {
         let bytes_room = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
             .saturating_sub(self.memory.bytes + self.memory.claiming.bytes_max);
         let events_max = if bytes_room == 0 { 0 } else { room.min(policy.claim_events_max) };
+        // What fills the memory may itself wait for one of these.
+        let events_max = events_max.max(usize::from(self.is_still()));
         while self.fetching.len() < events_max
             && let Some(key) = self.wanted.pop_front()
         {
@@ -58,6 +60,14 @@ impl Leader {
             let positions = self.fetching.iter().map(|(_, position)| *position).collect();
             turn.emit(Effect::Fetch(positions, bytes_room.min(policy.batch_bytes_max)));
         }
+    }
+
+    /// Nothing is on its way to the sink, and no destination is waited for.
+    fn is_still(&self) -> bool {
+        self.ready.is_empty()
+            && self.in_flight == 0
+            && !self.is_staged()
+            && self.destinations.values().all(|destination| destination.outage.is_none())
     }
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
