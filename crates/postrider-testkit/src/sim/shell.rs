@@ -116,6 +116,7 @@ impl World {
         let mind = self.mind(seat);
         let step = mind.brain.step(now, input);
         let due = mind.brain.due();
+        let snapshot = mind.brain.snapshot();
         mind.alarm += 1;
         let alarm = mind.alarm;
         if mind.session != step.session {
@@ -125,6 +126,7 @@ impl World {
             self.drop_shipments(seat);
         }
         let owner = Owner { seat, session: step.session };
+        self.saw(&Seen::Stepped { owner, snapshot: &snapshot });
         for effect in step.effects {
             self.send(owner, effect);
         }
