@@ -211,6 +211,8 @@ codes! {
     FileExists = 609, Person, "the file is as it was", "give another name, or --force to replace it";
     /// Output could not be written to the terminal, pipe or file it goes to.
     OutputFailed = 610, Person, "what was printed is not complete; the command itself did its work", "make room or give write access, then run it again";
+    /// A benchmark could not be run to its end.
+    BenchFailed = 620, Person, "nothing but the benchmark's own temporary files was touched", "see the message; often the disk of the temporary folder is full";
 }
 
 impl fmt::Display for Code {
