@@ -42,6 +42,13 @@ impl Error {
         self
     }
 
+    /// Says where in a larger thing it happened.
+    #[must_use]
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.what = format!("{place}: {}", self.what);
+        self
+    }
+
     /// The stable code.
     pub fn code(&self) -> Code {
         self.code
@@ -168,6 +175,14 @@ codes! {
     SubscriptionTwice = 402, Person, "nothing was started", "rename one of them";
     /// The relay's task ended unexpectedly.
     RelayStopped = 403, Person, "what was not settled is delivered again at the next start", "see the log for the cause; this is a bug worth reporting";
+    /// A template names a field that no event has.
+    TemplateField = 412, Person, "nothing was started", "use one of the fields in docs/src/routing.md";
+    /// A template cannot be read.
+    TemplateSyntax = 413, Person, "nothing was started", "correct the template at the column that is named";
+    /// A routing rule does not make sense.
+    RuleInvalid = 414, Person, "nothing was started", "change the rule";
+    /// The source for CloudEvents is not a URI reference.
+    SourceInvalid = 415, Person, "nothing was started", "give a URI or a path such as \"/shop/checkout\"";
 
     /// A sink could not be opened.
     SinkOpen = 501, Person, "nothing was published", "see the message of the destination";

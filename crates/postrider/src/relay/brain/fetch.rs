@@ -84,7 +84,9 @@ impl Leader {
         let mut unrouted = Vec::new();
         for Routed { position, key, route, event } in fetched.events {
             match route {
-                Route::To { id, name } => self.load(key, position, Body { destination: id, name, event }),
+                Route::To { id, name, label } => {
+                    self.load(key, position, Body { destination: id, name, label, event })
+                }
                 Route::Filtered => self.drop_filtered(turn, key, position),
                 Route::Unrouted => unrouted.push((key, position)),
             }
