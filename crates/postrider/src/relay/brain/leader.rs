@@ -224,7 +224,10 @@ impl Leader {
             self.fetch(turn);
             self.probe(turn);
             self.dispatch(turn);
-            self.judge(turn);
+        }
+        // Also on the way out: an answer still to come must not be taken for a sign against these.
+        self.judge(turn);
+        if self.is_working() {
             self.end_caution(turn);
             self.hold_blocked(turn);
             self.claim(turn);
