@@ -100,7 +100,7 @@ impl Demo {
         Ok(vec![
             Receiver {
                 name: "audit",
-                target: format!("to {}", audit.display()),
+                target: "to audit.jsonl".into(),
                 destination: Arc::new(AuditFile::open(&audit)?),
             },
             Receiver {

@@ -16,6 +16,8 @@ pub(super) struct Picture<'a> {
     /// How much of the plan is done, from 0 to 1.
     pub(super) progress: f64,
     pub(super) act: Act,
+    /// Where the shop keeps its data.
+    pub(super) database: String,
     pub(super) writers: u64,
     pub(super) committed: usize,
     pub(super) rolled_back: u64,
@@ -66,6 +68,7 @@ pub(super) enum Act {
     Open,
     Outage,
     Recovered,
+    CaughtUp,
     Closed,
 }
 
@@ -73,9 +76,10 @@ impl Act {
     /// What to tell the audience.
     pub(super) fn narration(self) -> &'static str {
         match self {
-            Self::Open => "Orders and events are committed together; the relay carries the events.",
+            Self::Open => "Each order is committed together with its event; a relay carries the events.",
             Self::Outage => "analytics is down, on purpose: its backlog grows, audit flows on.",
-            Self::Recovered => "analytics is back: it caught up in order, and no try was wasted.",
+            Self::Recovered => "analytics is back and catches up, the events of each customer in order.",
+            Self::CaughtUp => "analytics has caught up: nothing lost, nothing twice, audit never noticed.",
             Self::Closed => "The shop is closed; the last events are on their way.",
         }
     }

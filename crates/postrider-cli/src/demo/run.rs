@@ -49,6 +49,7 @@ pub(crate) async fn run(
 /// The demo while it runs.
 struct Running<'a> {
     plan: &'a Plan,
+    database: String,
     clock: SystemClock,
     books: Arc<Books>,
     writers: Writers,
@@ -80,6 +81,7 @@ impl<'a> Running<'a> {
         let writers = Writers::start(&shop, plan, &books)?;
         Ok(Self {
             plan,
+            database: folder.database().display().to_string(),
             clock: SystemClock::new(),
             books,
             writers,
@@ -129,7 +131,8 @@ impl<'a> Running<'a> {
         self.act = match self.plan.outage() {
             _ if self.writers.are_gone() || self.interrupted => Act::Closed,
             Some(outage) if outage.contains(&now) => Act::Outage,
-            Some(outage) if outage.end <= now => Act::Recovered,
+            Some(outage) if outage.end <= now && self.is_behind() => Act::Recovered,
+            Some(outage) if outage.end <= now => Act::CaughtUp,
             _ => Act::Open,
         };
         for lane in &self.lanes {
@@ -149,6 +152,10 @@ impl<'a> Running<'a> {
         if moved != self.moved.1 {
             self.moved = (now.elapsed, moved);
         }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.meter.backlog() > BACKLOG_NOTABLE)
     }
 
     fn is_over(&self) -> bool {
@@ -187,6 +194,7 @@ impl<'a> Running<'a> {
             expected: self.plan.expected(),
             progress: if self.writers.are_gone() { 1.0 } else { by_time.max(by_events).min(1.0) },
             act: self.act,
+            database: self.database.clone(),
             writers: WRITERS,
             committed,
             rolled_back: self.books.rolled_back(),

@@ -48,7 +48,7 @@ impl Seen {
     fn handle(&mut self, message: &Message) -> Outcome {
         let id = message.event.id;
         // The last bits of an id are random.
-        if id.as_u128() % UNLUCKY_ONE_IN == 0 {
+        if id.as_u128().is_multiple_of(UNLUCKY_ONE_IN) {
             let failures = self.failures.entry(id).or_default();
             if *failures < FAILURES {
                 *failures += 1;

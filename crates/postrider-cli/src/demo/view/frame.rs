@@ -27,7 +27,8 @@ pub(super) fn frame(picture: &Picture<'_>, columns: usize, rows: usize) -> Vec<L
     let panels: Vec<Panel<'_>> = std::iter::once(Panel::of_shop(picture))
         .chain(lanes.map(|(lane, tone)| Panel::of_lane(lane, tone)))
         .collect();
-    let mut lines = vec![title(picture, inner), bar(picture.progress, inner)];
+    let narration = Line::new().then(Tone::Normal, picture.act.narration());
+    let mut lines = vec![title(picture, inner), bar(picture.progress, inner), narration];
     match scale(picture, &panels, inner, rows) {
         Some(scale) => {
             for panel in &panels {
@@ -39,7 +40,6 @@ pub(super) fn frame(picture: &Picture<'_>, columns: usize, rows: usize) -> Vec<L
         None => lines.extend(panels.iter().flat_map(Panel::small)),
     }
     lines.push(last_event(picture));
-    lines.push(Line::new().then(Tone::Normal, picture.act.narration()));
     lines.truncate(rows);
     lines.into_iter().map(|line| Line::new().to(MARGIN).join(line)).collect()
 }
@@ -65,6 +65,8 @@ fn title(picture: &Picture<'_>, inner: usize) -> Line {
     };
     let time = Line::new().then(Tone::Normal, time).then(Tone::Faint, "  Ctrl-C to end");
     let name = Line::new().then(Tone::Strong, "postrider demo");
+    let explained = name.clone().then(Tone::Faint, "  one outbox, two subscriptions");
+    let name = if explained.width() + 2 + time.width() <= inner { explained } else { name };
     name.to(inner.saturating_sub(time.width())).join(time)
 }
 

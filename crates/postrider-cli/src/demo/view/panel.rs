@@ -9,7 +9,7 @@ use crate::demo::picture::{Lane, Picture, State};
 use crate::demo::track::Track;
 
 /// Columns of the figures beside a plot.
-pub(super) const FIGURES_WIDTH: usize = 22;
+pub(super) const FIGURES_WIDTH: usize = 25;
 
 /// What a panel shows.
 pub(super) struct Panel<'a> {
@@ -40,7 +40,7 @@ impl<'a> Panel<'a> {
             tone: Tone::Shop,
             name: "shop",
             state: Line::new(),
-            note: format!("{} writers on shop.db", picture.writers),
+            note: format!("{} writers on {}", picture.writers, picture.database),
             track: picture.commits,
             figures: vec![
                 ("commits", rate(picture.commits.rate()), Tone::Strong),
@@ -55,20 +55,17 @@ impl<'a> Panel<'a> {
         let (sign, state) = match lane.state {
             State::Starting => ("○", Tone::Faint),
             State::Flowing => ("●", Tone::Good),
-            State::CatchingUp => ("●", Tone::Warning),
-            State::Down => ("●", Tone::Bad),
+            State::CatchingUp => ("◐", Tone::Warning),
+            State::Down => ("✗", Tone::Bad),
             State::Done => ("✓", Tone::Good),
         };
         let behind = if matches!(lane.state, State::Down | State::CatchingUp) { state } else { Tone::Normal };
-        let mut figures = vec![
+        let figures = vec![
             ("delivered", rate(lane.deliveries.rate()), Tone::Strong),
             ("backlog", count(lane.backlog), behind),
             ("oldest", lane.oldest.map_or_else(|| "–".into(), age), behind),
-            ("retries", count(lane.retries), Tone::Normal),
+            ("retries, parked", format!("{}, {}", count(lane.retries), count(lane.parked)), Tone::Normal),
         ];
-        if lane.parked > 0 {
-            figures.push(("parked", count(lane.parked), Tone::Warning));
-        }
         Self {
             tone,
             name: lane.name,

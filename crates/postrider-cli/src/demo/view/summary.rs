@@ -87,7 +87,7 @@ fn aside(report: &Report) -> Line {
     let rolled_back = count(report.rolled_back);
     let kept = match &report.folder {
         Some(folder) => format!("the files are in {folder}"),
-        None => "the files are gone".into(),
+        None => "the demo's files are removed".into(),
     };
     Line::new().then(
         Tone::Faint,
