@@ -52,7 +52,8 @@ impl View {
             Self::Live(output, screen) => {
                 let (columns, rows) = screen::size();
                 let lines = frame::frame(picture, columns, rows);
-                let lines = lines.iter().map(|line| line.render(output.paint(), columns));
+                // The last column stays free: some terminals clear it together with what is right of it.
+                let lines = lines.iter().map(|line| line.render(output.paint(), columns.saturating_sub(1)));
                 screen.draw(lines).map_err(screen::failed)
             }
             Self::Plain(output, plain) => match plain.line(picture) {

@@ -27,6 +27,7 @@ pub(super) struct Scale {
     pub(super) now: Duration,
     /// Time per column.
     pub(super) step: Duration,
+    /// Columns of the plot; none if there is no room for one.
     pub(super) columns: usize,
     pub(super) rows: usize,
     /// Events per second that fill a column.
@@ -82,16 +83,18 @@ impl<'a> Panel<'a> {
     }
 
     /// Heading, then plot and figures side by side.
-    pub(super) fn lines(&self, scale: &Scale, gap: usize) -> Vec<Line> {
-        let right = scale.columns + gap + FIGURES_WIDTH;
+    pub(super) fn lines(&self, scale: &Scale, width: usize) -> Vec<Line> {
+        let figures_at = if scale.columns == 0 { 0 } else { width.saturating_sub(FIGURES_WIDTH) };
         let left =
             Line::new().then(Tone::Strong, self.name).then(Tone::Normal, "  ").join(self.state.clone());
         let note = Line::new().then(Tone::Faint, &*self.note);
-        let mut lines = vec![left.to(right.saturating_sub(note.width())).join(note)];
+        let has_room = left.width() + 2 + note.width() <= width;
+        let heading = if has_room { left.to(width - note.width()).join(note) } else { left };
+        let mut lines = vec![heading];
         let rates = self.track.rates(scale.step, scale.columns, scale.now);
         let mut figures = self.figures.iter();
         for row in plot(&rates, scale.top, scale.rows) {
-            let line = Line::new().then(self.tone, row).to(scale.columns + gap);
+            let line = Line::new().then(self.tone, row).to(figures_at);
             lines.push(match figures.next() {
                 Some((label, value, tone)) => {
                     let label = Line::new().then(Tone::Faint, *label);

@@ -84,13 +84,11 @@ fn verdict(report: &Report) -> Line {
 }
 
 fn aside(report: &Report) -> Line {
+    let closed = if report.interrupted { "closed early; " } else { "" };
     let rolled_back = count(report.rolled_back);
     let kept = match &report.folder {
-        Some(folder) => format!("the files are in {folder}"),
-        None => "the demo's files are removed".into(),
+        Some(folder) => format!("its files are in {folder}"),
+        None => "its files are removed".into(),
     };
-    Line::new().then(
-        Tone::Faint,
-        format!("  {rolled_back} transactions were rolled back with their events; {kept}."),
-    )
+    Line::new().then(Tone::Faint, format!("  {closed}{rolled_back} transactions were rolled back; {kept}"))
 }
