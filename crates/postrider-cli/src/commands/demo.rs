@@ -13,7 +13,6 @@ use crate::demo::folder::Folder;
 use crate::demo::plan::Plan;
 use crate::demo::run::run;
 use crate::demo::view::{View, summary};
-use crate::exit::Exit;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
@@ -81,11 +80,7 @@ impl Demo {
         } else {
             context.output.text(summary(&report, context.output.paint()))?;
         }
-        match (report.ok, report.interrupted) {
-            (false, _) => Err(Failure::Reported(Exit::Failed)),
-            (true, true) => Err(Failure::Reported(Exit::Interrupted)),
-            (true, false) => Ok(()),
-        }
+        report.ended()
     }
 
     fn plan(&self) -> Plan {

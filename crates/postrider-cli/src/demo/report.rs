@@ -7,6 +7,8 @@ use postrider_testkit::audit::{Sighting, Verdict, audit};
 use serde::Serialize;
 
 use super::folder::Folder;
+use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// What came of a demo. The figures at the top are those of the subscription that fared worst, so that one
 /// look at them is enough.
@@ -93,6 +95,18 @@ impl Report {
     pub(crate) fn in_folder(mut self, folder: &Folder) -> Self {
         self.folder = folder.stays().then(|| folder.path().display().to_string());
         self
+    }
+
+    /// How the command ends once this is printed: a failed check counts more than an interruption.
+    ///
+    /// # Errors
+    /// [`Exit::Failed`] or [`Exit::Interrupted`].
+    pub(crate) fn ended(&self) -> Result<(), Failure> {
+        match (self.ok, self.interrupted) {
+            (false, _) => Err(Failure::Reported(Exit::Failed)),
+            (true, true) => Err(Failure::Reported(Exit::Interrupted)),
+            (true, false) => Ok(()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::plan::Plan;
 use super::report::Report;
 use super::run::run;
 use super::view::View;
+use crate::exit::Exit;
 use crate::output::{ColorWhen, Loudness, Output};
 
 /// Which message a liar lies about.
@@ -97,6 +98,7 @@ fn honest_destinations_pass_the_check() {
 fn a_destination_that_drops_one_event_fails_the_check() {
     let report = demo(liar(Lie::Drop));
     assert!(!report.ok, "{report:?}");
+    assert_eq!(report.ended().unwrap_err().exit(), Exit::Failed);
     assert_eq!((report.worst.lost, report.subscriptions[0].figures.lost), (1, 0));
 }
 

@@ -75,7 +75,7 @@ fn title(picture: &Picture<'_>, inner: usize) -> Line {
 
 fn bar(progress: f64, inner: usize) -> Line {
     let done = ((inner as f64 * progress).round() as usize).min(inner);
-    Line::new().then(Tone::Good, "━".repeat(done)).then(Tone::Faint, "─".repeat(inner - done))
+    Line::new().then(Tone::Strong, "━".repeat(done)).then(Tone::Faint, "─".repeat(inner - done))
 }
 
 fn last_event(picture: &Picture<'_>) -> Line {

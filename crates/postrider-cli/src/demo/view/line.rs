@@ -26,7 +26,7 @@ impl Tone {
             Self::Strong => Style::new().bold(),
             Self::Faint => Style::new().dimmed(),
             Self::Shop => colour(AnsiColor::Cyan),
-            Self::Audit => colour(AnsiColor::Blue),
+            Self::Audit => colour(AnsiColor::Green),
             Self::Analytics => colour(AnsiColor::Magenta),
             Self::Good => colour(AnsiColor::Green),
             Self::Warning => colour(AnsiColor::Yellow),
