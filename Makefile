@@ -9,7 +9,7 @@ help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
 demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
-	$(CARGO) run --release -p postrider-cli -- demo $(ARGS)
+	$(CARGO) run --profile demo -p postrider-cli -- demo $(ARGS)
 
 test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is failing)
 	$(CARGO) run -q -p xtask -- test
