@@ -13,8 +13,10 @@ pub mod args;
 pub mod commands;
 pub mod config;
 pub mod context;
+mod demo;
 pub mod exit;
 pub mod failure;
+mod interrupt;
 pub mod output;
 pub mod pages;
 
