@@ -23,7 +23,7 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     }
     let mut ids = HashSet::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
-        let check = Check { index, limits };
+        let check = Check { place: &format_args!("event {index}"), limits };
         check.event(event)?;
         if !ids.insert(event.id) {
             return Err(
@@ -34,9 +34,17 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
+/// Checks one event, which messages call `place`.
+///
+/// # Errors
+/// The first rule that it breaks, with its code.
+pub(crate) fn validate_one(event: &Event, limits: &Limits, place: &dyn Display) -> Result<()> {
+    Check { place, limits }.event(event)
+}
+
 /// The checks of one event.
 struct Check<'a> {
-    index: usize,
+    place: &'a dyn Display,
     limits: &'a Limits,
 }
 
@@ -137,7 +145,7 @@ impl Check<'_> {
     }
 
     fn error(&self, code: Code, what: impl Display) -> Error {
-        Error::new(code, format!("event {}: {what}", self.index))
+        Error::new(code, format!("{}: {what}", self.place))
     }
 }
 
