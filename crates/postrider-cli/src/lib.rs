@@ -7,14 +7,21 @@
 //! 4. [`output`]: data to standard output, talk to standard error
 //! 5. [`failure`] and [`exit`]: how it ended
 //!
-//! [`config`] is the configuration; [`pages`] writes the parts of the docs that come from the code.
+//! [`config`] is the configuration, [`database`] what the commands ask of a database, [`assemble`] makes a relay
+//! of both, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
+//! [`pages`] writes the parts of the docs that come from the code.
 
 pub mod args;
+pub mod assemble;
 pub mod commands;
 pub mod config;
 pub mod context;
+pub mod database;
+pub mod doctor;
 pub mod exit;
 pub mod failure;
+pub mod interrupt;
+pub mod log;
 pub mod output;
 pub mod pages;
 

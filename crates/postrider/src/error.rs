@@ -18,6 +18,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 pub struct Error {
     code: Code,
     what: String,
+    effect: Option<String>,
     hint: Option<String>,
     source: Option<Source>,
 }
@@ -25,7 +26,14 @@ pub struct Error {
 impl Error {
     /// An error with its code and a sentence that names the thing it happened to.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), hint: None, source: None }
+        Self { code, what: what.into(), effect: None, hint: None, source: None }
+    }
+
+    /// Replaces what the code says in general about the data by what holds in this case.
+    #[must_use]
+    pub fn effect(mut self, effect: impl Into<String>) -> Self {
+        self.effect = Some(effect.into());
+        self
     }
 
     /// Replaces the code's general advice by advice for this case.
@@ -70,8 +78,9 @@ impl fmt::Display for Error {
                 }
             }
         }
+        let effect = self.effect.as_deref().unwrap_or(self.code.effect());
         let hint = self.hint.as_deref().unwrap_or(self.code.fix());
-        write!(f, "\n  {}\n  {hint}", self.code.effect())
+        write!(f, "\n  {effect}\n  {hint}")
     }
 }
 

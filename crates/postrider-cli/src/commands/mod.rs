@@ -4,6 +4,7 @@
 //! postrider-cli --test cli pages` then brings the docs up to date.
 
 mod bench;
+mod chosen;
 mod completions;
 mod config;
 mod demo;

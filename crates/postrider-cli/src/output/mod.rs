@@ -38,6 +38,8 @@ pub enum Loudness {
     Normal,
     /// And the details.
     Verbose,
+    /// And what only those who look for a mistake want to see.
+    Everything,
 }
 
 impl Output {
@@ -49,6 +51,16 @@ impl Output {
     /// Whether data is wanted as JSON.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// How much is said on standard error.
+    pub fn loudness(&self) -> Loudness {
+        self.loudness
+    }
+
+    /// Whether what is said on standard error has colours.
+    pub fn colours_talk(&self) -> bool {
+        self.stderr.is_on()
     }
 
     /// Prints data: as JSON with `--json`, else as a table.

@@ -1,0 +1,80 @@
+//! Ctrl-C and what service managers send instead.
+
+use std::io;
+
+use postrider::{Code, Error};
+
+use crate::failure::Failure;
+
+/// Listens for requests to stop. From here on they no longer end the process by themselves.
+#[derive(Debug)]
+pub struct Interrupts {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Interrupts {
+    /// Begins to listen. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// If the operating system lets nobody listen.
+    pub fn listen() -> Result<Self, Failure> {
+        Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for signals").source(e).into())
+    }
+
+    #[cfg(unix)]
+    fn open() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    #[cfg(not(unix))]
+    fn open() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next request. Dropping the future misses none.
+    #[cfg(unix)]
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Waits for the next request.
+    #[cfg(not(unix))]
+    pub async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Runs a command's future on a runtime of its own.
+///
+/// # Errors
+/// What the future says, or that there is no runtime to be had.
+pub fn block_on<T>(threads: Threads, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut builder = match threads {
+        Threads::One => tokio::runtime::Builder::new_current_thread(),
+        Threads::Many => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(|e| Error::new(Code::RelayStopped, "cannot start a runtime").source(e))?;
+    let ended = runtime.block_on(work);
+    // A call that hangs must not keep a command that was told to stop.
+    runtime.shutdown_background();
+    ended
+}
+
+/// How many threads a runtime has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// The calling one.
+    One,
+    /// One per core.
+    Many,
+}
