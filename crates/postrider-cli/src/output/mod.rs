@@ -1,8 +1,10 @@
 //! What people and programs see: data on standard output, talk on standard error.
 
+mod age;
 mod paint;
 mod table;
 
+pub use age::age;
 pub use paint::{ColorWhen, Paint};
 pub use table::{Align, Table};
 

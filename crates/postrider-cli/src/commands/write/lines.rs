@@ -157,17 +157,23 @@ impl Batch {
         })
     }
 
-    /// Says how many events are committed, however it ended.
+    /// Says how many events are committed, unless the error says so itself.
     fn told(self, ended: Result<(), Failure>) -> Result<(), Failure> {
         let Self { output, progress, committed, committed_line, .. } = self;
         drop(progress);
-        match (&ended, committed_line) {
-            (Ok(()), _) => output.say(format!("{committed} events are committed")),
-            (Err(Failure::ClosedPipe), _) => {}
-            (Err(_), 0) => output.say("nothing was written"),
-            (Err(_), line) => {
-                output.say(format!("{committed} events are committed, those of lines 1 to {line}"))
+        let unsaid = |errors: &[Error]| {
+            errors.iter().any(|error| matches!(error.code(), Code::OutputFailed | Code::OutcomeUnknown))
+        };
+        match &ended {
+            Ok(()) => output.say(format!("{committed} events are committed")),
+            Err(Failure::Errors(errors)) if !unsaid(errors) => {}
+            Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {
+                output.say("nothing is committed")
             }
+            Err(Failure::Errors(_) | Failure::Interrupted) => {
+                output.say(format!("{committed} events are committed, those of lines 1 to {committed_line}"));
+            }
+            Err(_) => {}
         }
         ended
     }
