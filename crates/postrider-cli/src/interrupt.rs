@@ -1,10 +1,14 @@
 //! Ctrl-C and what service managers send instead.
 
 use std::io;
+use std::time::Duration;
 
 use postrider::{Code, Error};
 
 use crate::failure::Failure;
+
+/// Some programs send a request twice, to the process and to its group. A person does not press so fast.
+const ECHO_MAX: Duration = Duration::from_millis(200);
 
 /// Listens for requests to stop. From here on they no longer end the process by themselves.
 #[derive(Debug)]
@@ -49,6 +53,21 @@ impl Interrupts {
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Interrupts {
+    /// Waits for a request that is not the echo of one that has just come.
+    pub async fn next_but_echo(&mut self) {
+        let echoes = tokio::time::sleep(ECHO_MAX);
+        tokio::pin!(echoes);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.next() => if echoes.is_elapsed() { return },
+                () = &mut echoes, if !echoes.is_elapsed() => {}
+            }
         }
     }
 }

@@ -55,29 +55,29 @@ impl Error {
         self.code
     }
 
-    /// The sentence without code and advice, for one-line logs.
+    /// The sentence without code, causes and advice.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// The sentence with its causes, on one line.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.what.clone();
+        let mut source = self.source.as_deref();
+        while let Some(cause) = source {
+            sentence.push_str(": ");
+            // Of an error of ours the sentence is enough: its code and advice would be told twice.
+            let ours = cause.downcast_ref::<Self>();
+            sentence.push_str(&ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone()));
+            source = ours.and_then(|ours| ours.source.as_deref());
+        }
+        sentence
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}", self.code, self.what)?;
-        let mut source = self.source.as_deref();
-        while let Some(cause) = source {
-            // Of an error of ours the sentence is enough: its code and advice would be told twice.
-            match cause.downcast_ref::<Self>() {
-                Some(ours) => {
-                    write!(f, ": {}", ours.what)?;
-                    source = ours.source.as_deref();
-                }
-                None => {
-                    write!(f, ": {cause}")?;
-                    break;
-                }
-            }
-        }
+        write!(f, "error[{}]: {}", self.code, self.sentence())?;
         let effect = self.effect.as_deref().unwrap_or(self.code.effect());
         let hint = self.hint.as_deref().unwrap_or(self.code.fix());
         write!(f, "\n  {effect}\n  {hint}")

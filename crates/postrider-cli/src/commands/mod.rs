@@ -26,7 +26,7 @@ pub enum Command {
     Demo(demo::Demo),
     Relay(relay::Relay),
     Migrate(migrate::Migrate),
-    Write(write::Write),
+    Write(Box<write::Write>),
     Status(status::Status),
     Config(config::Config),
     Doctor(doctor::Doctor),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::Timestamp;
 use postrider::ledger::ParkedState;
-use postrider::store::{Overview, SubscriptionOverview};
+use postrider::store::{Backlog, Overview, SubscriptionOverview};
 
 use super::Check;
 use super::diagnosis::Patient;
@@ -42,7 +42,7 @@ fn clock(overview: &Overview, patient: &mut Patient<'_>) {
             let ahead = age(overview.now.until(time));
             patient.warn(Check::ClockEvents, format!("the last event is from the future, by {ahead}"));
         }
-        _ => patient.ok(Check::ClockEvents, format!("{}", overview.now)),
+        _ => patient.ok(Check::ClockEvents, format!("it is {}", overview.now)),
     }
 }
 
@@ -53,15 +53,17 @@ fn examine_one(
     patient: &mut Patient<'_>,
 ) {
     match of {
-        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is"),
+        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is in both"),
         None => patient.warn(Check::SubscriptionConfigured, "it is in the database only"),
     }
     lease(subscription, now, of, patient);
-    if let Some(reason) = &subscription.paused {
-        patient.warn(Check::NotPaused, format!("paused: {reason}"));
+    match &subscription.paused {
+        Some(reason) => patient.warn(Check::NotPaused, format!("paused: {reason}")),
+        None => patient.ok(Check::NotPaused, "not paused"),
     }
-    if let Some(reason) = &subscription.halted {
-        patient.fail(Check::NotHalted, format!("halted: {reason}"));
+    match &subscription.halted {
+        Some(reason) => patient.fail(Check::NotHalted, format!("halted: {reason}")),
+        None => patient.ok(Check::NotHalted, "not halted"),
     }
     parked(subscription, of, patient);
 }
@@ -72,32 +74,38 @@ fn lease(
     of: Option<&SubscriptionSettings>,
     patient: &mut Patient<'_>,
 ) {
-    let waiting = subscription.backlog.events;
-    match (subscription.leader(now), &subscription.lease) {
-        (Some(lease), _) => {
-            let left = now.until(lease.expires_at);
-            patient.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
-            let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
-            if left > longest {
-                let until = lease.expires_at;
-                patient.warn(Check::ClockLeases, format!("the lease ends at {until}, later than one can"));
-            }
-            return;
+    let Some(lease) = subscription.leader(now) else {
+        unserved(subscription, patient);
+        return;
+    };
+    let left = now.until(lease.expires_at);
+    patient.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
+    let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
+    if left > longest {
+        let what = format!("the lease ends at {}, later than one can", lease.expires_at);
+        patient.warn(Check::ClockLeases, what);
+    } else {
+        patient.ok(Check::ClockLeases, format!("the lease ends at {}", lease.expires_at));
+    }
+}
+
+fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
+    match subscription.backlog {
+        Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
+        Backlog { events, more, .. } => {
+            let more = if more { "at least " } else { "" };
+            patient.warn(Check::Served, format!("{more}{events} events wait and no relay works it"));
         }
-        (None, Some(lease)) if subscription.halted.is_none() => {
+    }
+    match &subscription.lease {
+        Some(lease) => {
             let what = format!("{} let its lease run out at {}", lease.holder, lease.expires_at);
             patient.warn(Check::LeftInOrder, what);
         }
-        (None, None) if !subscription.clean => {
-            patient.warn(Check::LeftInOrder, "the last relay left something unfinished");
+        None if !subscription.clean => {
+            patient.warn(Check::LeftInOrder, "the last relay left something unfinished")
         }
-        _ => patient.ok(Check::LeftInOrder, "nobody has the lease"),
-    }
-    if waiting == 0 {
-        patient.ok(Check::Served, "nothing waits");
-    } else {
-        let more = if subscription.backlog.more { "at least " } else { "" };
-        patient.warn(Check::Served, format!("{more}{waiting} events wait and no relay works it"));
+        None => patient.ok(Check::LeftInOrder, "nobody has the lease"),
     }
 }
 
@@ -120,7 +128,7 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         .map(|state| format!("{} {}", parked.count(state), state.as_str()))
         .collect();
     if given_up.is_empty() {
-        patient.ok(Check::NothingGivenUp, "none");
+        patient.ok(Check::NothingGivenUp, "nothing was given up");
     } else {
         patient.warn(Check::NothingGivenUp, given_up.join(", "));
     }

@@ -43,6 +43,6 @@ fn outbox(name: &str, of: &OutboxSettings, settings: &Settings, deep: bool, pati
     }
     match of.database.overview(BACKLOG_MAX) {
         Ok(overview) => ledger::examine(name, &overview, settings, patient),
-        Err(error) => patient.fail(Check::Readable, error.what()),
+        Err(error) => patient.fail(Check::Readable, error.sentence()),
     }
 }

@@ -1,9 +1,11 @@
 //! What is particular about a SQLite file.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use postrider::store::sqlite::SqliteStore;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::Check;
 use super::config::is_writable;
@@ -18,29 +20,22 @@ const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
 pub(super) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> bool {
-    let shown = path.display();
-    if !path.is_file() {
-        patient.fail(Check::Readable, format!("there is no file {shown}"));
-        return false;
-    }
-    // Leaves nothing behind beside a file at rest, as a connection that can only read would.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
-        connection.pragma_update(None, "query_only", "ON")?;
-        Ok(connection)
-    });
-    let connection = match opened {
-        Ok(connection) => connection,
+    let connection = match SqliteStore::connect_to_look(path) {
+        Ok(connection) => {
+            patient.ok(Check::Readable, format!("{} can be read", path.display()));
+            connection
+        }
         Err(error) => {
-            patient.fail(Check::Readable, format!("{shown}: {error}"));
+            patient.fail(Check::Readable, error.sentence());
             return false;
         }
     };
     writable(path, patient);
+    let usable = schema(path, patient);
     version(patient);
-    room(path, patient);
-    let usable = schema(path, patient) && settings(&connection, patient);
+    settings(path, patient);
     wal(path, patient);
+    room(path, patient);
     if deep {
         undamaged(&connection, patient);
     }
@@ -50,9 +45,11 @@ pub(super) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> boo
 fn writable(path: &Path, patient: &mut Patient<'_>) {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (is_writable(path), is_writable(folder)) {
-        (true, true) => patient.ok(Check::Writable, format!("{} is", path.display())),
-        (false, _) => patient.fail(Check::Writable, format!("{} is not", path.display())),
-        (true, false) => patient.fail(Check::Writable, format!("the folder of {} is not", path.display())),
+        (true, true) => patient.ok(Check::Writable, format!("{} can be written", path.display())),
+        (false, _) => patient.fail(Check::Writable, format!("{} cannot be written", path.display())),
+        (true, false) => {
+            patient.fail(Check::Writable, format!("the folder of {} cannot be written", path.display()))
+        }
     }
 }
 
@@ -68,7 +65,6 @@ fn version(patient: &mut Patient<'_>) {
 fn schema(path: &Path, patient: &mut Patient<'_>) -> bool {
     match SqliteStore::schema(path) {
         Ok(schema) if schema.found == schema.needed => {
-            patient.ok(Check::Readable, format!("{} is", path.display()));
             patient.ok(Check::SchemaCurrent, format!("schema {}", schema.found));
             true
         }
@@ -78,23 +74,27 @@ fn schema(path: &Path, patient: &mut Patient<'_>) -> bool {
             false
         }
         Err(error) => {
-            patient.fail(Check::Readable, error.what());
+            patient.fail(Check::SchemaCurrent, error.sentence());
             false
         }
     }
 }
 
-fn settings(connection: &Connection, patient: &mut Patient<'_>) -> bool {
-    match connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0)) {
-        Ok(mode) if mode == "wal" => patient.ok(Check::SqliteJournal, "WAL"),
-        Ok(mode) => patient.fail(Check::SqliteJournal, format!("journal mode {mode}")),
-        Err(error) => {
-            patient.fail(Check::Readable, error.to_string());
-            return false;
-        }
+/// Asks the file: a connection to a disk one can only read knows another mode for itself.
+fn settings(path: &Path, patient: &mut Patient<'_>) {
+    match header(path) {
+        Ok(header) if header[18..] == [2, 2] => patient.ok(Check::SqliteJournal, "WAL"),
+        Ok(_) => patient.fail(Check::SqliteJournal, "it is not in WAL mode"),
+        Err(error) => patient.fail(Check::SqliteJournal, error.to_string()),
     }
     patient.ok(Check::SqliteSynchronous, "the relay commits with FULL");
-    true
+}
+
+/// Its last two bytes are 2 in WAL mode: https://sqlite.org/fileformat.html
+fn header(path: &Path) -> io::Result<[u8; 20]> {
+    let mut header = [0; 20];
+    File::open(path)?.read_exact(&mut header)?;
+    Ok(header)
 }
 
 fn wal(path: &Path, patient: &mut Patient<'_>) {
@@ -126,7 +126,7 @@ fn room(_: &Path, _: &mut Patient<'_>) {}
 
 fn undamaged(connection: &Connection, patient: &mut Patient<'_>) {
     match connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
-        Ok(answer) if answer == "ok" => patient.ok(Check::Undamaged, "it is not"),
+        Ok(answer) if answer == "ok" => patient.ok(Check::Undamaged, "no damage was found"),
         Ok(damage) => patient.fail(Check::Undamaged, damage),
         Err(error) => patient.fail(Check::Undamaged, error.to_string()),
     }

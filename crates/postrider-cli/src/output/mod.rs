@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use postrider::{Code, Error};
 use serde::Serialize;
 
+use crate::config::url;
 use crate::failure::Failure;
 
 /// Data that can be shown as a table, and as JSON by being serialised.
@@ -134,6 +135,7 @@ impl Output {
 }
 
 fn write(to: &mut impl Write, text: &str) -> io::Result<()> {
+    let text = url::without_passwords(text);
     to.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         to.write_all(b"\n")?;

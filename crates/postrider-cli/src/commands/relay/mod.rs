@@ -70,7 +70,7 @@ impl Relay {
         tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
         tokio::select! {
             biased;
-            () = interrupts.next() => Err(Failure::Interrupted),
+            () = interrupts.next_but_echo() => Err(Failure::Interrupted),
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         }
     }

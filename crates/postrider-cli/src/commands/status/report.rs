@@ -1,6 +1,7 @@
 //! What `status` shows: each subscription in one row, for programs with every figure.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
@@ -66,6 +67,12 @@ struct Backlog {
     events: u64,
     /// There are at least so many: counting stopped.
     at_least: bool,
+}
+
+impl fmt::Display for Backlog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.at_least { "at least " } else { "" }, self.events)
+    }
 }
 
 impl Report {
@@ -137,13 +144,12 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 7] {
-        let backlog = &self.backlog;
         let parked = self.parked.iter().map(|(state, count)| format!("{count} {state}"));
         [
             format!("{}/{}", self.outbox, self.subscription),
             self.words(),
             self.floor.map(|floor| floor.to_string()).unwrap_or_default(),
-            format!("{}{}", if backlog.at_least { "at least " } else { "" }, backlog.events),
+            self.floor.map(|_| self.backlog.to_string()).unwrap_or_default(),
             self.oldest_undelivered_seconds.map(|s| age(Duration::from_secs_f64(s))).unwrap_or_default(),
             parked.collect::<Vec<_>>().join(", "),
             self.last_error.clone().unwrap_or_default(),

@@ -26,7 +26,7 @@ mod thread;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use migrate::{Migrated, Migration, Schema};
 
@@ -75,7 +75,7 @@ impl SqliteStore {
     /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let writer = Self::connect(&path)?;
-        let reader = connect_to_look(path.as_ref())?;
+        let reader = Self::connect_to_look(path)?;
         Ok(Self {
             reader: Thread::start("postrider-read", reader)?,
             writer: Thread::start("postrider-settle", writer)?,
@@ -102,7 +102,7 @@ impl SqliteStore {
         if !path.as_ref().exists() {
             return Ok(Schema::of(0));
         }
-        Ok(Schema::of(migrate::found(&connect_to_look(path.as_ref())?)?))
+        Ok(Schema::of(migrate::found(&Self::connect_to_look(path)?)?))
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.
@@ -110,13 +110,38 @@ impl SqliteStore {
         migrate::all()
     }
 
+    /// A connection that writes nothing, to a file with or without our tables. It works beside writers, and on a
+    /// disk one can only read. Beside a file at rest it leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`] if there is no file, or what the database says.
+    pub fn connect_to_look(path: impl AsRef<Path>) -> Result<Connection> {
+        let path = path.as_ref();
+        refuse_missing(path)?;
+        // It asks for the right to write all the same: who may only read cannot take the WAL away when it
+        // leaves. Where there is no such right, SQLite reads.
+        let connection = connect(path, OpenFlags::empty()).or_else(|refused| {
+            let mut wal = path.as_os_str().to_owned();
+            wal.push("-wal");
+            // Not even the shared memory of the WAL could be made beside the file. If there is no WAL nobody is
+            // writing, nor can on such a disk: then it is read as a file that does not change.
+            match refused.code() {
+                Code::StoreFailed | Code::StoreReadOnly if !Path::new(&wal).exists() => {
+                    connect_to_unchanging(path).map_err(|_| refused)
+                }
+                _ => Err(refused),
+            }
+        })?;
+        set(&connection, "query_only", "ON")?;
+        Ok(connection)
+    }
+
     /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
     pub fn look(path: impl AsRef<Path>, backlog_max: u64) -> Result<Overview> {
-        refuse_missing(path.as_ref())?;
-        let mut connection = connect_to_look(path.as_ref())?;
+        let mut connection = Self::connect_to_look(path)?;
         migrate::check(&connection)?;
         let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             overview::overview(snapshot, backlog_max)
@@ -132,36 +157,17 @@ fn refuse_missing(path: &Path) -> Result<()> {
     Err(Error::new(Code::SchemaMissing, format!("there is no file {}", path.display())))
 }
 
-/// A connection that writes nothing. It asks for the right to write all the same: who may only read cannot
-/// take the WAL away when it leaves, and would leave it behind beside a file at rest. Where there is no such
-/// right, SQLite reads. A file that nobody is writing, on a disk where not even the shared memory of the WAL
-/// can be made, is read as one that cannot change.
-fn connect_to_look(path: &Path) -> Result<Connection> {
-    let read_only = |connection: Connection| -> Result<Connection> {
-        set(&connection, "query_only", "ON")?;
-        Ok(connection)
-    };
-    let connection = connect(path, OpenFlags::empty()).and_then(read_only)?;
-    let readable = connection.query_row("SELECT 1 FROM sqlite_schema", [], |_| Ok(())).optional();
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    match readable {
-        Err(error)
-            if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) && !Path::new(&wal).exists() =>
-        {
-            connect_to_unchanging(path).and_then(read_only)
-        }
-        // Whatever else is wrong is told by who asks for something.
-        _ => Ok(connection),
-    }
-}
-
 fn connect_to_unchanging(path: &Path) -> Result<Connection> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let url = format!("file:{escaped}?immutable=1");
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Ok(Connection::open_with_flags(url, flags).map_err(failure::Failure::from)?)
+    let open = || -> Attempt<Connection> {
+        let connection = Connection::open_with_flags(url, flags)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    Ok(open()?)
 }
 
 fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
@@ -174,7 +180,10 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     };
     open().map_err(|failure| {
         let cause = Error::from(failure);
-        Error::new(cause.code(), format!("{} cannot be opened", path.display())).source(cause)
+        Error::new(cause.code(), format!("{} cannot be opened", path.display()))
+            .effect("nothing was read or changed")
+            .hint("check the file and its folder: SQLite writes to both")
+            .source(cause)
     })
 }
 
