@@ -19,7 +19,10 @@ pub fn errors() -> String {
         let _ = write!(page, "\n## {code}\n\n{meaning}\n\n");
         let _ = writeln!(page, "- For the data: {effect}.");
         let _ = writeln!(page, "- What to do: {fix}.");
-        let _ = writeln!(page, "- A running relay {}.", recovery(code.recovery()));
+        // Writers and configurations are no business of a running relay.
+        if !matches!(exit, Exit::Input | Exit::Usage) {
+            let _ = writeln!(page, "- A running relay {}.", recovery(code.recovery()));
+        }
         let _ = writeln!(page, "- A command ends with [exit code](exit-codes.md) {}.", exit.number());
     }
     page

@@ -36,8 +36,13 @@ pub(crate) fn run_sql(program: &Program, sql: &str) {
 
 /// How many events stand in the outbox.
 pub(crate) fn events(program: &Program) -> i64 {
+    number(program, "SELECT count(*) FROM postrider_events")
+}
+
+/// The answer to a question about the database.
+pub(crate) fn number(program: &Program, sql: &str) -> i64 {
     let connection = Connection::open(program.path().join("shop.db")).unwrap();
-    connection.query_row("SELECT count(*) FROM postrider_events", [], |row| row.get(0)).unwrap()
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// The first row of `status --json`.

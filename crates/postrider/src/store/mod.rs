@@ -56,6 +56,12 @@ pub trait Store: Send + Sync + 'static {
     /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
     /// What waits to be read is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
+
+    /// Gives the connections back, once what was asked for is done. For the owner of the store, after the last
+    /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Reads committed events in position order, each once per claimer. Keeps the book of holes.

@@ -40,6 +40,13 @@ impl<'a> Drain<'a> {
         Ok(Look { settings: self.settings, outboxes })
     }
 
+    /// Gives the databases back, so that their files are at rest when the program ends.
+    pub(super) async fn close(self) {
+        for store in self.stores.values() {
+            store.close().await;
+        }
+    }
+
     /// Waits until everything committed `at_start` is delivered or given up, by this relay or another.
     ///
     /// # Errors

@@ -71,7 +71,9 @@ impl Relay {
         tokio::select! {
             biased;
             () = interrupts.next_but_echo() => Err(Failure::Interrupted),
-            stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
+            stopped = async { let stopped = relay.shutdown().await; drain.close().await; stopped } => {
+                ended.and_then(|()| stopped.map_err(Failure::from))
+            }
         }
     }
 }

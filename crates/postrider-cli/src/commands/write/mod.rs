@@ -43,7 +43,7 @@ pub struct Write {
     lines: bool,
 
     /// Lines per transaction; fewer where payloads are large
-    #[arg(long, value_name = "N", requires = "lines", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", conflicts_with = "event_type", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
 }
 

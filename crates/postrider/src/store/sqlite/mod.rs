@@ -240,4 +240,12 @@ impl Store for SqliteStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)))
     }
+
+    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.reader.close().await;
+            self.writer.close().await;
+        })
+    }
 }
