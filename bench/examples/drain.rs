@@ -18,6 +18,6 @@ async fn main() -> Result<(), postrider_bench::Error> {
         ..Drain::default()
     };
     let drained = drain::sqlite(drain, |_| ()).await?;
-    writeln!(std::io::stdout(), "{drained}")?;
+    write!(std::io::stdout(), "{drained}")?;
     Ok(())
 }

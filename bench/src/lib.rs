@@ -2,12 +2,17 @@
 //! contenders in turns, on the same rows, in one process, and reports medians, spread and ratios.
 
 pub mod drain;
+pub mod growth;
+pub mod latency;
+pub mod write;
+
 mod machine;
+mod plot;
+mod report;
 mod sqlite;
-mod summary;
 
 pub use machine::Usage;
-pub use summary::{Figure, Spread};
+pub use report::{Measure, Ratio, Report, Row, Spread};
 
 /// What can go wrong in a benchmark.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -9,10 +9,17 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::Error;
-use crate::drain::Drain;
 
 /// Events per transaction while filling.
 const FILL_BATCH: u64 = 5_000;
+
+/// What to fill a file with.
+pub(crate) struct Filling {
+    pub(crate) events: u64,
+    pub(crate) payload_bytes: usize,
+    /// Different keys; 0: every event has its own.
+    pub(crate) keys: u64,
+}
 
 /// A fresh database in a folder of its own, gone when dropped.
 pub(crate) struct Fixture {
@@ -21,8 +28,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Writes the events of a drain, the ordinary way.
-    pub(crate) fn fill(drain: &Drain) -> Result<Self, Error> {
+    /// Writes events, the ordinary way.
+    pub(crate) fn fill(filling: &Filling) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("bench.db");
         SqliteStore::migrate(&path)?;
@@ -30,10 +37,10 @@ impl Fixture {
         let mut connection = fixture.connect()?;
         let outbox = Outbox::new();
         let mut next = 0;
-        while next < drain.events {
-            let until = (next + FILL_BATCH).min(drain.events);
+        while next < filling.events {
+            let until = (next + FILL_BATCH).min(filling.events);
             let tx = connection.transaction()?;
-            outbox.write_all(&*tx, (next..until).map(|number| event(drain, number)))?;
+            outbox.write_all(&*tx, (next..until).map(|number| event(filling, number)))?;
             tx.commit()?;
             next = until;
         }
@@ -47,10 +54,10 @@ impl Fixture {
     }
 }
 
-fn event(drain: &Drain, number: u64) -> Event {
-    let key = if drain.keys == 0 { number } else { number % drain.keys };
+fn event(filling: &Filling, number: u64) -> Event {
+    let key = if filling.keys == 0 { number } else { number % filling.keys };
     let head = format!("{{\"number\":{number},\"text\":\"");
-    let filler = drain.payload_bytes.saturating_sub(head.len() + 2);
+    let filler = filling.payload_bytes.saturating_sub(head.len() + 2);
     Event::new("order.placed", format!("{head}{}\"}}", "x".repeat(filler)))
         .with_aggregate("Order", format!("order-{key}"))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use postrider::Position;
 use postrider::encode::Plain;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, sqlite::SqliteStore};
@@ -17,10 +18,21 @@ impl Fixture {
     /// Drains all events with a new subscription. Also tells how much memory it took at most, beyond what
     /// the idle process had.
     pub(crate) async fn relay(&self, name: &str, events: u64, policy: Policy) -> Result<(Usage, u64), Error> {
+        self.relay_from(name, 1, events, policy).await
+    }
+
+    /// Drains so many events that stand at and behind a position.
+    pub(crate) async fn relay_from(
+        &self,
+        name: &str,
+        position: u64,
+        events: u64,
+        policy: Policy,
+    ) -> Result<(Usage, u64), Error> {
+        let start = Start::Position(Position::new(i64::try_from(position)?));
         let sink = Arc::new(Null::new());
         let store = Arc::new(SqliteStore::open(&self.path)?);
-        let subscription =
-            Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(Start::Beginning);
+        let subscription = Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(start);
         let memory = Memory::watch();
         let meter = Meter::start();
         let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;

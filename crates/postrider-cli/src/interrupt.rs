@@ -14,9 +14,7 @@ const ECHO_MAX: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Interrupts {
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    signals: [tokio::signal::unix::Signal; 3],
 }
 
 impl Interrupts {
@@ -24,14 +22,19 @@ impl Interrupts {
     ///
     /// # Errors
     /// If the operating system lets nobody listen.
-    pub fn listen() -> Result<Self, Failure> {
-        Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for signals").source(e).into())
+    pub fn listen() -> Result<Self, Error> {
+        Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for Ctrl-C").source(e))
     }
 
     #[cfg(unix)]
     fn open() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let signals = [
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ];
+        Ok(Self { signals })
     }
 
     #[cfg(not(unix))]
@@ -42,9 +45,11 @@ impl Interrupts {
     /// Waits for the next request. Dropping the future misses none.
     #[cfg(unix)]
     pub async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     }
 

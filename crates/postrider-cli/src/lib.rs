@@ -17,6 +17,7 @@ pub mod commands;
 pub mod config;
 pub mod context;
 pub mod database;
+mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod failure;

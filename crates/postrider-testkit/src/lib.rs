@@ -9,8 +9,10 @@
 
 pub mod audit;
 mod clock;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
+#[cfg(feature = "sim")]
 pub mod sim;
 pub mod sink;
 

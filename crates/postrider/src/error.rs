@@ -50,6 +50,13 @@ impl Error {
         self
     }
 
+    /// Says where in a larger thing it happened.
+    #[must_use]
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.what = format!("{place}: {}", self.what);
+        self
+    }
+
     /// The stable code.
     pub fn code(&self) -> Code {
         self.code
@@ -194,6 +201,14 @@ codes! {
     RelayStopped = 403, Person, "what was not settled is delivered again at the next start", "see the log for the cause; this is a bug worth reporting";
     /// Events that were to be delivered are parked, and only a person can move them.
     Undelivered = 404, Person, "they stay in the outbox and count as parked; the others were delivered", "`postrider status` shows how many and why";
+    /// A template names a field that no event has.
+    TemplateField = 412, Person, "nothing was started", "use one of the fields in docs/src/routing.md";
+    /// A template cannot be read.
+    TemplateSyntax = 413, Person, "nothing was started", "correct the template at the column that is named";
+    /// A routing rule does not make sense.
+    RuleInvalid = 414, Person, "nothing was started", "change the rule";
+    /// The source for CloudEvents is not a URI reference.
+    SourceInvalid = 415, Person, "nothing was started", "give a URI or a path such as \"/shop/checkout\"";
 
     /// A sink could not be opened.
     SinkOpen = 501, Person, "nothing was published", "see the message of the destination";
@@ -222,6 +237,8 @@ codes! {
     FileExists = 609, Person, "the file is as it was", "give another name, or --force to replace it";
     /// Output could not be written to the terminal, pipe or file it goes to.
     OutputFailed = 610, Person, "what was printed is not complete; the command itself did its work", "make room or give write access, then run it again";
+    /// A benchmark could not be run to its end.
+    BenchFailed = 620, Person, "nothing but the benchmark's own temporary files was touched", "see the message; often the disk of the temporary folder is full";
 }
 
 impl fmt::Display for Code {

@@ -2,7 +2,7 @@
 //!
 //! The way of an event, and the modules in its order:
 //!
-//! 1. **write**: the application inserts the event in its own transaction ([`event`], [`write`])
+//! 1. **write**: the application inserts the event in its own transaction ([`event`], [`mod@write`])
 //! 2. **claim**: a relay that holds the lease learns of committed events ([`store`])
 //! 3. **route**: event to destination name, key and headers ([`route`])
 //! 4. **encode**: event to bytes ([`encode`])
@@ -11,22 +11,24 @@
 //! 7. **receive** and
 //! 8. **apply**: the consumer's inbox (not built yet)
 //!
-//! The relay (`relay`) runs verbs 2 to 6.
+//! The [`relay`] runs verbs 2 to 6.
+
+pub mod event;
+pub mod limits;
+pub mod write;
+
+pub mod store;
+pub mod route;
+pub mod encode;
+pub mod sink;
+pub mod ledger;
+pub mod relay;
 
 mod clock;
-pub mod encode;
 mod error;
-pub mod event;
-pub mod ledger;
-pub mod limits;
 mod position;
-pub mod relay;
-pub mod route;
-pub mod sink;
 #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
 mod sqlite_error;
-pub mod store;
-pub mod write;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};

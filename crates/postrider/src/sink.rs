@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::encode::{Encoded, Encoder};
+use crate::encode::{Encoded, Encoder, Outgoing};
+use crate::route::{Label, Parcel};
 use crate::{BoxFuture, Event, Headers, Position, Result};
 
 /// A destination that takes batches of messages and says of each what became of it.
@@ -18,8 +19,9 @@ pub trait Sink: Send + Sync + 'static {
     /// - [`Outcome::Acknowledged`] is said only of a message the destination holds as durably as it ever
     ///   will: after this, the relay may forget the event.
     /// - A message whose fate is unknown is [`Outcome::Ambiguous`], never acknowledged and never retryable.
-    /// - Messages are written in the batch's order. Several of one key are in a batch only if
-    ///   [`Capabilities::prefix_safe`] says that they may be.
+    /// - Messages are written in the batch's order. Several events of one key are in a batch only if
+    ///   [`Capabilities::prefix_safe`] says that they may be. One event may be there several times, each
+    ///   time for another destination.
     /// - The relay drops the future at its publish timeout, and when it loses its lease. What was not
     ///   written by then may still be written, or not; nothing else may break.
     /// - Several calls run at once, never with messages of the same key.
@@ -81,6 +83,8 @@ pub struct Message {
     /// Their media type.
     pub content_type: Cow<'static, str>,
     encoder: Arc<dyn Encoder>,
+    /// What a routing rule put on the event, and which of its parcels this is.
+    label: Option<(Arc<Label>, usize)>,
 }
 
 impl Message {
@@ -94,20 +98,52 @@ impl Message {
         event: Arc<Event>,
         destination: Arc<str>,
     ) -> Result<Self> {
-        let Encoded { body, content_type } = encoder.encode(position, &event)?;
-        Ok(Self { event, position, destination, body, content_type, encoder: encoder.clone() })
+        let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, &event))?;
+        let encoder = encoder.clone();
+        Ok(Self { event, position, destination, body, content_type, encoder, label: None })
     }
 
-    /// The key that orders it.
+    /// Encodes an event with a label once, and makes a message of it for each of these parcels, by number.
+    ///
+    /// # Errors
+    /// As [`Message::encode`].
+    pub(crate) fn encode_parcels(
+        encoder: &Arc<dyn Encoder>,
+        position: Position,
+        event: &Arc<Event>,
+        label: &Arc<Label>,
+        parcels: &[usize],
+    ) -> Result<Vec<Self>> {
+        let key = Label::key(Some(label), event);
+        let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, event).with_key(key))?;
+        let numbered = parcels.iter().filter_map(|number| Some((*number, label.parcels.get(*number)?)));
+        let message = |(number, parcel): (usize, &Parcel)| Self {
+            event: event.clone(),
+            position,
+            destination: parcel.destination.clone(),
+            body: body.clone(),
+            content_type: content_type.clone(),
+            encoder: encoder.clone(),
+            label: Some((label.clone(), number)),
+        };
+        Ok(numbered.map(message).collect())
+    }
+
+    /// The key that orders it: the one a routing rule gave it, else the event's own.
     pub fn key(&self) -> Option<&str> {
-        self.event.ordering_key()
+        Label::key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
     }
 
-    /// Headers to send: the event's own and those the encoder adds. Made when asked for, as not every
-    /// destination has headers.
+    /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later
+    /// replace the earlier. Made when asked for, as not every destination has headers.
     pub fn headers(&self) -> Headers {
         let mut headers = self.event.headers.clone();
-        headers.extend(self.encoder.headers(self.position, &self.event));
+        let label = self.label.as_ref();
+        if let Some(parcel) = label.and_then(|(label, number)| label.parcels.get(*number)) {
+            headers.extend(parcel.headers.clone());
+        }
+        let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
+        headers.extend(self.encoder.headers(&outgoing));
         headers
     }
 }

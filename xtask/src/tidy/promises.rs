@@ -1,6 +1,7 @@
 //! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise, and its section
 //! holds at least one link `[what the test shows](path/to/file.rs#test_function)` to a function that carries
-//! a test attribute. What is not promised yet stands under a heading without a number.
+//! a test attribute, or to a case of a conformance suite that the suite's `cases.rs` lists: a macro makes
+//! those into a test per implementation. What is not promised yet stands under a heading without a number.
 
 use super::links::{declares, resolve};
 use super::markdown::{heading, links, prose};
@@ -75,8 +76,21 @@ fn prove(tree: &Tree, target: &str) -> Result<(), String> {
             lines[..at].iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
         above.into_iter().any(|line| is_test_attribute(line))
     };
-    let proven = lines.iter().enumerate().any(|(at, line)| declares(line, function) && is_test(at));
+    let declared =
+        |at: usize, line: &str| declares(line, function) && (is_test(at) || is_case(tree, file, function));
+    let proven = lines.iter().enumerate().any(|(at, line)| declared(at, line));
     if proven { Ok(()) } else { Err(format!("{file} has no test called {function}")) }
+}
+
+/// Whether a function is listed among the cases of the conformance suite its file belongs to.
+fn is_case(tree: &Tree, file: &str, function: &str) -> bool {
+    let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| folder.contains("/conformance/"))
+    else {
+        return false;
+    };
+    let lists =
+        |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == function);
+    tree.text(&format!("{folder}/cases.rs")).is_some_and(lists)
 }
 
 /// `#[test]`, `#[tokio::test]`, `#[tokio::test(start_paused = true)]`
@@ -111,6 +125,21 @@ mod tests {
             found,
             ["GUARANTEES.md:2: \"1. A\" has no link to a test (path/to/file.rs#test_function)"]
         );
+    }
+
+    #[test]
+    fn a_case_of_a_conformance_suite_counts_if_the_suite_lists_it() {
+        let found = |cases: &str| {
+            let guarantees = "## 1. A\n[x](kit/conformance/store/claim.rs#reads)";
+            let case = "pub async fn reads() {}\n";
+            let files = [
+                (FILE, guarantees),
+                ("kit/conformance/store/claim.rs", case),
+                ("kit/conformance/store/cases.rs", cases),
+            ];
+            check(&Tree::of(&files)).len()
+        };
+        assert_eq!((found("claim { reads }"), found("claim { writes }")), (0, 1));
     }
 
     #[test]

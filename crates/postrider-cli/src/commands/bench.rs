@@ -1,45 +1,136 @@
 //! `postrider bench`
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use postrider::{Code, Error};
+use postrider_bench::drain::Drain;
+use postrider_bench::growth::Growth;
+use postrider_bench::latency::Latency;
+use postrider_bench::write::Write;
+use postrider_bench::{Report, drain, growth, latency, write};
 
 use crate::context::Context;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
-  postrider bench drain            how fast a backlog is carried away
-  postrider bench latency --json   commit to acknowledgement, for programs";
+  postrider bench drain                       how fast a backlog is carried away
+  postrider bench drain --keys 20 --svg d.svg with few hot keys, and as a picture
+  postrider bench latency --json              commit to acknowledgement, for programs";
 
-/// Measure this machine and database
+/// Measure this machine and database, each figure beside its physical limit
+///
+/// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
+/// ratios; figures alone say more about the machine.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {
     #[command(subcommand)]
     command: BenchCommand,
+
+    /// Database to measure
+    #[arg(long, global = true, value_enum, default_value = "sqlite")]
+    db: Database,
+
+    /// Runs of each contender
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repetitions: Option<u16>,
+
+    /// Also draw the figures into this file
+    #[arg(long, global = true, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Database {
+    Sqlite,
 }
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// How fast a backlog is carried away
-    #[command(before_help = "Examples:\n  postrider bench drain")]
-    Drain,
-    /// How long from commit to acknowledgement
-    #[command(before_help = "Examples:\n  postrider bench latency")]
-    Latency,
-    /// What writing events costs a transaction
-    #[command(before_help = "Examples:\n  postrider bench write")]
-    Write,
+    /// How fast a backlog is carried away, beside a paged SELECT and the row-by-row protocol
+    #[command(before_help = "Examples:\n  postrider bench drain --events 1000000 --keys 20")]
+    Drain {
+        /// Events in the backlog
+        #[arg(long, default_value_t = Drain::default().events, value_parser = clap::value_parser!(u64).range(1..))]
+        events: u64,
+        /// Bytes of each payload
+        #[arg(long, default_value_t = Drain::default().payload_bytes)]
+        payload_bytes: usize,
+        /// Different keys; 0: every event has its own
+        #[arg(long, default_value_t = 0)]
+        keys: u64,
+    },
+    /// How long from commit to acknowledgement at a steady rate
+    #[command(before_help = "Examples:\n  postrider bench latency --rate 500 --seconds 10")]
+    Latency {
+        /// Transactions per second
+        #[arg(long, default_value_t = Latency::default().rate, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        rate: u32,
+        /// Seconds per run
+        #[arg(long, default_value_t = Latency::default().seconds, value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+    },
+    /// What an event costs the transaction that writes it
+    #[command(before_help = "Examples:\n  postrider bench write --transactions 10000")]
+    Write {
+        /// Transactions per run
+        #[arg(long, default_value_t = Write::default().transactions, value_parser = clap::value_parser!(u64).range(1..))]
+        transactions: u64,
+        /// Bytes of each payload
+        #[arg(long, default_value_t = Write::default().payload_bytes)]
+        payload_bytes: usize,
+    },
     /// Whether speed holds as the table grows
-    #[command(before_help = "Examples:\n  postrider bench growth")]
-    Growth,
+    #[command(before_help = "Examples:\n  postrider bench growth --many 5000000")]
+    Growth {
+        /// Delivered events in the small table
+        #[arg(long, default_value_t = Growth::default().few)]
+        few: u64,
+        /// Delivered events in the large table
+        #[arg(long, default_value_t = Growth::default().many)]
+        many: u64,
+        /// Events to drain behind them
+        #[arg(long, default_value_t = Growth::default().backlog, value_parser = clap::value_parser!(u64).range(1..))]
+        backlog: u64,
+    },
 }
 
 impl Bench {
-    pub(super) fn run(&self, _context: &Context) -> Result<(), Failure> {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let Database::Sqlite = self.db;
+        let progress = |what: &str| context.output.say(what);
+        let report = self.measure(progress).map_err(|error| {
+            Error::new(Code::BenchFailed, "the benchmark could not be run to its end").source(error)
+        })?;
+        if let Some(file) = &self.svg {
+            std::fs::write(file, report.svg()).map_err(|error| {
+                Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).source(error)
+            })?;
+        }
+        if context.output.is_json() { context.output.json(&report) } else { context.output.text(&report) }
+    }
+
+    fn measure(&self, progress: impl Fn(&str)) -> Result<Report, postrider_bench::Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let repetitions = |otherwise: usize| self.repetitions.map_or(otherwise, usize::from);
         match self.command {
-            BenchCommand::Drain => Err(Failure::NotBuilt("bench drain")),
-            BenchCommand::Latency => Err(Failure::NotBuilt("bench latency")),
-            BenchCommand::Write => Err(Failure::NotBuilt("bench write")),
-            BenchCommand::Growth => Err(Failure::NotBuilt("bench growth")),
+            BenchCommand::Drain { events, payload_bytes, keys } => {
+                let repetitions = repetitions(Drain::default().repetitions);
+                runtime.block_on(drain::sqlite(Drain { events, payload_bytes, keys, repetitions }, progress))
+            }
+            BenchCommand::Latency { rate, seconds } => {
+                let repetitions = repetitions(Latency::default().repetitions);
+                runtime.block_on(latency::sqlite(Latency { rate, seconds, repetitions }, progress))
+            }
+            BenchCommand::Write { transactions, payload_bytes } => {
+                let repetitions = repetitions(Write::default().repetitions);
+                write::sqlite(&Write { transactions, payload_bytes, repetitions }, progress)
+            }
+            BenchCommand::Growth { few, many, backlog } => {
+                let repetitions = repetitions(Growth::default().repetitions);
+                runtime.block_on(growth::sqlite(Growth { few, many, backlog, repetitions }, progress))
+            }
         }
     }
 }

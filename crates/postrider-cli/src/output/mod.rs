@@ -66,6 +66,11 @@ impl Output {
         self.stderr.is_on()
     }
 
+    /// How standard output is coloured, for those who lay their text out themselves.
+    pub fn paint(&self) -> Paint {
+        self.stdout
+    }
+
     /// Prints data: as JSON with `--json`, else as a table.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 mod canary;
 mod command_line;
+mod demo;
 mod health;
 mod init;
 mod origins;

@@ -1,4 +1,5 @@
 //! Relays as real processes on a real SQLite file: killed, stopped and continued.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod examples;
 mod kill;

@@ -29,11 +29,13 @@ pub enum Bug {
     NoHistoryCheck,
     /// The brain is given twice the window that the operator set.
     WideWindow,
+    /// The store reads whatever is there, whatever it was allowed to.
+    IgnoreBudget,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ClaimPastHoles,
         Self::ShowUncommitted,
         Self::FalsePrefix,
@@ -46,6 +48,7 @@ impl Bug {
         Self::LoseReply,
         Self::NoHistoryCheck,
         Self::WideWindow,
+        Self::IgnoreBudget,
     ];
 
     /// The promise it breaks, and so the checker that must notice.
@@ -62,6 +65,7 @@ impl Bug {
             Self::LoseReply => Promise::Liveness,
             Self::NoHistoryCheck => Promise::History,
             Self::WideWindow => Promise::Window,
+            Self::IgnoreBudget => Promise::Memory,
         }
     }
 }

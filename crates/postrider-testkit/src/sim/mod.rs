@@ -1,6 +1,6 @@
 //! The simulator: whole histories of writers, relays, faults and destinations, each from one seed.
 //!
-//! A [`World`](world) holds a memory database, model destinations, and relays that run the real brain.
+//! A world holds a memory database, model destinations, and relays that run the real brain.
 //! Whatever a brain wants done becomes two events in time: the work arrives, and its answer comes back.
 //! Between them, and before and after, anything may happen. When the busy phase is over all faults stop,
 //! and the world must become quiet. The checkers ([`Promise`]) watch from outside.
@@ -17,9 +17,11 @@ mod operation;
 mod perform;
 mod random;
 mod relay;
+mod report;
 mod scenario;
 mod seen;
 mod shell;
+mod ship;
 mod tally;
 mod trace;
 mod world;

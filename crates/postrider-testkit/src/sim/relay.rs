@@ -81,7 +81,8 @@ pub(crate) fn route(
 ) -> Routed {
     let route = match plan.ways[facts.of(&event).topic] {
         Way::To(number) => {
-            Route::To { id: DestinationId(number as u64), name: Arc::from(format!("d{number}")) }
+            let name = Arc::from(format!("d{number}"));
+            Route::To { id: DestinationId(number as u64), name, label: None }
         }
         Way::Filtered => Route::Filtered,
         Way::Unrouted => Route::Unrouted,

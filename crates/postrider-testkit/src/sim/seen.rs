@@ -1,7 +1,7 @@
 //! What the checkers are told, as it happens.
 
 use postrider::Position;
-use postrider::relay::brain::{Routed, Session};
+use postrider::relay::brain::{Routed, Session, Snapshot};
 use postrider::sink::Outcome;
 use postrider::store::{Epoch, Settlement};
 
@@ -29,6 +29,8 @@ pub(crate) enum Seen<'a> {
     Granted { owner: Owner, epoch: Epoch, clean: bool },
     /// Events reached a brain, from the log or from among the parked.
     Known { owner: Owner, events: &'a [Routed] },
+    /// A brain took a step.
+    Stepped { owner: Owner, snapshot: &'a Snapshot },
     /// A brain wants a batch published.
     Publishing { owner: Owner, messages: &'a [Routed] },
     /// A message became visible at its destination.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use postrider::relay::brain::{Brain, Claim, Effect, Input, Reply, Report, Setup};
+use postrider::relay::brain::{Acquisition, Brain, Claim, Effect, Input, Reply, Setup};
 use postrider::sink::{Failure, Outcome};
 use postrider::{Now, Timestamp};
 
 use super::agenda::{Happening, Seat};
 use super::bug::Bug;
 use super::cursor::Cursor;
+use super::facts::Facts;
 use super::operation::{Operation, OperationId, Shipment, Work};
 use super::random::Span;
 use super::relay::{Mind, State};
@@ -115,6 +116,7 @@ impl World {
         let mind = self.mind(seat);
         let step = mind.brain.step(now, input);
         let due = mind.brain.due();
+        let snapshot = mind.brain.snapshot();
         mind.alarm += 1;
         let alarm = mind.alarm;
         if mind.session != step.session {
@@ -124,6 +126,7 @@ impl World {
             self.drop_shipments(seat);
         }
         let owner = Owner { seat, session: step.session };
+        self.saw(&Seen::Stepped { owner, snapshot: &snapshot });
         for effect in step.effects {
             self.send(owner, effect);
         }
@@ -232,7 +235,7 @@ impl World {
         }
         if self.is_current(owner) {
             match (&reply, work) {
-                (Reply::Acquired(Ok(postrider::relay::brain::Acquisition::Granted { loaded, .. })), _) => {
+                (Reply::Acquired(Ok(Acquisition::Granted { loaded, .. })), _) => {
                     self.mind(owner.seat).cursor = Some(Cursor::new(&loaded.progress));
                 }
                 (Reply::Claimed(Ok(Claim::Page { events, .. })), _) => {
@@ -280,7 +283,7 @@ impl World {
         let answers: Vec<Answer> = shipment
             .messages
             .iter()
-            .map(|m| Answer { fact: super::facts::Facts::number(&m.event), outcome: ambiguous(), outage })
+            .map(|m| Answer { fact: Facts::number(&m.event), outcome: ambiguous(), outage })
             .collect();
         let batch = shipment.batch;
         self.tally.count("publish timed out");
@@ -290,51 +293,5 @@ impl World {
         self.answer(owner, &answers);
         let outcomes = answers.into_iter().map(|answer| answer.outcome).collect();
         self.think(owner.seat, Input::Reply(owner.session, Reply::Published(batch, outcomes)));
-    }
-
-    fn report(&mut self, owner: Owner, report: &Report) {
-        let seat = owner.seat;
-        self.note(|world| {
-            format!("{}/s{} reports {report:?}", world.relays[seat.relay].name, seat.subscription)
-        });
-        self.tally.count(report_name(report));
-        match report {
-            Report::Brake(brake) => self.full[seat.subscription] = brake.is_some(),
-            Report::Leading { .. } => self.full[seat.subscription] = false,
-            Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),
-            _ => {}
-        }
-    }
-}
-
-/// The name under which a report is counted.
-fn report_name(report: &Report) -> &'static str {
-    use postrider::ledger::ParkedState;
-    use postrider::relay::brain::Deposed;
-    match report {
-        Report::Leading { clean: true, .. } => "report: leading, clean",
-        Report::Leading { clean: false, .. } => "report: leading, unclean",
-        Report::Deposed(Deposed::LeaseLost) => "report: deposed, lease lost",
-        Report::Deposed(Deposed::LeaseExpired) => "report: deposed, lease expired",
-        Report::Deposed(Deposed::Fenced) => "report: deposed, fenced",
-        Report::Deposed(Deposed::StoreFailed(_)) => "report: deposed, store failed",
-        Report::Deposed(Deposed::HistoryChanged) => "report: deposed, history changed",
-        Report::Deposed(Deposed::Released) => "report: deposed, released",
-        Report::Halted(_) => "report: halted",
-        Report::Paused(Some(_)) => "report: paused",
-        Report::Paused(None) => "report: resumed",
-        Report::BreakerOpened { .. } => "report: breaker opened",
-        Report::BreakerClosed { .. } => "report: breaker closed",
-        Report::Parked { state: ParkedState::Retry, .. } => "report: parked, retry",
-        Report::Parked { state: ParkedState::Behind, .. } => "report: parked, behind",
-        Report::Parked { state: ParkedState::Held, .. } => "report: parked, held",
-        Report::Parked { state: ParkedState::Dead, .. } => "report: parked, dead",
-        Report::Parked { state: ParkedState::Expired, .. } => "report: parked, expired",
-        Report::Parked { state: ParkedState::Unrouted, .. } => "report: parked, unrouted",
-        Report::PossibleDuplicate(_) => "report: possible duplicate",
-        Report::OrderBroken(_) => "report: order broken",
-        Report::Brake(Some(_)) => "report: brake on",
-        Report::Brake(None) => "report: brake off",
-        _ => "report: unknown",
     }
 }

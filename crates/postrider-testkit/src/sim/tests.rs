@@ -139,6 +139,7 @@ planted_bugs! {
     an_answer_that_never_comes_breaks_liveness: LoseReply;
     a_claimer_that_does_not_check_history_skips_events: NoHistoryCheck;
     a_window_wider_than_promised_is_seen: WideWindow;
+    a_store_that_ignores_its_budget_fills_the_memory: IgnoreBudget;
 }
 
 /// The checker of the very promise that the bug breaks must complain within so many seeds.

@@ -11,7 +11,7 @@ use super::operation::{Operation, OperationId};
 use super::random::{Random, Span};
 use super::relay::Relay;
 use super::scenario::{Kind, Scenario};
-use super::seen::Seen;
+use super::seen::{Owner, Seen};
 use super::tally::Tally;
 use super::trace::Trace;
 use super::writers::Writers;
@@ -46,6 +46,9 @@ pub(crate) struct World {
     /// The next settle of the subscription takes longer than its lease.
     pub(crate) stick_settle: Vec<bool>,
     pub(crate) delivered: Vec<Vec<u32>>,
+    /// Who was given the lease last.
+    pub(crate) leaders: Vec<Option<Owner>>,
+    /// Subscriptions whose leader reads nothing new because a limit is reached.
     pub(crate) full: Vec<bool>,
     pub(crate) healing: bool,
     pub(crate) checks: Checks,
@@ -89,6 +92,7 @@ impl World {
             operation_count: 0,
             stick_settle: vec![false; subscriptions],
             delivered: vec![Vec::new(); subscriptions],
+            leaders: vec![None; subscriptions],
             full: vec![false; subscriptions],
             healing: false,
             checks: Checks::new(&scenario),

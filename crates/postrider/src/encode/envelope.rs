@@ -2,12 +2,11 @@
 
 use std::fmt::Display;
 
-use base64::display::Base64Display;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Encoded, Encoder, JSON};
+use super::base64::Base64;
+use super::{Encoded, Encoder, JSON, Outgoing};
 use crate::{Code, Error, Event, Headers, Position, Result, event};
 
 /// Sends one JSON object with all that is known of the event.
@@ -19,7 +18,8 @@ use crate::{Code, Error, Event, Headers, Position, Result, event};
 pub struct Envelope;
 
 impl Encoder for Envelope {
-    fn encode(&self, position: Position, event: &Event) -> Result<Encoded> {
+    fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded> {
+        let Outgoing { position, event, .. } = *outgoing;
         // Room for the fields around the payload, so that the common event needs one allocation.
         let mut body = Vec::with_capacity(event.payload.len() + 512);
         serde_json::to_writer(&mut body, &Fields::of(position, event)).map_err(|e| {
@@ -55,8 +55,8 @@ struct Fields<'a> {
     headers: &'a Headers,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "base64")]
-    payload_base64: Option<&'a [u8]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_base64: Option<Base64<'a>>,
 }
 
 #[derive(Serialize)]
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
             action: event.action.as_ref().map(Action::of),
             headers: &event.headers,
             payload,
-            payload_base64: payload.is_none().then_some(&event.payload),
+            payload_base64: payload.is_none().then_some(Base64(&event.payload)),
         }
     }
 }
@@ -125,16 +125,12 @@ fn headers<S: Serializer>(headers: &Headers, serializer: S) -> Result<S::Ok, S::
     serializer.collect_map(headers.iter())
 }
 
-fn base64<S: Serializer>(bytes: &Option<&[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&Base64Display::new(bytes.unwrap_or_default(), &BASE64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn encoded(payload: impl Into<bytes::Bytes>) -> String {
-        let body = Envelope.encode(Position::new(1), &Event::new("a", payload)).unwrap().body;
+        let body = Envelope.encode(&Outgoing::new(Position::new(1), &Event::new("a", payload))).unwrap().body;
         String::from_utf8(body.into()).unwrap()
     }
 

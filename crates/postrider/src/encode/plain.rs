@@ -1,6 +1,6 @@
 //! The payload as it is; what else is known goes into headers.
 
-use super::{Encoded, Encoder, JSON};
+use super::{Encoded, Encoder, JSON, Outgoing};
 use crate::{Event, Headers, Position, Result};
 
 /// Sends the payload byte for byte, without a copy, and tells the rest in headers that start with
@@ -12,20 +12,16 @@ use crate::{Event, Headers, Position, Result};
 pub struct Plain;
 
 impl Encoder for Plain {
-    fn encode(&self, _position: Position, event: &Event) -> Result<Encoded> {
+    fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded> {
         Ok(Encoded {
-            body: event.payload.clone(),
-            content_type: content_type(event).map_or(JSON.into(), |own| own.to_owned().into()),
+            body: outgoing.event.payload.clone(),
+            content_type: outgoing.own_content_type().map_or(JSON.into(), |own| own.to_owned().into()),
         })
     }
 
-    fn headers(&self, position: Position, event: &Event) -> Headers {
-        facts(position, event)
+    fn headers(&self, outgoing: &Outgoing<'_>) -> Headers {
+        facts(outgoing.position, outgoing.event)
     }
-}
-
-fn content_type(event: &Event) -> Option<&str> {
-    event.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type")).map(|(_, value)| value)
 }
 
 fn facts(position: Position, event: &Event) -> Headers {
@@ -64,15 +60,15 @@ mod tests {
     #[test]
     fn the_payload_is_sent_without_a_copy() {
         let event = Event::new("a", vec![0xff; 8]);
-        let body = Plain.encode(Position::new(1), &event).unwrap().body;
+        let body = Plain.encode(&Outgoing::new(Position::new(1), &event)).unwrap().body;
         assert_eq!(body.as_ptr(), event.payload.as_ptr());
     }
 
     #[test]
     fn the_events_own_content_type_goes_before_json() {
-        let event = Event::new("a", "");
-        assert_eq!(Plain.encode(Position::new(1), &event).unwrap().content_type, "application/json");
-        let event = event.with_header("Content-Type", "text/csv");
-        assert_eq!(Plain.encode(Position::new(1), &event).unwrap().content_type, "text/csv");
+        let content_type =
+            |event| Plain.encode(&Outgoing::new(Position::new(1), &event)).unwrap().content_type;
+        assert_eq!(content_type(Event::new("a", "")), "application/json");
+        assert_eq!(content_type(Event::new("a", "").with_header("Content-Type", "text/csv")), "text/csv");
     }
 }

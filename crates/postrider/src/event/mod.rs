@@ -11,7 +11,7 @@ mod validate;
 pub use headers::Headers;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
-pub(crate) use validate::{validate, validate_one};
+pub(crate) use validate::{check_header_name, validate, validate_one};
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct Event {
     pub headers: Headers,
     /// When it happened.
     pub time: Timestamp,
-    /// Where to send it, if the writer decides that; overrides the router.
+    /// Where to send it, if the writer decides that and no routing rule says otherwise.
     pub topic: Option<String>,
     /// How often to try; overrides the relay's policy.
     pub max_attempts: Option<u32>,

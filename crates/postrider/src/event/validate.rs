@@ -79,14 +79,7 @@ impl Check<'_> {
         }
         for (name, value) in headers.iter() {
             self.length(format_args!("a header's name"), name, self.limits.header_name_bytes_max)?;
-            let token = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-            if name.is_empty() || !name.bytes().all(token) {
-                return Err(self.error(Code::HeaderName, format!("the header name {name:?} is not a token")));
-            }
-            if name.get(..RESERVED_PREFIX.len()).is_some_and(|p| p.eq_ignore_ascii_case(RESERVED_PREFIX)) {
-                let what = format!("the header {name:?} starts with {RESERVED_PREFIX:?}, which is reserved");
-                return Err(self.error(Code::HeaderReserved, what));
-            }
+            check_header_name(name).map_err(|error| error.within(&self.place.to_string()))?;
             self.length(format_args!("the header {name:?}"), value, self.limits.header_value_bytes_max)?;
             self.no_control(format_args!("the header {name:?}"), value)?;
         }
@@ -145,8 +138,24 @@ impl Check<'_> {
     }
 
     fn error(&self, code: Code, what: impl Display) -> Error {
-        Error::new(code, format!("{}: {what}", self.place))
+        Error::new(code, what.to_string()).within(&self.place.to_string())
     }
+}
+
+/// Refuses a header name that not every destination can carry, or that is the relay's own.
+///
+/// # Errors
+/// [`Code::HeaderName`] or [`Code::HeaderReserved`].
+pub(crate) fn check_header_name(name: &str) -> Result<()> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(Error::new(Code::HeaderName, format!("the header name {name:?} is not a token")));
+    }
+    if name.get(..RESERVED_PREFIX.len()).is_some_and(|p| p.eq_ignore_ascii_case(RESERVED_PREFIX)) {
+        let what = format!("the header {name:?} starts with {RESERVED_PREFIX:?}, which is reserved");
+        return Err(Error::new(Code::HeaderReserved, what));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

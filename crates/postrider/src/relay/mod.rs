@@ -5,10 +5,12 @@
 
 pub mod brain;
 mod builder;
+mod copies;
 mod perform;
 mod policy;
 mod publish;
 mod report;
+mod routing;
 mod shell;
 mod subscription;
 

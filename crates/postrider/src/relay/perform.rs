@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::brain::{Acquisition, Claim, Effect, Fetch, KeyId, Numbers, Reply, Route, Routed, Session};
+use super::Policy;
+use super::brain::{Effect, Fetch, Reply, Session};
 use super::publish::Publisher;
-use super::{Order, Policy};
-use crate::route::{self, Router};
-use crate::store::{Acquired, Claimed, Claimer, LeaseRequest, Store};
-use crate::{BoxFuture, Code, Error, Position, StoredEvent};
+use super::routing::Routing;
+use crate::store::{Acquired, Claimer, LeaseRequest, Store};
+use crate::{BoxFuture, Code, Error};
 
 /// What is needed to do what one subscription's brain says.
 pub(super) struct Performer {
@@ -41,14 +41,19 @@ impl Performer {
         let done = move |reply| Done { session, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
-                let lease = self.lease();
+                let (lease, policy) = (self.lease(), self.policy.clone());
+                // Another relay may have had the lease since: what went out by then is not ours to know.
+                self.publisher.copies.forget();
                 Box::pin(async move {
-                    let acquired = logged(&subscription, store.acquire(lease).await);
-                    let claimer = match &acquired {
-                        Ok(Acquired::Granted(loaded)) => Some(store.claimer(&loaded.progress)),
-                        _ => None,
-                    };
-                    let acquired = acquired.map(|a| routing.acquisition(a));
+                    let mut acquired = store.acquire(lease).await;
+                    let mut claimer = None;
+                    if let Ok(Acquired::Granted(loaded)) = &mut acquired {
+                        claimer = Some(store.claimer(&loaded.progress));
+                        if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
+                            acquired = Err(error);
+                        }
+                    }
+                    let acquired = logged(&subscription, acquired).map(|a| routing.acquisition(a));
                     Done { session, reply: Reply::Acquired(acquired), claimer }
                 })
             }
@@ -118,42 +123,4 @@ fn logged<T>(subscription: &str, result: Result<T, Error>) -> Result<T, Code> {
         tracing::warn!(subscription, code = %error.code(), "{}", error.to_string().replace('\n', ";"));
         error.code()
     })
-}
-
-/// Gives events their keys' numbers and their destinations.
-pub(super) struct Routing {
-    pub(super) router: Router,
-    pub(super) numbers: Numbers,
-    pub(super) order: Order,
-}
-
-impl Routing {
-    fn route(&self, stored: StoredEvent) -> Routed {
-        let StoredEvent { position, event } = stored;
-        let route = match self.router.route(&event) {
-            route::Route::To(name) => Route::To { id: self.numbers.destination(&name), name },
-            route::Route::Filtered => Route::Filtered,
-            route::Route::Unrouted => Route::Unrouted,
-        };
-        Routed { position, key: self.key(event.ordering_key(), position), route, event }
-    }
-
-    fn key(&self, key: Option<&str>, position: Position) -> KeyId {
-        self.numbers.key(key.filter(|_| self.order == Order::Key), position)
-    }
-
-    fn claim(&self, claimed: Claimed) -> Claim {
-        match claimed {
-            Claimed::Page(page) => Claim::Page {
-                events: page.events.into_iter().map(|event| self.route(event)).collect(),
-                dead: page.dead,
-                more: page.more,
-            },
-            Claimed::HistoryChanged(reason) => Claim::HistoryChanged(reason),
-        }
-    }
-
-    fn acquisition(&self, acquired: Acquired) -> Acquisition {
-        Acquisition::from_store(acquired, |row| self.key(row.key.as_deref(), row.position))
-    }
 }

@@ -12,7 +12,8 @@ pub struct Policy {
     /// What a dead event means for the later events of its key.
     pub on_dead: OnDead,
     /// The subscription sends to several destinations: events of one that is down are parked as held, so
-    /// that the others go on. With one destination they simply wait.
+    /// that the others go on. With one destination they simply wait. Rules that name several destinations
+    /// set it by themselves.
     pub several_destinations: bool,
 
     /// Events in one batch to the sink.

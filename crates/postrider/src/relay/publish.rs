@@ -1,12 +1,15 @@
 //! Handing a batch to the sink: encode, publish, and one outcome per message whatever happens.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::brain::{KeyId, Route, Routed};
+use super::copies::Copies;
+use crate::Result;
 use crate::encode::Encoder;
 use crate::sink::{Failure, Message, Outcome, Sink};
 
@@ -16,21 +19,26 @@ pub(super) struct Publisher {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) timeout: Duration,
+    pub(super) copies: Arc<Copies>,
 }
 
 impl Publisher {
     /// Publishes a batch. One outcome per event, in order.
     pub(super) async fn publish(self, batch: Arc<Vec<Routed>>) -> Vec<Outcome> {
-        let Encoded { messages, refused } = self.encode(&batch);
+        let Encoded { messages, special } = self.encode(&batch);
         let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages).await };
-        if refused.is_empty() && answers.len() == batch.len() {
+        if special.is_empty() && answers.len() == batch.len() {
             return answers;
         }
         let missing = || Outcome::Ambiguous(Failure::new("the sink gave no outcome for this message"));
         let mut answers = answers.into_iter().chain(std::iter::repeat_with(missing));
-        let mut refused = refused.into_iter().peekable();
-        let outcome = |at| match refused.next_if(|(index, _)| *index == at) {
-            Some((_, outcome)) => Some(outcome),
+        let mut special = special.into_iter().peekable();
+        let outcome = |at| match special.next_if(|(index, _)| *index == at) {
+            Some((_, Special::Refused(outcome))) => Some(outcome),
+            Some((_, Special::Copies(sent))) => {
+                let outcomes = answers.by_ref().take(sent.len()).collect();
+                Some(self.copies.outcome(&messages[sent], outcomes))
+            }
             None => answers.next(),
         };
         (0..batch.len()).filter_map(outcome).collect()
@@ -72,29 +80,56 @@ impl Publisher {
     /// Encodes a batch. An event that cannot be encoded is rejected, and what follows it of its key is not
     /// sent before the brain has decided about it.
     fn encode(&self, batch: &[Routed]) -> Encoded {
-        let mut encoded = Encoded { messages: Vec::with_capacity(batch.len()), refused: Vec::new() };
+        let mut encoded = Encoded { messages: Vec::with_capacity(batch.len()), special: Vec::new() };
         let mut rejected: Vec<KeyId> = Vec::new();
-        for (at, Routed { position, key, route, event }) in batch.iter().enumerate() {
-            let Route::To { name, .. } = route else { continue };
-            if !rejected.is_empty() && rejected.contains(key) {
-                encoded.refused.push((at, Outcome::Untried));
-                continue;
-            }
-            match Message::encode(&self.encoder, *position, event.clone(), name.clone()) {
-                Ok(message) => encoded.messages.push(message),
-                Err(error) => {
-                    rejected.push(*key);
-                    encoded.refused.push((at, Outcome::Rejected(Failure::new(error.what()))));
-                }
+        for (at, routed) in batch.iter().enumerate() {
+            if !rejected.is_empty() && rejected.contains(&routed.key) {
+                encoded.special.push((at, Special::Refused(Outcome::Untried)));
+            } else if let Err(error) = self.encode_one(at, routed, &mut encoded) {
+                rejected.push(routed.key);
+                let rejection = Outcome::Rejected(Failure::new(error.what()));
+                encoded.special.push((at, Special::Refused(rejection)));
             }
         }
         encoded
+    }
+
+    fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
+        let Routed { position, event, .. } = routed;
+        let Route::To { name, label, .. } = &routed.route else { return Ok(()) };
+        let Some(label) = label else {
+            encoded.messages.push(Message::encode(&self.encoder, *position, event.clone(), name.clone())?);
+            return Ok(());
+        };
+        let missing = match &label.parcels[..] {
+            [_] => vec![0],
+            _ => self.copies.missing(*position, event, label),
+        };
+        let messages = Message::encode_parcels(&self.encoder, *position, event, label, &missing)?;
+        let start = encoded.messages.len();
+        encoded.messages.extend(messages);
+        if label.parcels.len() > 1 {
+            encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
+        }
+        Ok(())
     }
 }
 
 /// A batch after encoding.
 struct Encoded {
     messages: Vec<Message>,
-    /// Events that do not go to the sink, by their place in the batch, ascending.
-    refused: Vec<(usize, Outcome)>,
+    /// Events that are not one message each, by their place in the batch, ascending.
+    special: Vec<(usize, Special)>,
 }
+
+/// An event that is not one message.
+enum Special {
+    /// It does not go to the sink.
+    Refused(Outcome),
+    /// It is these messages, one per destination.
+    Copies(Range<usize>),
+}
+
+#[cfg(test)]
+#[path = "publish_tests.rs"]
+mod tests;

@@ -8,9 +8,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
-use super::brain::{Brain, Effect, Input, Numbers, Reply, Session, Setup, Snapshot, Step};
-use super::perform::{Done, Performer, Routing};
+use super::brain::{Brain, Effect, Input, Reply, Session, Setup, Snapshot, Step};
+use super::perform::{Done, Performer};
 use super::publish::Publisher;
+use super::routing::Routing;
 use super::{Subscription, report};
 use crate::store::{Claimer, Store};
 use crate::{Clock, Code};
@@ -23,6 +24,9 @@ pub struct SubscriptionStatus {
     pub subscription: String,
     /// What its brain says.
     pub brain: Snapshot,
+    /// Events since the relay started that no rule matched and that count as done, because the router says
+    /// so ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). One read again after a takeover counts again.
+    pub skipped: u64,
 }
 
 /// What the rest of the relay holds of a shell.
@@ -87,7 +91,8 @@ impl Shell {
         subscription: Subscription,
         handle: Arc<Handle>,
     ) -> Self {
-        let Subscription { name, start: _, policy, router, encoder, sink } = subscription;
+        let Subscription { name, start: _, mut policy, router, encoder, sink } = subscription;
+        policy.several_destinations |= router.has_several_destinations();
         let setup = Setup {
             subscription: name.clone(),
             policy: policy.clone(),
@@ -98,8 +103,8 @@ impl Shell {
             subscription: name,
             holder: holder.to_owned(),
             store,
-            routing: Arc::new(Routing { router, numbers: Numbers::default(), order: policy.order }),
-            publisher: Publisher { sink, encoder, timeout: policy.publish_timeout },
+            routing: Arc::new(Routing::new(router, policy.order)),
+            publisher: Publisher { sink, encoder, timeout: policy.publish_timeout, copies: Arc::default() },
             policy,
         };
         Self {
@@ -121,7 +126,10 @@ impl Shell {
         loop {
             let step = self.brain.step(self.clock.now(), input);
             self.perform(step);
-            self.handle.with(|shared| shared.status.brain = self.brain.snapshot());
+            self.handle.with(|shared| {
+                shared.status.brain = self.brain.snapshot();
+                shared.status.skipped = self.performer.routing.skipped();
+            });
             if self.stopped {
                 break;
             }

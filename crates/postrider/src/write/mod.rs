@@ -24,6 +24,7 @@
 
 #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
 mod columns;
+mod host;
 mod outbox;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Batch, Transaction, Written};
+use super::{Batch, Transaction, Written, host};
 use crate::event::{IntoEvent, TraceSource, validate, validate_one};
 use crate::{Code, Error, Event, Limits, Result};
 
 /// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Outbox {
     limits: Limits,
     namespace: Option<String>,
@@ -16,10 +16,21 @@ pub struct Outbox {
     trace: Option<Arc<dyn TraceSource>>,
 }
 
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Outbox {
-    /// With the default limits, and nothing filled in.
+    /// With the default limits and this machine's name as the producer.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            limits: Limits::default(),
+            namespace: None,
+            producer: host::name().map(str::to_owned),
+            trace: None,
+        }
     }
 
     /// What to accept.
@@ -36,7 +47,7 @@ impl Outbox {
         self
     }
 
-    /// The machine or process, for events that do not name one.
+    /// The machine or process, for events that do not name one. By default the machine's name.
     #[must_use]
     pub fn producer(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());

@@ -80,6 +80,6 @@ pub(super) const KEYS: &[Entry] = &[
     key(Rule, "types", List, r#"["order.*"]"#, "Matches events of these types; `*` stands for any text. Without it, all types."),
     key(Rule, "aggregates", List, r#"["Order"]"#, "Matches events of these aggregate types; `*` stands for any text. Without it, all."),
     key(Rule, "destination", Text, r#""orders.{type}""#, "Template of the destination's name."),
-    key(Rule, "key", Text, r#""{aggregate.id}""#, "Template of the key the destination gets."),
+    key(Rule, "key", Text, r#""{aggregate_id}""#, "Template of the key the destination gets."),
     key(Rule, "headers", Map, r#"{ tenant = "{header.tenant}" }"#, "Templates of headers that are added."),
 ];

@@ -7,6 +7,7 @@ mod history;
 mod isolation;
 mod liveness;
 mod loss;
+mod memory;
 mod order;
 mod outage;
 mod phantom;
@@ -35,6 +36,8 @@ pub enum Promise {
     Duplicates,
     /// Events in flight or acknowledged but unsettled stay within the window.
     Window,
+    /// Events in memory stay within the read-ahead and a batch.
+    Memory,
     /// An old owner settles nothing.
     Fencing,
     /// A position becomes done only by delivery, parking, filtering or death.
@@ -125,6 +128,7 @@ impl Checks {
             Box::new(order::KeyOrder::new(subscriptions)),
             Box::new(duplicates::Duplicates::new(subscriptions)),
             Box::new(window::Window::default()),
+            Box::new(memory::Memory),
             Box::new(fencing::Fencing::new(subscriptions)),
             Box::new(conservation::Conservation::new(subscriptions)),
             Box::new(liveness::Liveness),

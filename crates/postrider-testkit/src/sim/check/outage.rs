@@ -1,6 +1,7 @@
 //! An outage burns no attempt: what a parked row counts are the message's own failures.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use postrider::relay::brain::{Route, Routed};
 use postrider::sink::Outcome;
@@ -25,6 +26,8 @@ pub(super) struct Outages {
     suspected: BTreeMap<(Owner, usize), Suspicion>,
     /// What an owner has at hand, by key: read, not acknowledged and not parked.
     open: BTreeMap<Owner, BTreeMap<Key, BTreeSet<usize>>>,
+    /// Failures of this very moment.
+    just_failed: Vec<(Duration, Owner, usize)>,
     /// Rows and events are of different histories.
     void: bool,
 }
@@ -41,6 +44,7 @@ impl Outages {
             own: vec![BTreeMap::new(); subscriptions],
             suspected: BTreeMap::new(),
             open: BTreeMap::new(),
+            just_failed: Vec::new(),
             void: false,
         }
     }
@@ -68,18 +72,41 @@ impl Outages {
             _ if !answer.outage || acknowledged_by(view, owner, destination, others) => {
                 *self.own[subscription].entry(answer.fact).or_default() += 1
             }
+            _ if self.is_alone(view, owner, answer.fact) => {
+                *self.own[subscription].entry(answer.fact).or_default() += 1;
+            }
             _ => {
-                // Only the first of a key can be sent, and so be company.
-                let first_goes_there = |facts: &BTreeSet<usize>| {
-                    facts.first().is_some_and(|fact| view.way(subscription, *fact) == Way::To(destination))
-                };
-                if open.iter().all(|(other, facts)| *other == key || !first_goes_there(facts)) {
-                    *self.own[subscription].entry(answer.fact).or_default() += 1;
-                    return;
-                }
                 let suspicion = self.suspected.entry((owner, destination)).or_default();
                 suspicion.keys.insert(key);
                 suspicion.failures.push(answer.fact);
+                self.just_failed.push((view.now, owner, answer.fact));
+            }
+        }
+    }
+
+    /// Whether the owner has no other key's event at hand for the same destination. Only the first of a
+    /// key can be sent, and so be company, if its time is not over.
+    fn is_alone(&self, view: &View<'_>, owner: Owner, fact: usize) -> bool {
+        let way = |fact: usize| view.way(owner.seat.subscription, fact);
+        let company = |facts: &BTreeSet<usize>| {
+            facts.first().is_some_and(|other| !view.facts.get(*other).expires && way(*other) == way(fact))
+        };
+        let key = identity(view, fact);
+        self.open
+            .get(&owner)
+            .is_none_or(|open| open.iter().all(|(other, facts)| *other == key || !company(facts)))
+    }
+
+    /// An event is put aside, and the rest of its key with it. What failed in the same moment may have lost
+    /// its company by that.
+    fn parked(&mut self, view: &View<'_>, owner: Owner, fact: usize) {
+        self.open.entry(owner).or_default().remove(&identity(view, fact));
+        self.just_failed.retain(|(at, _, _)| *at == view.now);
+        for (_, of, failed) in std::mem::take(&mut self.just_failed) {
+            if of == owner && self.is_alone(view, owner, failed) {
+                *self.own[owner.seat.subscription].entry(failed).or_default() += 1;
+            } else {
+                self.just_failed.push((view.now, of, failed));
             }
         }
     }
@@ -135,10 +162,9 @@ impl Check for Outages {
             Seen::Answered { owner, answers } => {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer, answers));
             }
-            // The rest of its key goes with it.
             Seen::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
-                    self.open.entry(owner).or_default().remove(&identity(view, Facts::number(event)));
+                    self.parked(view, owner, Facts::number(event));
                 }
             }
             Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),

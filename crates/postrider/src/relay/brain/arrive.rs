@@ -22,8 +22,8 @@ impl Leader {
         for Routed { position, key, route, event } in events {
             let entry = Entry { position, attempts: 0, parked: false, body: None };
             match route {
-                Route::To { id, name } => {
-                    self.line_up(turn, key, entry, Body { destination: id, name, event })
+                Route::To { id, name, label } => {
+                    self.line_up(turn, key, entry, Body { destination: id, name, label, event })
                 }
                 Route::Filtered => self.books.finish(position, position, turn.elapsed()),
                 Route::Unrouted => self.hold_unrouted(turn, key, entry, &event),
@@ -56,7 +56,7 @@ impl Leader {
     fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Event) {
         let first = self.lines.get(key).is_none_or(|line| line.is_preceded_by(entry.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
-        let row = Fate::new(state, "no rule matches").row(&entry, Some(event), None);
+        let row = Fate::new(state, "no rule matches").row(&entry, event.ordering_key(), None);
         self.books.park(row, true, turn.elapsed());
         turn.report(Report::Parked { position: entry.position, state, attempts: 0 });
         entry.parked = true;

@@ -31,8 +31,8 @@ impl Batch {
 
     /// Adds an event that is in memory; one that is not cannot be sent.
     pub(super) fn push(&mut self, key: KeyId, entry: &Entry) {
-        if let Some(Body { destination, name, event }) = &entry.body {
-            let route = Route::To { id: *destination, name: name.clone() };
+        if let Some(Body { destination, name, label, event }) = &entry.body {
+            let route = Route::To { id: *destination, name: name.clone(), label: label.clone() };
             self.outgoing.push(Routed { position: entry.position, key, route, event: event.clone() });
             self.messages.push((key, entry.position));
         }

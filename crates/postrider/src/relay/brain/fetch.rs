@@ -28,16 +28,20 @@ impl Leader {
         }
     }
 
-    /// Asks for wanted events, as many as there is room for in memory. At least one batch may always be
-    /// asked for: retries do not starve behind a full read-ahead.
+    /// Asks for wanted events, as many as there is room for in memory. Claims leave room for a batch of
+    /// these, so that retries do not starve behind a full read-ahead.
     pub(super) fn fetch(&mut self, turn: &mut Turn<'_>) {
         if self.wanted.is_empty() || !self.fetching.is_empty() {
             return;
         }
         let policy = turn.policy();
-        let room = policy.read_ahead_events_max.saturating_sub(self.memory.events);
-        let events_max =
-            room.clamp(policy.batch_events_max, policy.claim_events_max.max(policy.batch_events_max));
+        let room = (policy.read_ahead_events_max + policy.batch_events_max)
+            .saturating_sub(self.memory.events + self.memory.claiming.events_max);
+        let bytes_room = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
+            .saturating_sub(self.memory.bytes + self.memory.claiming.bytes_max);
+        let events_max = if bytes_room == 0 { 0 } else { room.min(policy.claim_events_max) };
+        // What fills the memory may itself wait for one of these.
+        let events_max = events_max.max(usize::from(self.is_still()));
         while self.fetching.len() < events_max
             && let Some(key) = self.wanted.pop_front()
         {
@@ -49,15 +53,21 @@ impl Leader {
             let missing = std::iter::once(&line.head)
                 .chain(&line.rest)
                 .take_while(|entry| entry.body.is_none() && reader.has_passed(entry.position));
-            let positions = missing.take(PER_KEY_MAX).map(|entry| (key, entry.position));
-            self.fetching.extend(positions);
+            let most = PER_KEY_MAX.min(events_max - self.fetching.len());
+            self.fetching.extend(missing.take(most).map(|entry| (key, entry.position)));
         }
-        let room = policy.read_ahead_bytes_max.saturating_sub(self.memory.bytes);
-        let bytes_max = room.max(policy.batch_bytes_max.min(policy.read_ahead_bytes_max));
         if !self.fetching.is_empty() {
             let positions = self.fetching.iter().map(|(_, position)| *position).collect();
-            turn.emit(Effect::Fetch(positions, bytes_max));
+            turn.emit(Effect::Fetch(positions, bytes_room.min(policy.batch_bytes_max)));
         }
+    }
+
+    /// Nothing is on its way to the sink, and no destination is waited for.
+    fn is_still(&self) -> bool {
+        self.ready.is_empty()
+            && self.in_flight == 0
+            && !self.is_staged()
+            && self.destinations.values().all(|destination| destination.outage.is_none())
     }
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
@@ -67,14 +77,17 @@ impl Leader {
         if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
             let position = other.position;
             turn.emit(Effect::Halt(format!(
-                "position {position} holds an event of another key than its parked row"
+                "position {position} holds an event of another key than its parked row: the database was \
+                 restored, or all routing rules were taken away while events waited with a rule's key"
             )));
             return Err(Deposed::HistoryChanged);
         }
         let mut unrouted = Vec::new();
         for Routed { position, key, route, event } in fetched.events {
             match route {
-                Route::To { id, name } => self.load(key, position, Body { destination: id, name, event }),
+                Route::To { id, name, label } => {
+                    self.load(key, position, Body { destination: id, name, label, event })
+                }
                 Route::Filtered => self.drop_filtered(turn, key, position),
                 Route::Unrouted => unrouted.push((key, position)),
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::keys::{DestinationId, KeyId};
 use crate::ledger::{ParkedRow, ParkedState};
+use crate::route::Label;
 use crate::sink::Outcome;
 use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
 use crate::{Code, Event, Position};
@@ -40,6 +41,8 @@ pub enum Route {
         id: DestinationId,
         /// Its name.
         name: Arc<str>,
+        /// What the rule says besides; `None` if the message is simply the event.
+        label: Option<Arc<Label>>,
     },
     /// The subscription does not want it: it is done.
     Filtered,

@@ -61,10 +61,20 @@ pub(super) struct Leader {
 }
 
 /// Events in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Memory {
     pub(super) events: usize,
     pub(super) bytes: usize,
+    /// What a claim under way may add.
+    pub(super) claiming: Budget,
+}
+
+impl Memory {
+    const NOTHING: Budget = Budget { events_max: 0, bytes_max: 0 };
+
+    fn new() -> Self {
+        Self { events: 0, bytes: 0, claiming: Self::NOTHING }
+    }
 }
 
 impl Leader {
@@ -98,7 +108,7 @@ impl Leader {
             unread: BTreeSet::new(),
             ended: Vec::new(),
             ended_in_flush: Vec::new(),
-            memory: Memory::default(),
+            memory: Memory::new(),
             brake: None,
             paused: None,
             draining_until: None,
@@ -151,6 +161,7 @@ impl Leader {
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(turn.elapsed()),
             Reply::Claimed(Ok(Claim::Page { events, dead, more })) => {
+                self.memory.claiming = Memory::NOTHING;
                 for (start, end) in dead {
                     self.books.finish(start, end, turn.elapsed());
                 }
@@ -165,6 +176,7 @@ impl Leader {
             }
             Reply::Claimed(Err(code)) => {
                 Self::survive(code)?;
+                self.memory.claiming = Memory::NOTHING;
                 self.reader.failed(turn.elapsed(), turn.policy());
             }
             Reply::Fetched(Ok(fetched)) => self.fetched(turn, fetched)?,
@@ -212,7 +224,10 @@ impl Leader {
             self.fetch(turn);
             self.probe(turn);
             self.dispatch(turn);
-            self.judge(turn);
+        }
+        // Also on the way out: an answer still to come must not be taken for a sign against these.
+        self.judge(turn);
+        if self.is_working() {
             self.end_caution(turn);
             self.hold_blocked(turn);
             self.claim(turn);
@@ -263,6 +278,7 @@ impl Leader {
             && let Some(budget) = self.claim_budget(turn)
         {
             self.reader.start();
+            self.memory.claiming = budget;
             turn.emit(Effect::Claim(budget));
         }
     }
@@ -284,8 +300,9 @@ impl Leader {
     /// How much may be read now. Small leftovers of room are not worth a query.
     fn claim_budget(&self, turn: &Turn<'_>) -> Option<Budget> {
         let policy = turn.policy();
-        let room = policy.read_ahead_events_max.saturating_sub(self.memory.events);
-        let bytes_max = policy.read_ahead_bytes_max.saturating_sub(self.memory.bytes);
+        let fetching_bytes = if self.fetching.is_empty() { 0 } else { policy.batch_bytes_max };
+        let room = policy.read_ahead_events_max.saturating_sub(self.memory.events + self.fetching.len());
+        let bytes_max = policy.read_ahead_bytes_max.saturating_sub(self.memory.bytes + fetching_bytes);
         let worthwhile = policy.claim_events_max.min(policy.read_ahead_events_max / 4).max(1);
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4

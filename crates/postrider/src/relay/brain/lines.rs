@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keys::{ByNumber, DestinationId, KeyId};
+use crate::route::Label;
 use crate::{Event, Position};
 
 /// An event in a line.
@@ -25,7 +26,15 @@ pub(super) struct Entry {
 pub(super) struct Body {
     pub(super) destination: DestinationId,
     pub(super) name: Arc<str>,
+    pub(super) label: Option<Arc<Label>>,
     pub(super) event: Arc<Event>,
+}
+
+impl Body {
+    /// The text of the key that orders the event.
+    pub(super) fn key(&self) -> Option<&str> {
+        Label::key(self.label.as_deref(), &self.event)
+    }
 }
 
 /// What is being done about the first event of a line.

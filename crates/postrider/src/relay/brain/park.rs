@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use super::books::Books;
 use super::leader::{Leader, Memory};
-use super::lines::{Entry, Stage};
+use super::lines::{Body, Entry, Stage};
 use super::random::doubled;
 use super::turn::Turn;
 use super::{KeyId, Report};
+use crate::Timestamp;
 use crate::ledger::{ParkedRow, ParkedState};
 use crate::relay::OnDead;
 use crate::sink::Failure;
-use crate::{Event, Timestamp};
 
 /// Longest error text kept in a row.
 const ERROR_BYTES_MAX: usize = 1_000;
@@ -32,10 +32,10 @@ impl<'a> Fate<'a> {
     }
 
     /// The row this fate gives an entry.
-    pub(super) fn row(&self, entry: &Entry, event: Option<&Event>, destination: Option<&str>) -> ParkedRow {
+    pub(super) fn row(&self, entry: &Entry, key: Option<&str>, destination: Option<&str>) -> ParkedRow {
         ParkedRow {
             position: entry.position,
-            key: event.and_then(Event::ordering_key).map(str::to_owned),
+            key: key.map(str::to_owned),
             destination: destination.map(str::to_owned),
             state: self.state,
             attempts: entry.attempts,
@@ -141,7 +141,7 @@ pub(super) fn park(
 ) {
     let body = entry.body.take();
     memory.drop(body.as_ref());
-    let row = fate.row(entry, body.as_ref().map(|b| &*b.event), body.as_ref().map(|b| &*b.name));
+    let row = fate.row(entry, body.as_ref().and_then(Body::key), body.as_ref().map(|b| &*b.name));
     turn.report(Report::Parked { position: entry.position, state: fate.state, attempts: entry.attempts });
     books.park(row, !entry.parked, turn.elapsed());
     entry.parked = true;

@@ -1,0 +1,55 @@
+//! Whether speed holds as the table grows: the same backlog behind few and many delivered events.
+
+use postrider::relay::Policy;
+
+use crate::drain::rates;
+use crate::sqlite::{Filling, Fixture};
+use crate::{Error, Report, Row};
+
+/// How much lies in front of the backlog.
+#[derive(Debug, Clone)]
+pub struct Growth {
+    /// Delivered events in the small table.
+    pub few: u64,
+    /// Delivered events in the large table.
+    pub many: u64,
+    /// Events to drain behind them.
+    pub backlog: u64,
+    /// Runs of each contender, in turns.
+    pub repetitions: usize,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self { few: 10_000, many: 500_000, backlog: 50_000, repetitions: 5 }
+    }
+}
+
+/// Runs it on two fresh SQLite files.
+///
+/// # Errors
+/// What SQLite or the relay says.
+pub async fn sqlite(growth: Growth, progress: impl Fn(&str)) -> Result<Report, Error> {
+    let Growth { few, many, backlog, repetitions } = growth;
+    progress(&format!("writing {few} and {many} events"));
+    let fill =
+        |delivered: u64| Fixture::fill(&Filling { events: delivered + backlog, payload_bytes: 340, keys: 0 });
+    let (small, large) = (fill(few)?, fill(many)?);
+    let (mut in_small, mut in_large) = (Vec::new(), Vec::new());
+    for run in 1..=repetitions {
+        progress(&format!("run {run} of {repetitions}"));
+        let name = format!("bench-{run}");
+        in_small.push(small.relay_from(&name, few + 1, backlog, Policy::default()).await?.0);
+        in_large.push(large.relay_from(&name, many + 1, backlog, Policy::default()).await?.0);
+    }
+    Ok(Report {
+        title: format!(
+            "growth on SQLite: {backlog} events behind {few} and {many} delivered ones, {repetitions} runs in turns"
+        ),
+        rows: vec![
+            Row::of_runs(&format!("behind {few}"), backlog, &in_small),
+            Row::of_runs(&format!("behind {many}"), backlog, &in_large),
+        ],
+        ratios: vec![rates("rate: many / few", (&in_large, backlog), (&in_small, backlog))],
+    })
+}

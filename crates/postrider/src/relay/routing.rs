@@ -1,0 +1,101 @@
+//! Where events go and what orders them, for the brain.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::brain::{Acquisition, Claim, KeyId, Numbers, Route, Routed};
+use super::{OnDead, Order, Policy};
+use crate::ledger::ParkedRow;
+use crate::route::{self, Router};
+use crate::store::{Acquired, Claimed, Loaded, Store};
+use crate::{Position, Result, StoredEvent};
+
+/// Gives events their keys' numbers and their destinations.
+#[derive(Default)]
+pub(super) struct Routing {
+    router: Router,
+    numbers: Numbers,
+    order: Order,
+    skipped: AtomicU64,
+}
+
+impl Routing {
+    pub(super) fn new(router: Router, order: Order) -> Self {
+        Self { router, order, ..Self::default() }
+    }
+
+    /// Events that no rule matched and that therefore count as done, since the relay started. One that is
+    /// read again after a takeover counts again.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn route(&self, stored: StoredEvent) -> Routed {
+        let StoredEvent { position, event } = stored;
+        let way = self.router.route(&event);
+        let key = self.key(way.key(&event), position);
+        let route = match way {
+            route::Route::To { name, label } => {
+                Route::To { id: self.numbers.destination(&name), name, label }
+            }
+            route::Route::Skipped => {
+                self.skipped.fetch_add(1, Ordering::Relaxed);
+                Route::Filtered
+            }
+            route::Route::Filtered => Route::Filtered,
+            route::Route::Unrouted => Route::Unrouted,
+        };
+        Routed { position, key, route, event }
+    }
+
+    fn key(&self, key: Option<&str>, position: Position) -> KeyId {
+        self.numbers.key(key.filter(|_| self.order == Order::Key), position)
+    }
+
+    pub(super) fn claim(&self, claimed: Claimed) -> Claim {
+        match claimed {
+            Claimed::Page(page) => Claim::Page {
+                events: page.events.into_iter().map(|event| self.route(event)).collect(),
+                dead: page.dead,
+                more: page.more,
+            },
+            Claimed::HistoryChanged(reason) => Claim::HistoryChanged(reason),
+        }
+    }
+
+    pub(super) fn acquisition(&self, acquired: Acquired) -> Acquisition {
+        Acquisition::from_store(acquired, |row| self.key(row.key.as_deref(), row.position))
+    }
+
+    /// Gives parked rows the keys that today's rules give their events.
+    ///
+    /// The rules may have changed since a row was written, or match an event only now. Its line must be the
+    /// one that newer events of its key join, or they would overtake it. Reads the parked events once per
+    /// takeover; without rules keys are the events' own and never change, so nothing is read.
+    pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
+        if !self.router.has_rules() || self.order == Order::None {
+            return Ok(());
+        }
+        let dead = match policy.on_dead {
+            OnDead::Block => &mut loaded.dead[..],
+            OnDead::Proceed => &mut [],
+        };
+        let rows = loaded.parked.iter_mut().chain(dead);
+        let mut rows: BTreeMap<Position, &mut ParkedRow> = rows.map(|row| (row.position, row)).collect();
+        while !rows.is_empty() {
+            let wanted = rows.keys().copied().take(policy.claim_events_max).collect();
+            let fetched = store.fetch(wanted, policy.read_ahead_bytes_max).await?;
+            // A store that answers nothing breaks its contract; the rows then keep the keys they have.
+            if fetched.events.is_empty() && fetched.gone.is_empty() {
+                break;
+            }
+            for StoredEvent { position, event } in fetched.events {
+                if let Some(row) = rows.remove(&position) {
+                    row.key = self.router.route(&event).key(&event).map(str::to_owned);
+                }
+            }
+            fetched.gone.iter().for_each(|position| _ = rows.remove(position));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! One rule: which events, where to, and what to put on them.
+
+use std::sync::Arc;
+
+use super::glob::Globs;
+use super::label::Parcel;
+use super::names::Names;
+use super::template::Template;
+use crate::event::check_header_name;
+use crate::{Code, Error, Event, Headers, Result};
+
+/// A rule as a program or a config file describes it; [`Router::first_match`](super::Router::first_match)
+/// reads the templates.
+///
+/// A rule without conditions matches every event. `*` in a name stands for any text, dots included. An event
+/// that lacks a field which a template of the rule needs does not match the rule: it goes on to the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    types: Option<Vec<String>>,
+    aggregates: Option<Vec<String>>,
+    destination: Option<String>,
+    key: Option<String>,
+    headers: Vec<(String, String)>,
+}
+
+impl Rule {
+    /// A rule for every event, to the event's topic, else to the router's default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A rule for every event, to the destination of this template.
+    pub fn to(destination: impl Into<String>) -> Self {
+        Self { destination: Some(destination.into()), ..Self::default() }
+    }
+
+    /// Only for events of these types.
+    #[must_use]
+    pub fn types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.types = Some(types.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Only for events about these types of aggregates; an event about none does not match.
+    #[must_use]
+    pub fn aggregates<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
+        self.aggregates = Some(kinds.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Template of the key. It orders delivery and goes with the message.
+    #[must_use]
+    pub fn key(mut self, template: impl Into<String>) -> Self {
+        self.key = Some(template.into());
+        self
+    }
+
+    /// Template of a header. It replaces the event's own header of the name.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, template: impl Into<String>) -> Self {
+        self.headers.push((name.into(), template.into()));
+        self
+    }
+}
+
+/// A rule whose templates were read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    types: Option<Globs>,
+    aggregates: Option<Globs>,
+    destination: Destination,
+    key: Option<Template>,
+    headers: Vec<(String, Template)>,
+}
+
+#[derive(Debug)]
+enum Destination {
+    /// The event's topic, else the router's default.
+    Own,
+    Fixed(Arc<str>),
+    Template(Template),
+}
+
+impl Parsed {
+    /// Reads a rule.
+    ///
+    /// # Errors
+    /// What is wrong with a template, [`Code::RuleInvalid`], [`Code::HeaderName`] or [`Code::HeaderReserved`].
+    pub(super) fn read(rule: Rule) -> Result<Self> {
+        let destination = match rule.destination {
+            None => Destination::Own,
+            Some(text) => {
+                let template = Template::parse_filled(&text).map_err(|e| e.within("destination"))?;
+                match template.literal() {
+                    Some(literal) => Destination::Fixed(literal.into()),
+                    None => Destination::Template(template),
+                }
+            }
+        };
+        let key = rule.key.as_deref().map(Template::parse_filled).transpose();
+        let header = |(name, text): (String, String)| {
+            check_header(&name)?;
+            let template = Template::parse(&text).map_err(|e| e.within(&format!("header {name:?}")))?;
+            Ok((name, template))
+        };
+        Ok(Self {
+            types: globs(rule.types, "types")?,
+            aggregates: globs(rule.aggregates, "aggregates")?,
+            destination,
+            key: key.map_err(|e| e.within("key"))?,
+            headers: rule.headers.into_iter().map(header).collect::<Result<_>>()?,
+        })
+    }
+
+    pub(super) fn key_template(&self) -> Option<&Template> {
+        self.key.as_ref()
+    }
+
+    /// The destination, if it is the same for every event.
+    pub(super) fn fixed_destination(&self) -> Option<&Arc<str>> {
+        match &self.destination {
+            Destination::Fixed(name) => Some(name),
+            Destination::Own | Destination::Template(_) => None,
+        }
+    }
+
+    /// The message this rule makes of an event and its key, if the rule has one; `None` if it does not match.
+    pub(super) fn apply(
+        &self,
+        event: &Event,
+        names: &Names,
+        own: impl FnOnce() -> Option<Arc<str>>,
+    ) -> Option<(Parcel, Option<String>)> {
+        let aggregate = event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
+        if self.types.as_ref().is_some_and(|types| !types.matches(&event.event_type))
+            || self
+                .aggregates
+                .as_ref()
+                .is_some_and(|kinds| !aggregate.is_some_and(|kind| kinds.matches(kind)))
+        {
+            return None;
+        }
+        let rendered = |template: &Template| {
+            let mut text = String::new();
+            template.render(event, &mut text).then_some(text)
+        };
+        let key = match &self.key {
+            Some(template) => Some(rendered(template)?),
+            None => None,
+        };
+        let header = |(name, template): &(String, Template)| Some((name.clone(), rendered(template)?));
+        let headers = self.headers.iter().map(header).collect::<Option<Headers>>()?;
+        let destination = match &self.destination {
+            Destination::Own => own()?,
+            Destination::Fixed(name) => name.clone(),
+            Destination::Template(template) => names.share(|text| template.render(event, text))?,
+        };
+        Some((Parcel { destination, headers }, key))
+    }
+}
+
+fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
+    let globs: Option<Globs> = names.map(|names| names.into_iter().collect());
+    if globs.as_ref().is_some_and(Globs::is_empty) {
+        let what = format!("the list of {list} is empty, so the rule matches nothing");
+        return Err(Error::new(Code::RuleInvalid, what).hint("leave the list out to match all"));
+    }
+    Ok(globs)
+}
+
+fn check_header(name: &str) -> Result<()> {
+    check_header_name(name)?;
+    if name.eq_ignore_ascii_case("content-type") {
+        let what = "a rule cannot set \"content-type\", which the encoder does";
+        return Err(Error::new(Code::RuleInvalid, what).hint("give the event that header when it is written"));
+    }
+    Ok(())
+}

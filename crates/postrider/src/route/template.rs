@@ -1,0 +1,156 @@
+//! Text with an event's fields in it.
+
+use super::field::{Field, NAMES};
+use crate::{Code, Error, Event, Result};
+
+/// Bounds what a template can make, together with the limits on an event's texts.
+const TEMPLATE_BYTES_MAX: usize = 1_000;
+
+/// A template, parsed. `{field}` is the event's value, `{field|text}` that or else the text, `{{` and `}}`
+/// are braces. An empty value counts as none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Field { field: Field, default: Option<String> },
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// [`Code::TemplateSyntax`] and [`Code::TemplateField`], both with the column, counted in characters
+    /// from 1.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        if text.len() > TEMPLATE_BYTES_MAX {
+            let what = format!("a template has {} bytes, at most {TEMPLATE_BYTES_MAX} fit", text.len());
+            return Err(Error::new(Code::TemplateSyntax, what).hint("shorten it"));
+        }
+        let mut parser = Parser { text, at: 0, parts: Vec::new() };
+        if let Some(at) = text.find(char::is_control) {
+            parser.at = at;
+            return Err(parser.error("there is a control character").hint("remove it"));
+        }
+        while parser.at < text.len() {
+            parser.part()?;
+        }
+        Ok(Self { parts: parser.parts })
+    }
+
+    /// As [`Template::parse`], for a text that must not come out empty.
+    pub(super) fn parse_filled(text: &str) -> Result<Self> {
+        let template = Self::parse(text)?;
+        let filled = |part: &Part| match part {
+            Part::Literal(text) => !text.is_empty(),
+            Part::Field { default, .. } => default.as_ref().is_none_or(|default| !default.is_empty()),
+        };
+        if template.parts.iter().any(filled) {
+            return Ok(template);
+        }
+        let what = format!("the template {text:?} can come out empty");
+        Err(Error::new(Code::TemplateSyntax, what)
+            .hint("give it a text, or a default such as {topic|orders}"))
+    }
+
+    /// The text, if no event can change it.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match &self.parts[..] {
+            [] => Some(""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Adds the text for an event. `false` if the event lacks a field that has no default; what was added by
+    /// then means nothing.
+    pub(super) fn render(&self, event: &Event, text: &mut String) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Literal(literal) => {
+                text.push_str(literal);
+                true
+            }
+            Part::Field { field, default } => {
+                field.write(event, text)
+                    || default.as_ref().is_some_and(|default| {
+                        text.push_str(default);
+                        true
+                    })
+            }
+        })
+    }
+}
+
+/// Reads one part after the other.
+struct Parser<'a> {
+    text: &'a str,
+    /// Byte of the next part.
+    at: usize,
+    parts: Vec<Part>,
+}
+
+impl<'a> Parser<'a> {
+    fn part(&mut self) -> Result<()> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with("{{") || rest.starts_with("}}") {
+            self.literal(&rest[..1]);
+            self.at += 2;
+        } else if rest.starts_with('}') {
+            return Err(self.error("the brace closes nothing").hint("write }} for a brace"));
+        } else if let Some(inside) = rest.strip_prefix('{') {
+            let end = inside.find(['{', '}']).filter(|end| inside[*end..].starts_with('}'));
+            let Some(end) = end else {
+                return Err(self.error("the brace is not closed").hint("close it, or write {{ for a brace"));
+            };
+            self.field(&inside[..end])?;
+            self.at += end + 2;
+        } else {
+            let end = rest.find(['{', '}']).unwrap_or(rest.len());
+            self.literal(&rest[..end]);
+            self.at += end;
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, text: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Literal(before)) => before.push_str(text),
+            _ => self.parts.push(Part::Literal(text.to_owned())),
+        }
+    }
+
+    fn field(&mut self, inside: &'a str) -> Result<()> {
+        let (name, default) = match inside.split_once('|') {
+            Some((name, default)) => (name, Some(default.to_owned())),
+            None => (inside, None),
+        };
+        let Some(field) = Field::parse(name) else { return Err(self.unknown(name)) };
+        self.parts.push(Part::Field { field, default });
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let fields = format!("fields are {}", NAMES.join(", "));
+        let hint = match Field::nearest(name) {
+            Some(nearest) => format!("did you mean {{{nearest}}}? {fields}"),
+            None => fields,
+        };
+        self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).hint(hint)
+    }
+
+    fn error(&self, why: &str) -> Error {
+        self.error_of(Code::TemplateSyntax, why)
+    }
+
+    fn error_of(&self, code: Code, why: &str) -> Error {
+        let column = self.text[..self.at].chars().count() + 1;
+        Error::new(code, format!("template {:?}, column {column}: {why}", self.text))
+    }
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

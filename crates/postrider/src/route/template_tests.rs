@@ -1,0 +1,85 @@
+use super::*;
+
+fn event() -> Event {
+    Event::new("order.placed", "{}")
+        .with_id(uuid::Uuid::from_u128(7))
+        .with_aggregate("Order", "42")
+        .with_namespace("shop")
+        .with_producer("node-3")
+        .with_header("tenant", "blue")
+        .with_header("empty", "")
+}
+
+fn rendered(template: &str) -> Option<String> {
+    let mut text = String::new();
+    Template::parse(template).unwrap().render(&event(), &mut text).then_some(text)
+}
+
+#[test]
+fn a_template_says_what_the_event_says() {
+    for (template, text) in [
+        ("", Some("")),
+        ("orders", Some("orders")),
+        ("{type}", Some("order.placed")),
+        ("é{aggregate_type}/{aggregate_id}", Some("éOrder/42")),
+        ("{key}", Some("42")),
+        ("{namespace}.{producer}", Some("shop.node-3")),
+        ("{id}", Some("00000000-0000-0000-0000-000000000007")),
+        ("{header.tenant}", Some("blue")),
+        ("{{{header.tenant}}}", Some("{blue}")),
+        ("{{}}", Some("{}")),
+        ("{topic}", None),
+        ("{topic|orders}", Some("orders")),
+        ("{type|other}", Some("order.placed")),
+        ("a{topic|}b", Some("ab")),
+        ("{topic|a|b}", Some("a|b")),
+        ("{header.empty}", None),
+        ("{header.empty|none}", Some("none")),
+        ("{header.Tenant}", None),
+        ("to-{header.missing}", None),
+    ] {
+        assert_eq!(rendered(template).as_deref(), text, "{template}");
+    }
+}
+
+#[test]
+fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
+    for (template, code, what, hint) in [
+        ("orders.{type", "PR-0413", "column 8: the brace is not closed", "close it"),
+        ("é{", "PR-0413", "column 2: the brace is not closed", "{{"),
+        ("{a{type}", "PR-0413", "column 1: the brace is not closed", "close it"),
+        ("a}b", "PR-0413", "column 2: the brace closes nothing", "}}"),
+        ("{type}}", "PR-0413", "column 7: the brace closes nothing", "}}"),
+        ("a\nb", "PR-0413", "column 2: there is a control character", "remove"),
+        ("{topic|\t}", "PR-0413", "column 8: there is a control character", "remove"),
+        ("{}", "PR-0412", "column 1: there is no field \"\"", "fields are type,"),
+        ("x{typ}", "PR-0412", "column 2: there is no field \"typ\"", "did you mean {type}?"),
+        ("{aggregate.id}", "PR-0412", "no field \"aggregate.id\"", "did you mean {aggregate_id}?"),
+        ("{ type }", "PR-0412", "no field \" type \"", "did you mean {type}?"),
+        ("{header.}", "PR-0412", "no field \"header.\"", "did you mean {header.NAME}?"),
+        ("{qqq}", "PR-0412", "no field \"qqq\"", "fields are type,"),
+        (&"x".repeat(1_001), "PR-0413", "1001 bytes, at most 1000", "shorten"),
+    ] {
+        let error = Template::parse(template).unwrap_err().to_string();
+        for part in [code, what, hint] {
+            assert!(error.contains(part), "{template:?}: {part:?} is not in\n{error}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_can_come_out_empty_is_refused_before_any_event_comes() {
+    for template in ["", "{topic|}", "{topic|}{header.x|}"] {
+        assert_eq!(Template::parse_filled(template).unwrap_err().code(), Code::TemplateSyntax, "{template}");
+    }
+    for template in ["a", "{topic}", "{topic|a}", "{topic|}-"] {
+        Template::parse_filled(template).unwrap();
+    }
+}
+
+#[test]
+fn only_a_template_without_fields_is_literal() {
+    assert_eq!(Template::parse("a{{b").unwrap().literal(), Some("a{b"));
+    assert_eq!(Template::parse("").unwrap().literal(), Some(""));
+    assert_eq!(Template::parse("a{type}").unwrap().literal(), None);
+}
