@@ -75,6 +75,10 @@ impl From<Code> for Exit {
             | Code::SubscriptionUnknown
             | Code::PolicyInvalid
             | Code::SubscriptionTwice
+            | Code::TemplateField
+            | Code::TemplateSyntax
+            | Code::RuleInvalid
+            | Code::SourceInvalid
             | Code::ConfigFile
             | Code::ConfigSyntax
             | Code::ConfigKeyUnknown

@@ -129,3 +129,17 @@ fn printed_migrations_make_the_same_tables() {
     assert!(program.run(&["migrate", "up"]).stderr.contains("up to date, schema 1"));
     assert!(program.files() == before);
 }
+
+#[test]
+fn rules_and_encoders_of_the_configuration_are_the_relays() {
+    let rules = "[[subscription.orders.rule]]\ntypes = ['shop.*']\ndestination = 'shops'\n";
+    let program = shop::ready().file("postrider.toml", &format!("{}{rules}", shop::GOOD));
+    program.run(&["write", "--type", "user.born"]);
+    let flags = ["--set", "sink.out.encoder=cloudevents", "--set", "sink.out.source=/shop"];
+    let ran = program.run(&[&["relay", "--drain", "--set", "sink.out.type=stdout"][..], &flags].concat());
+    let event: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&event["specversion"], &event["source"]), (&"1.0".into(), &"/shop".into()), "{ran:?}");
+    // The event that no rule matches waits for one, and that is told.
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert_eq!(shop::status(&program)["parked"]["unrouted"], 1);
+}

@@ -1,14 +1,14 @@
 //! What a relay serves, and when all of it that was there at the start is delivered.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
 use postrider::relay::OnDead;
-use postrider::store::{Overview, Store, SubscriptionOverview};
+use postrider::store::{Overview, SubscriptionOverview};
 use postrider::{Code, Error, Position, Result};
 
+use crate::assemble::Stores;
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The outboxes of a running relay, to look at.
 pub(super) struct Drain<'a> {
     settings: &'a Settings,
-    stores: BTreeMap<String, Arc<dyn Store>>,
+    stores: &'a Stores,
 }
 
 /// The outboxes at one moment, by name.
@@ -28,23 +28,16 @@ pub(super) struct Look<'a> {
 }
 
 impl<'a> Drain<'a> {
-    pub(super) fn new(settings: &'a Settings, stores: BTreeMap<String, Arc<dyn Store>>) -> Self {
+    pub(super) fn new(settings: &'a Settings, stores: &'a Stores) -> Self {
         Self { settings, stores }
     }
 
     pub(super) async fn look(&self) -> Result<Look<'a>> {
         let mut outboxes = BTreeMap::new();
-        for (name, store) in &self.stores {
-            outboxes.insert(name.clone(), store.overview(0).await?);
+        for (name, store) in self.stores.iter() {
+            outboxes.insert(name.to_owned(), store.overview(0).await?);
         }
         Ok(Look { settings: self.settings, outboxes })
-    }
-
-    /// Gives the databases back, so that their files are at rest when the program ends.
-    pub(super) async fn close(self) {
-        for store in self.stores.values() {
-            store.close().await;
-        }
     }
 
     /// Waits until everything committed `at_start` is delivered or given up, by this relay or another.

@@ -6,7 +6,7 @@ use clap::Args;
 use postrider::{Code, Error};
 
 use self::drain::Drain;
-use crate::assemble::{Assembled, assemble};
+use crate::assemble::{Stores, assemble};
 use crate::config::Settings;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -53,11 +53,20 @@ impl Relay {
     }
 
     async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
+        let mut stores = Stores::default();
+        let ended = self.serve_on(settings, &mut stores).await;
+        // Who asked twice does not want to wait for anything.
+        if !matches!(ended, Err(Failure::Interrupted)) {
+            stores.close().await;
+        }
+        ended
+    }
+
+    async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
         // Before anything is started: a signal must not find a relay that nobody stops.
         let mut interrupts = Interrupts::listen()?;
-        let Assembled { relay, stores } = assemble(settings)?;
+        let mut relay = assemble(settings, stores)?.spawn().await?;
         let drain = Drain::new(settings, stores);
-        let mut relay = relay.spawn().await?;
         let at_start = drain.look().await?;
         at_start.tell();
 
@@ -71,9 +80,7 @@ impl Relay {
         tokio::select! {
             biased;
             () = interrupts.next_but_echo() => Err(Failure::Interrupted),
-            stopped = async { let stopped = relay.shutdown().await; drain.close().await; stopped } => {
-                ended.and_then(|()| stopped.map_err(Failure::from))
-            }
+            stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         }
     }
 }
