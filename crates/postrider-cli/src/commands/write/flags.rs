@@ -55,7 +55,7 @@ pub(super) struct EventFlags {
     #[arg(long, conflicts_with = "lines")]
     namespace: Option<String>,
 
-    /// The machine or process it comes from
+    /// The machine or process it comes from [default: this machine's name]
     #[arg(long, conflicts_with = "lines")]
     producer: Option<String>,
 }
