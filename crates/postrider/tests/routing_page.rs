@@ -1,6 +1,6 @@
 //! The page `docs/src/routing.md` says what the router does.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
 

@@ -25,12 +25,12 @@ impl Default for Outbox {
 impl Outbox {
     /// With the default limits and this machine's name as the producer.
     pub fn new() -> Self {
-        Self {
-            limits: Limits::default(),
-            namespace: None,
-            producer: host::name().map(str::to_owned),
-            trace: None,
-        }
+        Self { producer: host::name().map(str::to_owned), ..Self::anonymous() }
+    }
+
+    /// With the default limits and nothing filled in: events are written as they are.
+    pub fn anonymous() -> Self {
+        Self { limits: Limits::default(), namespace: None, producer: None, trace: None }
     }
 
     /// What to accept.
