@@ -10,6 +10,12 @@ use crate::{Code, Error};
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
 
+/// The book of migrations, made before the first.
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
+    version    INTEGER PRIMARY KEY,
+    applied_at INTEGER NOT NULL
+) STRICT";
+
 /// The schema this program knows.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
@@ -25,16 +31,46 @@ pub struct Migrated {
     pub to: i64,
 }
 
+/// The schema of a file, and that of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// The version of the file; 0 if it has none of our tables.
+    pub found: i64,
+    /// The version this program needs.
+    pub needed: i64,
+}
+
+impl Schema {
+    pub(super) fn of(found: i64) -> Self {
+        Self { found, needed: LATEST }
+    }
+}
+
+/// One step of the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version it leads to.
+    pub version: i64,
+    /// What to run, whole and in one transaction: the step and its entry in the book of migrations.
+    pub sql: String,
+}
+
+/// Every step, as one would run it by hand.
+pub(super) fn all() -> impl Iterator<Item = Migration> {
+    (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let book = if version == 1 { format!("{BOOK};\n\n") } else { String::new() };
+        let entry = format!(
+            "INSERT INTO postrider_migrations (version, applied_at)\nVALUES ({version}, CAST(strftime('%s', 'now') AS INTEGER) * 1000000);"
+        );
+        Migration { version, sql: format!("{book}{}\n\n{entry}\n", sql.trim_end()) }
+    })
+}
+
 /// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
 /// work, the others wait and find it done.
 pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     let migrated = in_transaction(connection, TransactionBehavior::Immediate, |tx| {
-        tx.execute_batch(
-            "CREATE TABLE IF NOT EXISTS postrider_migrations (
-                 version    INTEGER PRIMARY KEY,
-                 applied_at INTEGER NOT NULL
-             ) STRICT",
-        )?;
+        tx.execute_batch(BOOK)?;
         let from = version(tx)?;
         refuse_newer(from)?;
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
@@ -52,17 +88,22 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
 
 /// Refuses a file whose schema this program does not know.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
-    let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'postrider_migrations'";
-    let version = match connection.query_row(known, [], |_| Ok(())).optional()? {
-        Some(()) => version(connection)?,
-        None => 0,
-    };
+    let version = found(connection)?;
     refuse_newer(version)?;
     if version < LATEST {
         let what = format!("the SQLite file has schema {version}, this program needs {LATEST}");
         return Err(Error::new(Code::SchemaMissing, what).into());
     }
     Ok(())
+}
+
+/// The version of a file that may have none.
+pub(super) fn found(connection: &Connection) -> Attempt<i64> {
+    let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'postrider_migrations'";
+    match connection.query_row(known, [], |_| Ok(())).optional()? {
+        Some(()) => version(connection),
+        None => Ok(0),
+    }
 }
 
 fn version(connection: &Connection) -> Attempt<i64> {
