@@ -31,7 +31,7 @@ pub(super) struct EventFlags {
     #[arg(long, value_name = "NAME=VALUE", value_parser = header, conflicts_with = "lines")]
     header: Vec<(String, String)>,
 
-    /// Where to send it, whatever the rules say
+    /// Where to send it, where no rules decide
     #[arg(long, conflicts_with = "lines")]
     topic: Option<String>,
 

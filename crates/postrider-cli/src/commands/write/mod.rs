@@ -39,11 +39,11 @@ pub struct Write {
     event: EventFlags,
 
     /// Read events from standard input, one JSON object per line
-    #[arg(long)]
+    #[arg(long, help_heading = "Many events")]
     lines: bool,
 
     /// Lines per transaction; fewer where payloads are large
-    #[arg(long, value_name = "N", conflicts_with = "event_type", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", help_heading = "Many events", conflicts_with = "event_type", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
 }
 
