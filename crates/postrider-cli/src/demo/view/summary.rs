@@ -15,7 +15,7 @@ const NEXT: [(&str, &str); 5] = [
     ("postrider demo --keep", "run it again and keep shop.db and audit.jsonl"),
     ("postrider config init", "write a postrider.toml of your own"),
     ("postrider migrate up", "create the outbox in your database"),
-    ("postrider config init", "begin with your own: migrate up, write, relay, status"),
+    ("postrider write --help", "write an event of your own"),
     ("postrider relay", "carry it to its destination"),
 ];
 
