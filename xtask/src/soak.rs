@@ -30,18 +30,7 @@ const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "kill",
-        cargo: &[
-            "test",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-sinks",
-            "--tests",
-            "--examples",
-            "processes",
-            "--",
-            "--nocapture",
-        ],
+        cargo: &["test", "--release", "-q", "-p", "postrider-sinks", "--", "killed", "--nocapture"],
         environment: &[("KILLS", "200")],
     },
     Soak {
