@@ -100,8 +100,12 @@ impl Subscription {
         Settled::Done
     }
 
-    /// Begins anew with this progress; whoever owned it owns it no more.
+    /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again.
     pub(super) fn begin(&mut self, progress: Progress) {
-        *self = Self { progress, epoch: Epoch(self.epoch.0 + 1), ..Self::default() };
+        let floor = progress.done.floor();
+        let mut parked = std::mem::take(&mut self.parked);
+        parked.retain(|position, _| *position <= floor);
+        let (epoch, paused) = (Epoch(self.epoch.0 + 1), self.paused.take());
+        *self = Self { progress, epoch, parked, paused, ..Self::default() };
     }
 }

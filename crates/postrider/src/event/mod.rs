@@ -78,6 +78,12 @@ pub struct Action {
 }
 
 impl Event {
+    /// Bytes of everything that can be long in it: payload, headers and the action's parameters.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.payload.len() + headers + self.action.as_ref().map_or(0, |action| action.params.len())
+    }
+
     /// The key that orders this event, if it has one.
     pub fn ordering_key(&self) -> Option<&str> {
         self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|a| a.id.as_str()))

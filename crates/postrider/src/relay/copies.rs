@@ -68,12 +68,13 @@ impl Copies {
 }
 
 /// What may pass comes before what will not: a copy that is refused for ever must not keep the others from
-/// being tried again. An outage comes first, for it counts against nobody.
+/// being tried again. An outage comes first, for it counts against nobody. A copy that was not tried because
+/// another was refused comes after that: sent again, both would only end the same way, without end.
 fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Acknowledged(_) => 0,
-        Outcome::Rejected(_) => 1,
-        Outcome::Untried => 2,
+        Outcome::Untried => 1,
+        Outcome::Rejected(_) => 2,
         Outcome::Failed(_) => 3,
         Outcome::Retryable(_) => 4,
         Outcome::Ambiguous(_) => 5,

@@ -183,6 +183,11 @@ impl Shell {
             match &effect {
                 Effect::Report(report) => report::log(&self.performer.subscription, report),
                 Effect::Stop => self.stopped = true,
+                Effect::Release { .. } => {
+                    // Whatever is still out has had its time; nothing may be published without the lease.
+                    self.drop_calls();
+                    self.call(effect);
+                }
                 _ => self.call(effect),
             }
         }
@@ -192,6 +197,11 @@ impl Shell {
     fn enter(&mut self, session: Session) {
         self.session = session;
         self.claimer = None;
+        self.drop_calls();
+    }
+
+    /// Drops everything under way but what gives the lease up or stops the subscription.
+    fn drop_calls(&self) {
         for (call, _, reply) in self.if_it_panics.values() {
             if !matches!(reply, Reply::Released) {
                 call.abort();

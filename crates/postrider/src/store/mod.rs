@@ -50,7 +50,8 @@ pub trait Store: Send + Sync + 'static {
     /// Stops the subscription until an operator accepts the new history. Needs no epoch: stopping is safe.
     fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>>;
 
-    /// The operator's answer to `halt`: go on with the database as it is now, from `start`.
+    /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
+    /// above it are removed, for their events are read again; those below it stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
@@ -75,7 +76,7 @@ pub trait Claimer: Send {
 pub struct Budget {
     /// Events at most.
     pub events_max: usize,
-    /// Payload bytes at most.
+    /// Bytes at most: payloads, headers and actions' parameters.
     pub bytes_max: usize,
 }
 

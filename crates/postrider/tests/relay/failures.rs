@@ -208,3 +208,70 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
     assert_eq!(numbers.len(), 10);
     assert!(numbers.iter().all(|n| *n >= 10), "{numbers:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_the_sink_never_tries_is_given_up_and_not_sent_for_ever() {
+    let shop = Shop::open();
+    let sink = Kept::that(|message| match number(&message.event) {
+        10 => Outcome::Untried,
+        _ => acknowledged(),
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    sink.wait_for(69).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND attempts = 3", 1).await;
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nothing_can_be_settled_nothing_is_published_again() {
+    let shop = Shop::open();
+    let sink = Kept::new();
+    let connection = shop.connect();
+    shop.store.subscribe("audit", Start::Beginning).await.unwrap();
+    connection
+        .execute_batch(
+            "CREATE TRIGGER no_settling BEFORE UPDATE OF done ON postrider_subscriptions
+             BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+        )
+        .unwrap();
+    Outbox::new().write_all(&connection, (0..70).map(order)).unwrap();
+    let policy = Policy { lease: Duration::from_millis(100), ..hasty() };
+    let subscription = Subscription::new("audit", sink.clone()).start(Start::Beginning).policy(policy);
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
+    sink.wait_for(70).await;
+    shop.wait_until("SELECT epoch >= 4 FROM postrider_subscriptions", 1).await;
+    assert_eq!(sink.events.lock().unwrap().len(), 70, "only the first owner published");
+    connection.execute_batch("DROP TRIGGER no_settling").unwrap();
+    shop.wait_until("SELECT floor FROM postrider_subscriptions", 70).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(sink.events.lock().unwrap().len(), 140, "what was not settled came once more");
+}
+
+/// Never answers.
+struct Silent;
+
+impl Sink for Silent {
+    fn publish<'a>(&'a self, _batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
+    let shop = Shop::open();
+    Outbox::new().write_all(&shop.connect(), (0..7).map(order)).unwrap();
+    let policy = Policy {
+        publish_timeout: Duration::from_secs(600),
+        drain_timeout: Duration::from_millis(50),
+        ..hasty()
+    };
+    let subscription = Subscription::new("audit", Silent).start(Start::Beginning).policy(policy);
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
+    while relay.status()[0].brain.in_flight == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let stopped = tokio::time::timeout(Duration::from_secs(60), relay.shutdown()).await;
+    stopped.expect("the shutdown hung").unwrap();
+    shop.wait_until("SELECT count(*) FROM postrider_leases", 0).await;
+}

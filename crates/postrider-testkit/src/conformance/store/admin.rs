@@ -1,7 +1,8 @@
 //! What operators do.
 
 use postrider::Result;
-use postrider::store::{Acquired, Renewed, Settled, Start};
+use postrider::ledger::{ParkedRow, ParkedState};
+use postrider::store::{Acquired, Renewed, Settled, Settlement, Start};
 
 use super::StoreUnderTest;
 use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
@@ -46,6 +47,31 @@ pub async fn accepting_the_history_starts_again_where_told<S: StoreUnderTest>() 
     store.accept_history(NAME, Start::Now).await?;
     written = under_test.write(events(1)).await?;
     assert_eq!(unread(&store).await?, written);
+    Ok(())
+}
+
+/// What is parked above the new beginning is read again; a pause is the operator's and stays.
+pub async fn accepting_the_history_forgets_what_is_parked_above_its_start<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(3)).await?;
+    let owner = granted(&store, "a").await?;
+    let row = |position| ParkedRow {
+        position,
+        key: None,
+        destination: None,
+        state: ParkedState::Retry,
+        attempts: 1,
+        next_attempt_at: None,
+        last_error: None,
+    };
+    let park = vec![row(written[0]), row(written[2])];
+    store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
+    store.pause(NAME, Some("maintenance")).await?;
+    store.halt(NAME, "restored").await?;
+    store.accept_history(NAME, Start::Position(written[1])).await?;
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(loaded.parked.iter().map(|row| row.position).collect::<Vec<_>>(), [written[0]]);
+    assert_eq!(loaded.paused.as_deref(), Some("maintenance"));
     Ok(())
 }
 

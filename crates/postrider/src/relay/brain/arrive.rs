@@ -10,7 +10,7 @@ use super::{KeyId, Report, Route, Routed};
 use crate::Event;
 use crate::ledger::{Mark, ParkedState};
 
-/// What an event costs in memory besides its payload: its texts, the line, the queues.
+/// What an event costs in memory besides its long parts: its short texts, the line, the queues.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Leader {
@@ -32,6 +32,9 @@ impl Leader {
     }
 
     fn line_up(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, body: Body) {
+        if *self.destination.get_or_insert(body.destination) != body.destination {
+            self.several_destinations = true;
+        }
         self.memory.keep(&body);
         entry.body = Some(body);
         match self.lines.slot(key) {
@@ -93,13 +96,13 @@ impl Leader {
 impl Memory {
     pub(super) fn keep(&mut self, body: &Body) {
         self.events += 1;
-        self.bytes += body.event.payload.len() + EVENT_OVERHEAD_BYTES;
+        self.bytes += body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
     }
 
     pub(super) fn drop(&mut self, body: Option<&Body>) {
         if let Some(body) = body {
             self.events -= 1;
-            self.bytes -= body.event.payload.len() + EVENT_OVERHEAD_BYTES;
+            self.bytes -= body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
         }
     }
 }

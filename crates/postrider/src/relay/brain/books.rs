@@ -130,7 +130,8 @@ impl Books {
         self.trial = None;
     }
 
-    fn touch(&mut self, now: Duration) {
+    /// There is something to record.
+    pub(super) fn touch(&mut self, now: Duration) {
         self.dirty_since.get_or_insert(now);
     }
 

@@ -57,6 +57,11 @@ impl Destination {
         }
     }
 
+    /// Whether somebody waits for the end of its outage.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.blocked.is_empty() || !self.held.is_empty()
+    }
+
     /// A failure that may be the destination's.
     pub(super) fn suspect(&mut self, key: KeyId, failure: Failure, breaker_keys: usize) {
         if self.failing.len() < breaker_keys {
@@ -67,7 +72,7 @@ impl Destination {
 
     /// Judges the suspects. `others`: whether a message of another key is ready or in flight.
     pub(super) fn judge(&self, breaker_keys: usize, others: bool) -> Verdict {
-        let others = others || !self.blocked.is_empty() || !self.held.is_empty();
+        let others = others || self.is_waited_for();
         let keys = self.failing.len();
         if keys >= breaker_keys || (self.outage.is_some() && (keys > 1 || others)) {
             Verdict::Down

@@ -77,6 +77,7 @@ impl Leader {
     fn may_dispatch(&self, turn: &Turn<'_>) -> bool {
         let places = if self.caution.is_some() { 1 } else { turn.policy().batches_in_flight_max };
         !self.ready.is_empty()
+            && !self.must_prove
             && self.batches.len() < places
             && !self.is_staged()
             && self.window_room(turn) > 0
@@ -110,7 +111,7 @@ impl Leader {
                 continue;
             }
             // A destination that does not answer must not take the messages of another with it.
-            if turn.policy().several_destinations {
+            if self.several_destinations {
                 let of_key = self.destination_of(key);
                 if *destination.get_or_insert(of_key) != of_key {
                     passed_over.push(key);

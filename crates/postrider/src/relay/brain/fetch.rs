@@ -1,6 +1,6 @@
 //! Parked events come back into memory when their turn has come.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::io::Fetch;
 use super::leader::Leader;
@@ -67,14 +67,15 @@ impl Leader {
         self.ready.is_empty()
             && self.in_flight == 0
             && !self.is_staged()
-            && self.destinations.values().all(|destination| destination.outage.is_none())
+            && !self.destinations.values().any(|d| d.outage.is_some() && d.is_waited_for())
     }
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
     /// in its place belongs to another history.
     pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) -> Result<(), Deposed> {
         let asked = std::mem::take(&mut self.fetching);
-        if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
+        let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
+        if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
             turn.emit(Effect::Halt(format!(
                 "position {position} holds an event of another key than its parked row: the database was \

@@ -52,6 +52,13 @@ pub(super) struct Leader {
     pub(super) memory: Memory,
     /// What keeps it from reading on, if something does.
     pub(super) brake: Option<Brake>,
+    /// Something was settled while leading.
+    pub(super) has_settled: bool,
+    /// Nothing is published before something was settled: the last owner could not settle anything.
+    pub(super) must_prove: bool,
+    /// Destinations seen: one, or several.
+    pub(super) destination: Option<DestinationId>,
+    pub(super) several_destinations: bool,
     /// Messages acknowledged while leading.
     pub(super) acknowledged: u64,
     pub(super) caution: Option<Caution>,
@@ -99,6 +106,10 @@ impl Leader {
             next_batch: 0,
             in_flight: 0,
             destinations: ByNumber::default(),
+            has_settled: false,
+            must_prove: false,
+            destination: None,
+            several_destinations: turn.policy().several_destinations,
             acknowledged: 0,
             caution,
             books: Books::open(loaded.progress, loaded.parked_count),
@@ -186,6 +197,8 @@ impl Leader {
             }
             Reply::Published(batch, outcomes) => self.published(turn, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
+                self.has_settled = true;
+                self.must_prove = false;
                 self.books.flushed();
                 self.bury(turn);
                 self.publish_staged(turn);
@@ -246,6 +259,13 @@ impl Leader {
             turn.report(Report::Paused(paused.clone()));
             self.paused = paused;
         }
+    }
+
+    /// Has the state settled as it is before anything is published. A database that takes reads and no
+    /// writes would otherwise have the same events published by one owner after the other.
+    pub(super) fn prove_settling(&mut self, turn: &Turn<'_>) {
+        self.must_prove = true;
+        self.books.touch(turn.elapsed());
     }
 
     /// Starts the way out.
@@ -316,7 +336,7 @@ impl Leader {
         let now = turn.elapsed();
         let window_full = self.books.unsettled() > 0 && self.window_room(turn) == 0;
         let last = self.draining_until.is_some() && self.batches.is_empty();
-        let urgent = window_full || last || self.is_staged();
+        let urgent = window_full || last || self.is_staged() || self.must_prove;
         if self.books.flush_due(turn.policy(), urgent).is_some_and(|due| due <= now) {
             turn.emit(Effect::Settle(self.books.flush(&turn.setup.subscription, self.lease.epoch)));
             self.ended_in_flush.append(&mut self.ended);
@@ -333,7 +353,7 @@ impl Leader {
     pub(super) fn due(&self, turn: &Turn<'_>) -> Duration {
         let mut due = self.lease.due();
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));
-        at(self.books.flush_due(turn.policy(), self.is_staged()));
+        at(self.books.flush_due(turn.policy(), self.is_staged() || self.must_prove));
         at(self.draining_until);
         at(self.retries.peek().map(|Reverse((moment, _))| *moment));
         if self.is_working() {

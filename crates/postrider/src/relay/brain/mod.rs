@@ -47,6 +47,9 @@ use leader::Leader;
 use random::Random;
 use turn::Turn;
 
+/// Longest wait between two tries to lead when none of them gets anything settled.
+const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// What a brain is told once.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -81,6 +84,10 @@ pub struct Brain {
     due: Option<Duration>,
     /// The operator's stop already told of, so that it is told once.
     halted: Option<String>,
+    /// Sessions in a row that ended before anything was settled.
+    fruitless: u32,
+    /// The last owner of this process was still careful after somebody's death.
+    was_careful: bool,
     /// Messages acknowledged in earlier sessions.
     acknowledged_before: u64,
     /// The last epoch this very process led with.
@@ -140,6 +147,8 @@ impl Brain {
             stopping: false,
             due: Some(Duration::ZERO),
             halted: None,
+            fruitless: 0,
+            was_careful: false,
             acknowledged_before: 0,
             led: None,
         }
@@ -227,9 +236,12 @@ impl Brain {
             Ok(Acquisition::Granted { mut loaded, parked, dead }) => {
                 self.halted = None;
                 // Nobody led in between and this process is alive: whatever happened, no event killed it.
-                loaded.clean |= self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
+                loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
                 self.led = Some(loaded.epoch);
                 let mut leader = Leader::take_over(turn, *loaded, parked, dead, sent_at);
+                if self.fruitless > 0 {
+                    leader.prove_settling(turn);
+                }
                 if self.stopping {
                     leader.drain(turn);
                 }
@@ -276,7 +288,12 @@ impl Brain {
     fn depose(&mut self, turn: &mut Turn<'_>, why: Deposed) {
         turn.report(Report::Deposed(why));
         self.acknowledged_before = self.snapshot().acknowledged;
-        let wait = turn.policy().lease / 10;
+        if let Phase::Leading(leader) = &self.phase {
+            self.fruitless = if leader.has_settled { 0 } else { self.fruitless.saturating_add(1) };
+            self.was_careful = leader.caution.is_some();
+        }
+        let lease = turn.policy().lease;
+        let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
         self.phase = Phase::Standby { try_at: turn.soon(wait) };
         // Replies to what the deposed owner asked for must not reach the next one.
         self.session = Session(self.session.0 + 1);

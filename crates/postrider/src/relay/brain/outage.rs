@@ -135,7 +135,10 @@ impl Leader {
         while self.probe_due(turn).is_some_and(|at| at <= turn.elapsed()) {
             let Some((id, _)) = self.next_probe() else { return };
             let Some(destination) = self.destinations.get_mut(&id) else { return };
-            let Some(key) = destination.blocked.pop_front() else { return };
+            let Some(key) = destination.blocked.pop_front() else {
+                self.recall_held(turn, id);
+                continue;
+            };
             if self.lines.stage(key) != Some(Stage::Blocked) || self.is_over(turn, key) {
                 continue;
             }
@@ -147,6 +150,19 @@ impl Leader {
                 outage.probing = true;
             }
             self.send(turn, batch);
+        }
+    }
+
+    /// All heads kept for probes are gone: one that was parked comes back to be the next.
+    fn recall_held(&mut self, turn: &Turn<'_>, id: DestinationId) {
+        let Some(destination) = self.destinations.get_mut(&id) else { return };
+        if let Some(outage) = &mut destination.outage {
+            outage.probe_at = turn.elapsed() + turn.policy().probe_min;
+        }
+        if let Some(key) = destination.held.pop_front()
+            && self.lines.stage(key) == Some(Stage::Held)
+        {
+            self.want(key);
         }
     }
 
@@ -166,7 +182,12 @@ impl Leader {
     /// When the next probe is due, if one can be sent.
     pub(super) fn probe_due(&self, turn: &Turn<'_>) -> Option<Duration> {
         let cautious = self.caution.is_some() && !self.batches.is_empty();
-        if self.destinations.is_empty() || self.window_room(turn) == 0 || self.is_staged() || cautious {
+        if self.destinations.is_empty()
+            || self.window_room(turn) == 0
+            || self.is_staged()
+            || self.must_prove
+            || cautious
+        {
             return None;
         }
         self.next_probe().map(|(_, at)| at)
@@ -175,7 +196,7 @@ impl Leader {
     fn next_probe(&self) -> Option<(DestinationId, Duration)> {
         let probes = self.destinations.iter().filter_map(|(id, destination)| {
             let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
-            (!destination.blocked.is_empty()).then_some((outage.probe_at, *id))
+            destination.is_waited_for().then_some((outage.probe_at, *id))
         });
         probes.min().map(|(at, id)| (id, at))
     }
@@ -185,7 +206,7 @@ impl Leader {
         let policy = turn.policy();
         let crowded = self.memory.events >= policy.read_ahead_events_max / 2
             || self.memory.bytes >= policy.read_ahead_bytes_max / 2;
-        if !policy.several_destinations || !crowded {
+        if !self.several_destinations || !crowded {
             return;
         }
         let mut down: Vec<DestinationId> = self.destinations.keys().copied().collect();

@@ -15,6 +15,7 @@ impl Leader {
     pub(super) fn published(&mut self, turn: &mut Turn<'_>, id: BatchId, outcomes: Vec<Outcome>) {
         let Some(batch) = self.batches.remove(&id) else { return };
         self.in_flight -= batch.messages.len();
+        let outcomes = blame_somebody(outcomes);
         let mut acknowledged_by = Vec::new();
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink gave no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
@@ -99,4 +100,15 @@ impl Leader {
             self.want(key);
         }
     }
+}
+
+/// An answer of nothing but "untried" has no reason: without one the batch would be sent again at once, for
+/// ever. Its first message is taken for failed.
+fn blame_somebody(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
+        && let Some(first) = outcomes.first_mut()
+    {
+        *first = Outcome::Retryable(Failure::new("the sink tried none of the batch"));
+    }
+    outcomes
 }

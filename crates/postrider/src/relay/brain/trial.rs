@@ -38,9 +38,9 @@ impl Caution {
     /// How careful to be, after what the last owner left behind.
     pub(super) fn after(loaded: &Loaded, parked: &[ParkedEvent], policy: &Policy) -> Self {
         let progress = &loaded.progress;
-        let unanswered = |position: &Position| {
-            !progress.done.contains(*position) || parked.iter().any(|event| event.row.position == *position)
-        };
+        let parked: BTreeSet<Position> = parked.iter().map(|event| event.row.position).collect();
+        let unanswered =
+            |position: &Position| !progress.done.contains(*position) || parked.contains(position);
         let mut caution = Self {
             events_max: policy.trial_events,
             accused: BTreeSet::new(),

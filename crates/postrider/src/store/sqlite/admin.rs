@@ -80,7 +80,10 @@ pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) 
         .optional()?
         .ok_or_else(|| unknown(subscription))?;
     tx.prepare_cached("DELETE FROM postrider_leases WHERE name = ?1")?.execute([subscription])?;
-    progress::record(tx, subscription, Epoch(epoch), &begin(tx, start)?)?;
+    let progress = begin(tx, start)?;
+    tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
+        .execute(params![subscription, progress.done.floor().get()])?;
+    progress::record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
 }
 

@@ -103,7 +103,7 @@ impl Cursor {
                 let position = row::position(row)?;
                 filling.dead(self.next, position.previous());
                 self.next = position;
-                if filling.is_full_for(row::payload_len(row)?) {
+                if filling.is_full_for(row::size_bytes(row)?) {
                     filling.page.more = true;
                     return Ok(filling.page);
                 }
@@ -133,7 +133,7 @@ impl Filling {
     }
 
     fn push(&mut self, event: StoredEvent) {
-        self.bytes += event.event.payload.len();
+        self.bytes += event.event.size_bytes();
         self.page.events.push(event);
     }
 
@@ -162,7 +162,7 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
             gone.push(*position);
             continue;
         };
-        if filling.is_full_for(row::payload_len(row)?) {
+        if filling.is_full_for(row::size_bytes(row)?) {
             break;
         }
         filling.push(row::event(row)?);

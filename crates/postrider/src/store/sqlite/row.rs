@@ -29,12 +29,15 @@ pub(super) fn position(row: &Row<'_>) -> Attempt<Position> {
     Ok(Position::new(row.get(0)?))
 }
 
-/// How long its payload is.
-pub(super) fn payload_len(row: &Row<'_>) -> Attempt<usize> {
-    match row.get_ref(6)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
-        _ => Ok(0),
-    }
+/// Bytes of what can be long in it: payload, headers, action.
+pub(super) fn size_bytes(row: &Row<'_>) -> Attempt<usize> {
+    let length = |column: usize| -> Attempt<usize> {
+        match row.get_ref(column)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
+            _ => Ok(0),
+        }
+    };
+    Ok(length(6)? + length(7)? + length(12)?)
 }
 
 /// The event of the row.
