@@ -31,5 +31,6 @@ lint: ## Check format, lints, docs, tidiness and dependencies
 	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install cargo-deny --locked --version 0.20.2"; exit 1; }
 	$(CARGO) deny --log-level error check licenses bans sources
 
-docs: ## Build the reference documentation
+docs: ## Build the reference documentation, and the book where mdbook is installed
 	$(CARGO) doc --workspace --all-features --no-deps
+	@if command -v mdbook >/dev/null; then mdbook build docs; else echo "the book is in docs/src; to build it: cargo install mdbook --locked"; fi

@@ -154,24 +154,25 @@ fn the_table_refuses_what_a_relay_could_not_read() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_stops_the_reading_and_is_named() {
+async fn a_damaged_row_is_named_and_stops_nobody() {
     let (_folder, path) = migrated();
     let connection = Connection::open(&path).unwrap();
     connection
         .execute_batch(
             "INSERT INTO postrider_events(type, payload) VALUES ('a', '');
-             INSERT INTO postrider_events(type, payload, action) VALUES ('b', '', '{\"id\":1}');",
+             INSERT INTO postrider_events(type, payload, action) VALUES ('b', '', '{\"id\":1}');
+             INSERT INTO postrider_events(type, payload) VALUES ('c', '');",
         )
         .unwrap();
     let store = SqliteStore::open(&path).unwrap();
-    let mut claimer = store.claimer(&Progress::default());
-    for _ in 0..2 {
-        let error = claim(&mut claimer).await.unwrap_err();
-        assert_eq!(error.code(), Code::RowDamaged);
-        assert!(error.what().contains("position 2"), "{error}");
-    }
-    connection.execute_batch("UPDATE postrider_events SET action = NULL WHERE position = 2").unwrap();
-    assert_eq!(claim(&mut claimer).await.unwrap().events.len(), 2, "nothing was skipped");
+    let page = claim(&mut store.claimer(&Progress::default())).await.unwrap();
+    let types: Vec<&str> = page.events.iter().map(|stored| stored.event.event_type.as_str()).collect();
+    assert_eq!(types, ["a", "c"]);
+    let [(position, why)] = &page.damaged[..] else { panic!("{:?}", page.damaged) };
+    assert_eq!(position.get(), 2);
+    assert!(why.contains("position 2") && why.contains("action"), "{why}");
+    let fetched = store.fetch(vec![*position], usize::MAX).await.unwrap();
+    assert_eq!((fetched.events.len(), fetched.gone), (0, vec![*position]));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod doctor;
 mod migrate;
+mod operate;
 mod relay;
 mod status;
 mod write;
@@ -28,6 +29,9 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    Pause(operate::Pause),
+    Resume(operate::Resume),
+    AcceptHistory(operate::AcceptHistory),
     Config(config::Config),
     Doctor(doctor::Doctor),
     Bench(bench::Bench),
@@ -46,6 +50,9 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            Self::Pause(command) => command.run(context),
+            Self::Resume(command) => command.run(context),
+            Self::AcceptHistory(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             Self::Bench(command) => command.run(context),

@@ -102,7 +102,8 @@ impl Kind {
     }
 }
 
-fn start(text: &str) -> Option<store::Start> {
+/// Where a subscription begins, in the words of the configuration.
+pub(crate) fn start(text: &str) -> Option<store::Start> {
     match text.split_once(':') {
         None if text == "now" => Some(store::Start::Now),
         None if text == "beginning" => Some(store::Start::Beginning),

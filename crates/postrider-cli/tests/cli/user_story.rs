@@ -143,3 +143,48 @@ fn rules_and_encoders_of_the_configuration_are_the_relays() {
     assert_eq!(ran.exit, Some(1), "{ran:?}");
     assert_eq!(shop::status(&program)["parked"]["unrouted"], 1);
 }
+
+#[test]
+fn a_paused_subscription_waits_and_goes_on_when_told() {
+    let program = shop::ready();
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "creates the subscription");
+    let ran = program.run(&["pause", "orders", "--reason", "moving house"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    let status = shop::status(&program);
+    assert_eq!(status["state"], "paused", "{status}");
+    assert!(program.run(&["status"]).stdout.contains("moving house"));
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(1), "a paused subscription cannot be drained");
+    assert_eq!(program.run(&["resume", "orders"]).exit, Some(0));
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let unknown = program.run(&["pause", "order"]);
+    assert_eq!(unknown.exit, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("PR-0305"), "{unknown:?}");
+}
+
+#[test]
+fn an_accepted_history_is_delivered_from_where_the_operator_says() {
+    let program = shop::ready();
+    let drain = ["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"];
+    assert!(program.run(&drain).stdout.contains("\"type\":\"shop.opened\""));
+    let wrong = program.run(&["accept-history", "orders", "--from", "yesterday"]);
+    assert_eq!(wrong.exit, Some(2), "{wrong:?}");
+    assert_eq!(program.run(&["accept-history", "orders", "--from", "beginning"]).exit, Some(0));
+    assert!(
+        program.run(&drain).stdout.contains("\"type\":\"shop.opened\""),
+        "delivered again from the beginning"
+    );
+}
+
+#[test]
+fn a_drain_sends_what_todays_rules_match_and_yesterdays_did_not() {
+    let program = shop::ready();
+    let config = program.path().join("postrider.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}\n[[subscription.orders.rule]]\ntypes = [\"order.*\"]\n"))
+        .unwrap();
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(1), "an event without a rule is not delivered");
+    std::fs::write(&config, format!("{text}\n[[subscription.orders.rule]]\ntypes = [\"*\"]\n")).unwrap();
+    let ran = program.run(&["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("\"type\":\"shop.opened\""), "{ran:?}");
+}

@@ -151,7 +151,7 @@ impl World {
             .into_iter()
             .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
             .collect();
-        Claim::Page { events, dead, more }
+        Claim::Page { events, dead, damaged: Vec::new(), more }
     }
 
     fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> Fetch {

@@ -79,7 +79,7 @@ impl RelayBuilder {
                 tasks.spawn(shell.run(stopped.clone()));
             }
         }
-        Ok(Relay { subscriptions: served, stop, tasks })
+        Ok(Relay { name: holder, subscriptions: served, stop, tasks })
     }
 }
 

@@ -34,9 +34,29 @@ use shell::Handle;
 /// again, and another relay waits for the lease to run out. [`Relay::shutdown`] is the good way.
 #[derive(Debug)]
 pub struct Relay {
+    name: String,
     subscriptions: Vec<Served>,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+}
+
+/// Looks at a running relay. After its end, shows how it was last.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    name: String,
+    handles: Vec<Arc<Handle>>,
+}
+
+impl Observer {
+    /// How each subscription is doing, in the order they were given.
+    pub fn status(&self) -> Vec<SubscriptionStatus> {
+        self.handles.iter().map(|handle| handle.status()).collect()
+    }
+
+    /// The relay's name, under which it holds leases.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// A subscription this relay takes part in.
@@ -67,7 +87,13 @@ impl Relay {
 
     /// How each subscription is doing here, in the order they were given.
     pub fn status(&self) -> Vec<SubscriptionStatus> {
-        self.subscriptions.iter().map(|served| served.handle.status()).collect()
+        self.observer().status()
+    }
+
+    /// Somebody who may look at the relay wherever it is.
+    pub fn observer(&self) -> Observer {
+        let handles = self.subscriptions.iter().map(|served| served.handle.clone()).collect();
+        Observer { name: self.name.clone(), handles }
     }
 
     /// Pauses a subscription, wherever it runs: here at once, elsewhere within a third of the lease. What is

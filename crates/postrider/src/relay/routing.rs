@@ -55,6 +55,7 @@ impl Routing {
     pub(super) fn claim(&self, claimed: Claimed) -> Claim {
         match claimed {
             Claimed::Page(page) => Claim::Page {
+                damaged: page.damaged,
                 events: page.events.into_iter().map(|event| self.route(event)).collect(),
                 dead: page.dead,
                 more: page.more,

@@ -96,6 +96,8 @@ pub struct Page {
     pub events: Vec<StoredEvent>,
     /// Ranges of positions proven never to hold an event, both ends included. May overlap what is done.
     pub dead: Vec<(Position, Position)>,
+    /// Rows that no event can be made of, and why. They are handed out once, like events.
+    pub damaged: Vec<(Position, String)>,
     /// Whether more is known to be waiting.
     pub more: bool,
 }
@@ -105,7 +107,7 @@ pub struct Page {
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
-    /// Positions that hold no event any more.
+    /// Positions that hold no event any more, or a damaged one.
     pub gone: Vec<Position>,
 }
 

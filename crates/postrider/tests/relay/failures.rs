@@ -275,3 +275,21 @@ async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
     stopped.expect("the shutdown hung").unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_leases", 0).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
+    let shop = Shop::open();
+    let sink = Kept::new();
+    let connection = shop.connect();
+    Outbox::new().write_all(&connection, (0..7).map(order)).unwrap();
+    connection
+        .execute("INSERT INTO postrider_events (type, payload, action) VALUES ('x', '', '{\"foo\":1}')", [])
+        .unwrap();
+    Outbox::new().write_all(&connection, (7..14).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    sink.wait_for(14).await;
+    let dead = "SELECT count(*) FROM postrider_parked
+                WHERE state = 'dead' AND position = 8 AND last_error LIKE '%position 8 cannot be read%'";
+    shop.wait_until(dead, 1).await;
+    relay.shutdown().await.unwrap();
+}

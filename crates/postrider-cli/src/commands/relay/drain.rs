@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::relay::OnDead;
+use postrider::relay::{Observer, OnDead};
 use postrider::store::{Overview, SubscriptionOverview};
 use postrider::{Code, Error, Position, Result};
 
@@ -44,12 +44,12 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
-    pub(super) async fn wait(&self, at_start: &Look<'_>) -> Result<()> {
+    pub(super) async fn wait(&self, at_start: &Look<'_>, relay: &Observer) -> Result<()> {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
             let now = self.look().await?;
-            if now.has_delivered(at_start)? {
+            if now.is_settled_by(relay) && now.has_delivered(at_start)? {
                 return now.refuse_lost(at_start);
             }
         }
@@ -74,6 +74,24 @@ impl Look<'_> {
                 let of = settings.get(&subscription.name).filter(|of| of.outbox == *outbox)?;
                 Some((outbox.as_str(), of, subscription))
             })
+        })
+    }
+
+    /// Whether somebody has looked at what is parked: this relay, with nothing left in its hands, or another
+    /// that leads. Before that, an event that today's rules would send may still count as unrouted.
+    fn is_settled_by(&self, relay: &Observer) -> bool {
+        let status = relay.status();
+        self.served().all(|(_, _, subscription)| {
+            let ours = status.iter().filter(|of| of.subscription == subscription.name);
+            let mut leading = ours.map(|of| &of.brain).filter(|brain| brain.leading.is_some()).peekable();
+            match leading.peek() {
+                Some(_) => leading.all(|brain| brain.recalling == 0 && brain.events_in_memory == 0),
+                None => {
+                    subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name())
+                        || subscription.paused.is_some()
+                        || subscription.halted.is_some()
+                }
+            }
         })
     }
 

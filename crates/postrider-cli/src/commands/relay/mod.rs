@@ -69,14 +69,16 @@ impl Relay {
         let drain = Drain::new(settings, stores);
         let at_start = drain.look().await?;
         at_start.tell();
+        let observer = relay.observer();
 
         let ended = tokio::select! {
             biased;
-            () = interrupts.next() => Ok(()),
+            // To be told to stop is the end of a relay, and not of a drain.
+            () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             died = relay.died() => Err(died.into()),
-            drained = drain.wait(&at_start), if self.drain => drained.map_err(Failure::from),
+            drained = drain.wait(&at_start, &observer), if self.drain => drained.map_err(Failure::from),
         };
-        tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
+        tracing::info!("stopping: finishing what is in flight; a signal now stops at once");
         tokio::select! {
             biased;
             () = interrupts.next_but_echo() => Err(Failure::Interrupted),

@@ -8,6 +8,7 @@ use super::park::{Fate, park};
 use super::turn::Turn;
 use super::{KeyId, Report, Route, Routed};
 use crate::Event;
+use crate::Position;
 use crate::ledger::{Mark, ParkedState};
 
 /// What an event costs in memory besides its long parts: its short texts, the line, the queues.
@@ -28,6 +29,17 @@ impl Leader {
                 Route::Filtered => self.books.finish(position, position, turn.elapsed()),
                 Route::Unrouted => self.hold_unrouted(turn, key, entry, &event),
             }
+        }
+    }
+
+    /// Rows that cannot be read are dead at once: nobody can say of which key they are, and no other event
+    /// waits for them.
+    pub(super) fn bury_damaged(&mut self, turn: &mut Turn<'_>, damaged: Vec<(Position, String)>) {
+        for (position, why) in damaged {
+            let entry = Entry { position, attempts: 0, parked: false, body: None };
+            let row = Fate::new(ParkedState::Dead, &why).row(&entry, None, None);
+            self.books.park(row, true, turn.elapsed());
+            turn.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0 });
         }
     }
 

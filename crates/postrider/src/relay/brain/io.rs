@@ -136,6 +136,8 @@ pub enum Claim {
         events: Vec<Routed>,
         /// Positions that will never hold one, both ends included.
         dead: Vec<(Position, Position)>,
+        /// Rows that no event can be made of, and why.
+        damaged: Vec<(Position, String)>,
         /// Whether more is known to be waiting.
         more: bool,
     },

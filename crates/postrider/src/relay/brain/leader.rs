@@ -171,11 +171,12 @@ impl Leader {
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(turn.elapsed()),
-            Reply::Claimed(Ok(Claim::Page { events, dead, more })) => {
+            Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more })) => {
                 self.memory.claiming = Memory::NOTHING;
                 for (start, end) in dead {
                     self.books.finish(start, end, turn.elapsed());
                 }
+                self.bury_damaged(turn, damaged);
                 let last = events.last().map(|event| event.position);
                 self.reader.claimed(last, more, turn.elapsed(), turn.policy());
                 self.arrive(turn, events);

@@ -122,6 +122,8 @@ pub struct Snapshot {
     pub events_in_memory: usize,
     /// Payload bytes in memory, with overhead.
     pub bytes_in_memory: usize,
+    /// Parked keys that are being brought back into memory.
+    pub recalling: usize,
     /// Messages at the sink.
     pub in_flight: usize,
     /// Acknowledged and not yet settled.
@@ -184,6 +186,7 @@ impl Brain {
             highest_done: leader.books.done().highest(),
             events_in_memory: leader.memory.events,
             bytes_in_memory: leader.memory.bytes,
+            recalling: leader.wanted.len() + leader.fetching.len() + leader.unread.len(),
             in_flight: leader.in_flight,
             unsettled: leader.books.unsettled(),
             parked: leader.books.parked_count(),

@@ -14,7 +14,7 @@ use super::row::{self, event_columns};
 use super::thread::Thread;
 use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
-use crate::{BoxFuture, Position, Result, StoredEvent};
+use crate::{BoxFuture, Code, Error, Position, Result, StoredEvent};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
@@ -107,7 +107,7 @@ impl Cursor {
                     filling.page.more = true;
                     return Ok(filling.page);
                 }
-                filling.push(row::event(row)?);
+                filling.take(position, row::event(row))?;
                 self.next = position.next();
             }
             filling.dead(self.next, end);
@@ -135,6 +135,20 @@ impl Filling {
     fn push(&mut self, event: StoredEvent) {
         self.bytes += event.event.size_bytes();
         self.page.events.push(event);
+    }
+
+    /// Adds a row's event. One that cannot be read must neither stop the others nor be skipped in silence.
+    fn take(&mut self, position: Position, event: Attempt<StoredEvent>) -> Attempt<()> {
+        match event {
+            Ok(event) => self.push(event),
+            Err(failure) => match Error::from(failure) {
+                damaged if damaged.code() == Code::RowDamaged => {
+                    self.page.damaged.push((position, damaged.sentence()));
+                }
+                other => return Err(other.into()),
+            },
+        }
+        Ok(())
     }
 
     fn dead(&mut self, start: Position, end: Position) {
@@ -165,7 +179,8 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
         if filling.is_full_for(row::size_bytes(row)?) {
             break;
         }
-        filling.push(row::event(row)?);
+        filling.take(*position, row::event(row))?;
     }
+    gone.extend(filling.page.damaged.iter().map(|(position, _)| *position));
     Ok(Fetched { events: filling.page.events, gone })
 }

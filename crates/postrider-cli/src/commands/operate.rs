@@ -1,0 +1,112 @@
+//! `postrider pause`, `postrider resume` and `postrider accept-history`: what an operator decides about one
+//! subscription. The decision is a row in the database; the relay that leads learns of it within a third of
+//! its lease, wherever it runs.
+
+use clap::Args;
+use postrider::store::{Start, Store};
+use postrider::{BoxFuture, Code, Error, Result};
+
+use super::chosen::Chosen;
+use crate::config::kind::start;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Which subscription is meant.
+#[derive(Debug, Args)]
+struct Target {
+    /// Subscription as the database knows it
+    subscription: String,
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Target {
+    /// Does something about it in its outbox.
+    fn decide(
+        &self,
+        context: &Context,
+        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+    ) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        let (_, outbox) = self.chosen.one(&settings)?;
+        let store = outbox.database.store()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Error::new(Code::RelayStopped, "no runtime can be started for the database").source(error)
+            })?;
+        let decided = runtime.block_on(async {
+            let decided = decision(&*store, &self.subscription).await;
+            store.close().await;
+            decided
+        });
+        Ok(decided?)
+    }
+}
+
+/// Stop a subscription until `resume`
+///
+/// What is in flight is finished and settled. Its lag grows; nothing is lost.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  postrider pause orders --reason 'the warehouse is moving'
+  postrider pause orders --outbox shop")]
+pub struct Pause {
+    #[command(flatten)]
+    target: Target,
+    /// Why, for whoever looks at the status
+    #[arg(long, value_name = "TEXT", default_value = "paused by an operator")]
+    reason: String,
+}
+
+impl Pause {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        self.target.decide(context, |store, name| store.pause(name, Some(&self.reason)))?;
+        context.output.say(format!("paused {}; go on with: postrider resume {0}", self.target.subscription));
+        Ok(())
+    }
+}
+
+/// Let a paused subscription go on
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  postrider resume orders")]
+pub struct Resume {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Resume {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        self.target.decide(context, |store, name| store.pause(name, None))?;
+        context.output.say(format!("{} goes on", self.target.subscription));
+        Ok(())
+    }
+}
+
+/// Let a subscription go on that stopped because the database's history changed
+///
+/// Say from where: events from there on are delivered, again if consumers had them from the lost history. Rows
+/// parked from there on are removed, for their events are read again.
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:
+  postrider accept-history orders --from position:4711
+  postrider accept-history orders --from now             leave out what is there already")]
+pub struct AcceptHistory {
+    #[command(flatten)]
+    target: Target,
+    /// now, beginning, position:NUMBER or time:RFC3339
+    #[arg(long, value_name = "START", value_parser = parse_start)]
+    from: Start,
+}
+
+impl AcceptHistory {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        self.target.decide(context, |store, name| store.accept_history(name, self.from))?;
+        context.output.say(format!("{} goes on with the database as it is", self.target.subscription));
+        Ok(())
+    }
+}
+
+fn parse_start(text: &str) -> Result<Start, String> {
+    start(text).ok_or_else(|| "give now, beginning, position:NUMBER or time:RFC3339".to_owned())
+}
