@@ -73,7 +73,8 @@ impl Reader {
         match self.read(log, budget) {
             Ok(Reading { events, dead, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
-                Claimed::Page(Page { events: events.into_iter().map(stored).collect(), dead, more })
+                let events = events.into_iter().map(stored).collect();
+                Claimed::Page(Page { events, dead, more, ..Page::default() })
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }

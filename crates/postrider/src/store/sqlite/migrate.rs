@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::failure::Attempt;
 use super::lease::now;
 use super::thread::in_transaction;
+use crate::store::schema::{self, Migrated};
 use crate::{Code, Error};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
@@ -13,17 +14,11 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
 /// The schema this program knows.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
+/// What messages call the database.
+const PLACE: &str = "the SQLite file";
+
 /// How often the switch to WAL is tried while other processes make the same switch.
 const WAL_TRIES_MAX: u32 = 100;
-
-/// What a migration did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migrated {
-    /// The schema's version before; 0 if there was none.
-    pub from: i64,
-    /// The version now.
-    pub to: i64,
-}
 
 /// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
 /// work, the others wait and find it done.
@@ -36,7 +31,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
              ) STRICT",
         )?;
         let from = version(tx)?;
-        refuse_newer(from)?;
+        schema::refuse_newer(PLACE, from, LATEST)?;
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
             tx.execute_batch(sql)?;
             tx.execute(
@@ -57,25 +52,12 @@ pub(super) fn check(connection: &Connection) -> Attempt<()> {
         Some(()) => version(connection)?,
         None => 0,
     };
-    refuse_newer(version)?;
-    if version < LATEST {
-        let what = format!("the SQLite file has schema {version}, this program needs {LATEST}");
-        return Err(Error::new(Code::SchemaMissing, what).into());
-    }
-    Ok(())
+    Ok(schema::check(PLACE, version, LATEST)?)
 }
 
 fn version(connection: &Connection) -> Attempt<i64> {
     let sql = "SELECT coalesce(max(version), 0) FROM postrider_migrations";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
-}
-
-fn refuse_newer(version: i64) -> Attempt<()> {
-    if version > LATEST {
-        let what = format!("the SQLite file has schema {version}, this program knows {LATEST}");
-        return Err(Error::new(Code::SchemaNewer, what).into());
-    }
-    Ok(())
 }
 
 /// Makes readers and the writer independent of each other; the file remembers it. SQLite does not wait

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-pub use migrate::Migrated;
+pub use super::Migrated;
 
 use self::failure::Attempt;
 use self::thread::Thread;
