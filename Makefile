@@ -8,12 +8,8 @@ SHELL := bash
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
-demo: ## Write events to a SQLite outbox and watch them arrive
-ifneq ($(wildcard crates/postrider-cli/Cargo.toml),)
-	$(CARGO) run --release -q -p postrider-cli -- demo
-else
-	$(CARGO) run -q --example demo -p postrider-sinks --all-features
-endif
+demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
+	$(CARGO) run --profile demo -p postrider-cli -- demo $(ARGS)
 
 test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is failing)
 	$(CARGO) run -q -p xtask -- test

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 use crate::failure::Failure;
@@ -51,9 +51,9 @@ pub struct Global {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: ColorWhen,
 
-    /// Say more on standard error
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub verbose: bool,
+    /// Say more on standard error; -vv everything
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
 
     /// Say nothing but errors on standard error
     #[arg(short, long, global = true)]
@@ -65,8 +65,9 @@ impl Global {
     pub fn output(&self) -> Output {
         let loudness = match (self.quiet, self.verbose) {
             (true, _) => Loudness::Quiet,
-            (false, true) => Loudness::Verbose,
-            (false, false) => Loudness::Normal,
+            (false, 0) => Loudness::Normal,
+            (false, 1) => Loudness::Verbose,
+            (false, _) => Loudness::Everything,
         };
         Output::new(self.json, self.color, loudness)
     }

@@ -61,7 +61,9 @@ impl From<Code> for Exit {
             | Code::NumberOutOfRange
             | Code::ParamsInvalid
             | Code::HeaderReserved
-            | Code::TraceInvalid => Self::Input,
+            | Code::TraceInvalid
+            | Code::EventUnreadable
+            | Code::InputMissing => Self::Input,
             Code::SchemaMissing | Code::SchemaNewer => Self::Schema,
             Code::RowDamaged
             | Code::StoreBusy
@@ -73,6 +75,10 @@ impl From<Code> for Exit {
             | Code::SubscriptionUnknown
             | Code::PolicyInvalid
             | Code::SubscriptionTwice
+            | Code::TemplateField
+            | Code::TemplateSyntax
+            | Code::RuleInvalid
+            | Code::SourceInvalid
             | Code::ConfigFile
             | Code::ConfigSyntax
             | Code::ConfigKeyUnknown

@@ -7,20 +7,29 @@
 //! 4. [`output`]: data to standard output, talk to standard error
 //! 5. [`failure`] and [`exit`]: how it ended
 //!
-//! [`config`] is the configuration; [`pages`] writes the parts of the docs that come from the code.
+//! [`config`] is the configuration, [`database`] what the commands ask of a database, [`assemble`] makes a relay
+//! of both, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
+//! [`pages`] writes the parts of the docs that come from the code.
 
 pub mod args;
+pub mod assemble;
 pub mod commands;
 pub mod config;
 pub mod context;
+pub mod database;
+mod demo;
+pub mod doctor;
 pub mod exit;
 pub mod failure;
+pub mod interrupt;
+pub mod log;
 pub mod output;
 pub mod pages;
 
 use std::ffi::OsString;
+use std::panic::PanicHookInfo;
 
-use postrider::Code;
+use postrider::{Code, Error};
 
 use crate::config::{Environment, Problem, url};
 use crate::context::Context;
@@ -31,6 +40,7 @@ use crate::output::{ColorWhen, Loudness, Output};
 /// Runs the command line, the program's name first, and says how it ended. Prints everything there is to
 /// print.
 pub fn run(args: Vec<OsString>) -> Exit {
+    std::panic::set_hook(Box::new(tell_panic));
     let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Until the arguments are understood, these settings have to do.
     let mut output = Output::new(false, ColorWhen::scan(&texts), Loudness::Normal);
@@ -50,6 +60,17 @@ pub fn run(args: Vec<OsString>) -> Exit {
             failure.exit()
         }
     }
+}
+
+/// A panic is told like any other error, through the same filter.
+fn tell_panic(panic: &PanicHookInfo<'_>) {
+    let said = panic.payload_as_str().unwrap_or("without a word");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let backtrace = std::backtrace::Backtrace::capture();
+    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).hint(format!(
+        "this is a bug worth reporting; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
+    ));
+    Output::new(false, ColorWhen::Auto, Loudness::Quiet).failure(&error.into());
 }
 
 /// Every user of the machine can read the arguments of every process; and clap repeats what it does not

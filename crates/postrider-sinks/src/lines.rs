@@ -129,7 +129,7 @@ pub(crate) mod tests {
         let outcomes = lines.acknowledged();
         assert!(matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Rejected(_), Outcome::Untried]));
         let Outcome::Rejected(failure) = &outcomes[1] else { unreachable!() };
-        assert!(failure.message.contains("line break at byte 1"), "{failure:?}");
+        assert!(failure.message.contains("line break at byte 3"), "{failure:?}");
     }
 
     #[test]

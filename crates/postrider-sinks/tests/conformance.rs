@@ -99,7 +99,7 @@ mod stdout {
         }
 
         fn refused_body(&self) -> Hook<Bytes> {
-            Hook::Done("{\n}".into())
+            Hook::Done("no\njson".into())
         }
 
         /// A disk becomes full in the middle of a line.
@@ -160,7 +160,7 @@ mod file {
         }
 
         fn refused_body(&self) -> Hook<Bytes> {
-            Hook::Done("{\n}".into())
+            Hook::Done("no\njson".into())
         }
 
         /// Puts a folder where the file was: not even root can append to that.

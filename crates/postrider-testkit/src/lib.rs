@@ -10,10 +10,12 @@
 
 pub mod audit;
 mod clock;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
 #[cfg(unix)]
 pub mod servers;
+#[cfg(feature = "sim")]
 pub mod sim;
 pub mod sink;
 

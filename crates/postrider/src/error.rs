@@ -18,6 +18,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 pub struct Error {
     code: Code,
     what: String,
+    effect: Option<String>,
     hint: Option<String>,
     source: Option<Source>,
 }
@@ -25,7 +26,14 @@ pub struct Error {
 impl Error {
     /// An error with its code and a sentence that names the thing it happened to.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), hint: None, source: None }
+        Self { code, what: what.into(), effect: None, hint: None, source: None }
+    }
+
+    /// Replaces what the code says in general about the data by what holds in this case.
+    #[must_use]
+    pub fn effect(mut self, effect: impl Into<String>) -> Self {
+        self.effect = Some(effect.into());
+        self
     }
 
     /// Replaces the code's general advice by advice for this case.
@@ -54,20 +62,32 @@ impl Error {
         self.code
     }
 
-    /// The sentence without code and advice, for one-line logs.
+    /// The sentence without code, causes and advice.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// The sentence with its causes, on one line.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.what.clone();
+        let mut source = self.source.as_deref();
+        while let Some(cause) = source {
+            sentence.push_str(": ");
+            // Of an error of ours the sentence is enough: its code and advice would be told twice.
+            let ours = cause.downcast_ref::<Self>();
+            sentence.push_str(&ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone()));
+            source = ours.and_then(|ours| ours.source.as_deref());
+        }
+        sentence
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}", self.code, self.what)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source}")?;
-        }
+        write!(f, "error[{}]: {}", self.code, self.sentence())?;
+        let effect = self.effect.as_deref().unwrap_or(self.code.effect());
         let hint = self.hint.as_deref().unwrap_or(self.code.fix());
-        write!(f, "\n  {}\n  {hint}", self.code.effect())
+        write!(f, "\n  {effect}\n  {hint}")
     }
 }
 
@@ -146,6 +166,10 @@ codes! {
     HeaderReserved = 113, Person, "nothing was written; the transaction is as it was", "rename the header";
     /// A trace context breaks the rules of W3C.
     TraceInvalid = 114, Person, "nothing was written; the event has no trace", "hand over what the tracing library's W3C propagator gives";
+    /// A line or field given as an event is not one: not JSON, no such field, or of another type.
+    EventUnreadable = 115, Person, "its batch was not written; the batches before it were", "correct it; `postrider write --help` lists the fields";
+    /// There was no event to read: the input is empty, or the file cannot be read.
+    InputMissing = 116, Person, "nothing was written", "give an event: by flags, or one per line on standard input";
 
     /// The database has no Postrider tables, or older ones than this program needs.
     SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
@@ -184,6 +208,8 @@ codes! {
     SubscriptionTwice = 402, Person, "nothing was started", "rename one of them";
     /// The relay's task ended unexpectedly.
     RelayStopped = 403, Person, "what was not settled is delivered again at the next start", "see the log for the cause; this is a bug worth reporting";
+    /// Events that were to be delivered are parked, and only a person can move them.
+    Undelivered = 404, Person, "they stay in the outbox and count as parked; the others were delivered", "`postrider status` shows how many and why";
     /// A template names a field that no event has.
     TemplateField = 412, Person, "nothing was started", "use one of the fields in docs/src/routing.md";
     /// A template cannot be read.
@@ -246,5 +272,16 @@ mod tests {
         assert_eq!(lines[0], "error[PR-0101]: event 0 has an empty type");
         assert_eq!(lines[1], "  nothing was written; the transaction is as it was");
         assert!(lines[2].starts_with("  give the event a type"));
+    }
+
+    #[test]
+    fn a_cause_of_ours_is_told_in_its_sentence_alone() {
+        let deepest = std::io::Error::other("disk on fire");
+        let cause = Error::new(Code::StoreFailed, "the file cannot be read").source(deepest);
+        let error = Error::new(Code::StoreFailed, "shop.db cannot be opened").source(cause);
+        let text = error.to_string();
+        let first = "error[PR-0302]: shop.db cannot be opened: the file cannot be read: disk on fire";
+        assert_eq!(text.lines().next(), Some(first));
+        assert_eq!(text.lines().count(), 3, "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! The page `docs/src/routing.md` says what the router does.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,17 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Subscription {
-    #[serde(rename = "match")]
-    mode: Option<String>,
+    #[serde(rename = "match", default)]
+    mode: Match,
     rule: Vec<RuleTable>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+enum Match {
+    #[default]
+    First,
+    All,
 }
 
 #[derive(Deserialize)]
@@ -51,10 +59,9 @@ fn example(name: &str) -> (Router, Vec<Vec<&'static str>>) {
     let file: File = toml::from_str(file).unwrap();
     let (name, Subscription { mode, rule }) = file.subscription.into_iter().next().unwrap();
     let (router, rules) = (Router::to(name), rule.into_iter().map(Rule::from));
-    let router = match mode.as_deref() {
-        None | Some("first") => router.first_match(rules),
-        Some("all") => router.every_match(rules),
-        Some(other) => panic!("{other}"),
+    let router = match mode {
+        Match::First => router.first_match(rules),
+        Match::All => router.every_match(rules),
     };
     (router.unwrap(), rows(rest))
 }

@@ -41,14 +41,14 @@ impl StoreUnderTest for SqliteFile {
     }
 
     async fn write(&self, events: Vec<Event>) -> Result<Vec<Position>> {
-        let written = Outbox::new().write_all(&self.connect()?, events)?;
+        let written = Outbox::anonymous().write_all(&self.connect()?, events)?;
         Ok(written.into_iter().map(|written| written.position).collect())
     }
 
     async fn begin(&self, events: Vec<Event>) -> Result<Box<dyn OpenTransaction>> {
         let connection = self.connect()?;
         connection.execute_batch("BEGIN").map_err(failed)?;
-        Outbox::new().write_all(&connection, events)?;
+        Outbox::anonymous().write_all(&connection, events)?;
         Ok(Box::new(Open(connection)))
     }
 

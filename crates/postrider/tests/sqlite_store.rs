@@ -6,7 +6,7 @@
     reason = "clippy sees only the tests themselves as tests, not their helpers"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
 
@@ -241,4 +241,63 @@ async fn a_position_the_outbox_has_not_reached_is_its_end() {
     let sql = "SELECT done FROM postrider_subscriptions WHERE name = 'early'";
     let done: String = Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
     assert_eq!(done, "0");
+}
+
+fn files_beside(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn looking_at_a_file_at_rest_leaves_it_as_it_was() {
+    let (_folder, path) = migrated();
+    let before = (std::fs::read(&path).unwrap(), files_beside(&path));
+    assert_eq!(SqliteStore::look(&path, 10).unwrap().subscriptions, []);
+    assert_eq!(SqliteStore::schema(&path).unwrap().found, 1);
+    assert!(before == (std::fs::read(&path).unwrap(), files_beside(&path)));
+}
+
+#[test]
+fn looking_for_a_file_that_is_not_there_makes_none() {
+    let (_folder, path) = file();
+    assert_eq!(SqliteStore::schema(&path).unwrap().found, 0);
+    assert_eq!(SqliteStore::look(&path, 10).unwrap_err().code(), Code::SchemaMissing);
+    assert_eq!(SqliteStore::connect(&path).unwrap_err().code(), Code::SchemaMissing);
+    assert!(!path.exists());
+}
+
+#[test]
+fn migrations_run_by_hand_make_the_same_schema() {
+    let folder = TempDir::new().unwrap();
+    let (ours, by_hand) = (folder.path().join("ours.db"), folder.path().join("by_hand.db"));
+    SqliteStore::migrate(&ours).unwrap();
+    let connection = Connection::open(&by_hand).unwrap();
+    for migration in SqliteStore::migrations() {
+        connection.execute_batch(&format!("BEGIN;\n{}COMMIT;", migration.sql)).unwrap();
+    }
+    drop(connection);
+    let tables = |path: &Path| -> Vec<String> {
+        let connection = Connection::open(path).unwrap();
+        let sql = "SELECT name || coalesce(sql, '') FROM sqlite_schema ORDER BY name";
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    assert_eq!(tables(&by_hand), tables(&ours));
+    assert_eq!(SqliteStore::schema(&by_hand).unwrap().found, 1);
+    let migrated = SqliteStore::migrate(&by_hand).unwrap();
+    assert_eq!((migrated.from, migrated.to), (1, 1));
+}
+
+#[tokio::test]
+async fn a_closed_store_leaves_a_file_at_rest_and_takes_no_more_calls() {
+    let (_folder, path) = migrated();
+    let store = SqliteStore::open(&path).unwrap();
+    let clone = store.clone();
+    store.subscribe("mail", Start::Now).await.unwrap();
+    store.close().await;
+    assert_eq!(files_beside(&path), ["outbox.db"]);
+    assert_eq!(clone.subscribe("post", Start::Now).await.unwrap_err().code(), Code::StoreFailed);
+    store.close().await;
 }

@@ -1,29 +1,108 @@
 //! `postrider demo`
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
 use clap::Args;
+use postrider::{Code, Error};
 
 use crate::context::Context;
+use crate::demo::destination::{Analytics, AuditFile, Receiver};
+use crate::demo::folder::Folder;
+use crate::demo::plan::Plan;
+use crate::demo::run::run;
+use crate::demo::view::{View, summary};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
-  postrider demo                                watch it until Ctrl-C
-  postrider demo --events 20000 --exit --json   run to the end and print the figures";
+  postrider demo                                watch it for 15 seconds, or until Ctrl-C
+  postrider demo --folder /tmp/shop             the same, with files to look at afterwards
+  postrider demo --events 20000 --exit --json   for scripts: full speed, figures as JSON";
+
+/// How long the demo is when nothing else is said.
+const OPEN_FOR: Duration = Duration::from_secs(15);
+
+/// How long `analytics` takes for a batch when there is somebody to watch.
+const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 
 /// Show it at work: a small shop on a fresh SQLite file
+///
+/// Writers commit orders with their events, or roll both back; a relay carries the events to a file (audit) and to a
+/// handler in this process (analytics), which fails now and then and is down for a while. At the end, what was
+/// committed is compared with what arrived: exit code 1 if something is lost, invented or out of order.
+/// Ctrl-C closes the shop early, a second one ends at once; the exit code is then 130.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Demo {
-    /// Events to write
-    #[arg(long, value_name = "N")]
+    /// Close the shop after this long [default: 15, unless --events is given]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
+
+    /// Close the shop when so many events are committed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub events: Option<u64>,
 
-    /// End when all events have arrived
+    /// No show: write at full speed without an outage, and end when all events have arrived
     #[arg(long)]
     pub exit: bool,
+
+    /// A line a second instead of the live view
+    #[arg(long)]
+    pub plain: bool,
+
+    /// Keep the temporary folder with the database and what was delivered
+    #[arg(long, conflicts_with = "folder")]
+    pub keep: bool,
+
+    /// Put the files here, and keep them
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
 }
 
 impl Demo {
-    pub(super) fn run(&self, _context: &Context) -> Result<(), Failure> {
-        Err(Failure::NotBuilt("demo"))
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let folder = match &self.folder {
+            Some(path) => Folder::named(path)?,
+            None => Folder::temporary(self.keep)?,
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Error::new(Code::RelayStopped, "no runtime can be started for the relay").source(error)
+            })?;
+        let mut view = View::open(context.output, self.plain)?;
+        let report = runtime.block_on(run(&self.plan(), &folder, self.receivers(&folder)?, &mut view));
+        // The terminal is itself again before anything is said on it.
+        drop(view);
+        let report = report?.in_folder(&folder);
+        if context.output.is_json() {
+            context.output.json(&report)?;
+        } else {
+            context.output.text(summary(&report, context.output.paint()))?;
+        }
+        report.ended()
+    }
+
+    fn plan(&self) -> Plan {
+        let open_for = self.seconds.map(Duration::from_secs);
+        let open_for = open_for.or_else(|| self.events.is_none().then_some(OPEN_FOR));
+        Plan { open_for, events: self.events, hurry: self.exit }
+    }
+
+    fn receivers(&self, folder: &Folder) -> Result<Vec<Receiver>, Failure> {
+        let audit = folder.audit();
+        let delay = if self.exit { Duration::ZERO } else { ANALYTICS_DELAY };
+        Ok(vec![
+            Receiver {
+                name: "audit",
+                target: "to audit.jsonl".into(),
+                destination: Arc::new(AuditFile::open(&audit)?),
+            },
+            Receiver {
+                name: "analytics",
+                target: "to a handler that fails now and then".into(),
+                destination: Arc::new(Analytics::new(delay)),
+            },
+        ])
     }
 }

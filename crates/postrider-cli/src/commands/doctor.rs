@@ -3,19 +3,33 @@
 use clap::Args;
 
 use crate::context::Context;
+use crate::doctor::{Diagnosis, Outcome, examine};
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider doctor          a list of checks, each with its fix
+  postrider doctor --deep   and read the whole database
   postrider doctor --json   for programs";
 
 /// Check that everything is as it should be
+///
+/// Changes nothing and may run beside relays. Ends with exit code 5 if a check failed; warnings end with 0.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
-pub struct Doctor {}
+pub struct Doctor {
+    /// Read the whole database to find damage; takes as long as that takes
+    #[arg(long)]
+    deep: bool,
+}
 
 impl Doctor {
-    pub(super) fn run(&self, _context: &Context) -> Result<(), Failure> {
-        Err(Failure::NotBuilt("doctor"))
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let diagnosis: Diagnosis = examine(&context.settings()?, self.deep);
+        context.output.data(&diagnosis)?;
+        match diagnosis.worst() {
+            Outcome::Fail => Err(Failure::Reported(Exit::Unhealthy)),
+            Outcome::Ok | Outcome::Warn => Ok(()),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! postrider-cli --test cli pages` then brings the docs up to date.
 
 mod bench;
+mod chosen;
 mod completions;
 mod config;
 mod demo;
@@ -25,7 +26,7 @@ pub enum Command {
     Demo(demo::Demo),
     Relay(relay::Relay),
     Migrate(migrate::Migrate),
-    Write(write::Write),
+    Write(Box<write::Write>),
     Status(status::Status),
     Config(config::Config),
     Doctor(doctor::Doctor),

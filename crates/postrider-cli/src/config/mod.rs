@@ -15,7 +15,7 @@ pub mod json_schema;
 pub mod kind;
 pub mod layer;
 mod names;
-mod nearest;
+pub(crate) mod nearest;
 mod origin;
 mod problem;
 mod protected;

@@ -22,7 +22,7 @@ fn likeness(meant: &str, name: &str) -> f64 {
 }
 
 /// Advice that names the nearest, or all if they are few. `None` if there is nothing to say.
-pub(super) fn advice<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn advice<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
     match nearest(meant, names.iter().copied()) {
         Some(name) => Some(format!("did you mean \"{name}\"?")),

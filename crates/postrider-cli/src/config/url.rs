@@ -48,8 +48,31 @@ pub fn has_password(url: &str) -> bool {
 
 /// Whether a URL with a password stands anywhere in a text.
 pub fn text_has_password(text: &str) -> bool {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>');
-    text.split(ends).filter(|word| word.contains("://")).any(has_password)
+    text.split(is_around_url).filter(|word| word.contains("://")).any(has_password)
+}
+
+fn is_around_url(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')
+}
+
+/// A text for people in which every URL with a password is masked. The last line of defence: whoever makes a
+/// text sees to it that no secret gets into it, and what others say of a path or name passes here.
+pub fn without_passwords(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") || !text_has_password(text) {
+        return text.into();
+    }
+    let words = text.split_inclusive(is_around_url).map(|word| {
+        let (url, end) = match word.char_indices().next_back() {
+            Some((at, last)) if is_around_url(last) => word.split_at(at),
+            _ => (word, ""),
+        };
+        if url.contains("://") && has_password(url) {
+            format!("{}{end}", masked(url))
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect::<String>().into()
 }
 
 /// Splits at the last `@`: a password may hold an unescaped `/` or `@`, and half of it must not be shown.
@@ -76,6 +99,18 @@ mod tests {
             ("host=h password=pw", "***"),
         ] {
             assert_eq!(masked(url), shown);
+        }
+    }
+
+    #[test]
+    fn only_urls_with_passwords_are_masked_in_a_text() {
+        for (text, shown) in [
+            ("cannot open 'https://u:pw@h/a' and\nb", "cannot open 'https://***@h/a' and\nb"),
+            ("x=https://u:pw@h amqp://h?password=pw\n", "*** amqp://h?***\n"),
+            ("see https://toml.io now", "see https://toml.io now"),
+            ("", ""),
+        ] {
+            assert_eq!(without_passwords(text), shown);
         }
     }
 

@@ -1,8 +1,10 @@
 //! What people and programs see: data on standard output, talk on standard error.
 
+mod age;
 mod paint;
 mod table;
 
+pub use age::age;
 pub use paint::{ColorWhen, Paint};
 pub use table::{Align, Table};
 
@@ -12,6 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use postrider::{Code, Error};
 use serde::Serialize;
 
+use crate::config::url;
 use crate::failure::Failure;
 
 /// Data that can be shown as a table, and as JSON by being serialised.
@@ -38,6 +41,8 @@ pub enum Loudness {
     Normal,
     /// And the details.
     Verbose,
+    /// And what only those who look for a mistake want to see.
+    Everything,
 }
 
 impl Output {
@@ -49,6 +54,21 @@ impl Output {
     /// Whether data is wanted as JSON.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// How much is said on standard error.
+    pub fn loudness(&self) -> Loudness {
+        self.loudness
+    }
+
+    /// Whether what is said on standard error has colours.
+    pub fn colours_talk(&self) -> bool {
+        self.stderr.is_on()
+    }
+
+    /// How standard output is coloured, for those who lay their text out themselves.
+    pub fn paint(&self) -> Paint {
+        self.stdout
     }
 
     /// Prints data: as JSON with `--json`, else as a table.
@@ -120,6 +140,7 @@ impl Output {
 }
 
 fn write(to: &mut impl Write, text: &str) -> io::Result<()> {
+    let text = url::without_passwords(text);
     to.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         to.write_all(b"\n")?;

@@ -75,7 +75,8 @@ impl Paint {
         if self.0 { styled.ansi().to_string() } else { styled.to_string() }
     }
 
-    fn styled(self, style: Style, text: &str) -> String {
+    /// A piece of text in a style.
+    pub(crate) fn styled(self, style: Style, text: &str) -> String {
         if self.0 { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }

@@ -21,7 +21,12 @@ pub fn cli() -> String {
 
 fn section(command: &Command, is_root: bool, page: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
-    let _ = write!(page, "\n## {name}\n\n{}.\n", text(command.get_about()));
+    let about = text(command.get_about());
+    let _ = write!(page, "\n## {name}\n\n{about}.\n");
+    // What only `--help` says comes after the line that `-h` says too.
+    if let Some(more) = text(command.get_long_about()).strip_prefix(&about) {
+        let _ = write!(page, "\n{}\n", more.trim());
+    }
     if let Some(examples) = command.get_before_help() {
         let _ = write!(page, "\n```text\n{}\n```\n", examples.to_string().trim_end());
     }

@@ -2,10 +2,14 @@
 
 mod cli;
 mod config;
+mod doctor;
+mod errors;
 mod exit;
 
 pub use cli::cli;
 pub use config::config;
+pub use doctor::doctor;
+pub use errors::errors;
 pub use exit::exit_codes;
 
 /// The line under the title of every page here. The test that finds a page outdated says how to renew it.

@@ -35,10 +35,22 @@ fn protected() -> impl Iterator<Item = String> {
 }
 
 fn assert_silent(program: &Program, args: &[&str]) {
-    for command in
-        [&["show", "--origin"][..], &["show", "--json"], &["check"], &["check", "--json"], &["schema"]]
-    {
-        let args = [&["config", "--color=always", "-v"], command, args].concat();
+    for command in [
+        &["config", "show", "--origin"][..],
+        &["config", "show", "--json"],
+        &["config", "check"],
+        &["config", "check", "--json"],
+        &["config", "schema"],
+        &["migrate", "up"],
+        &["migrate", "status"],
+        &["write", "--type", "a"],
+        &["relay", "--migrate", "--drain"],
+        &["status"],
+        &["status", "--json"],
+        &["doctor", "--deep"],
+        &["doctor", "--json"],
+    ] {
+        let args = [&["--color=always", "-vv"], command, args].concat();
         let ran = program.run(&args);
         assert!(!ran.stdout.contains(CANARY) && !ran.stderr.contains(CANARY), "{args:?}: {ran:?}");
     }

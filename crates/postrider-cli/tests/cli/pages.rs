@@ -13,6 +13,8 @@ fn generated_pages_are_up_to_date() {
     for (name, text) in [
         ("config.md", pages::config(Schema::POSTRIDER)),
         ("cli.md", pages::cli()),
+        ("doctor.md", pages::doctor()),
+        ("errors.md", pages::errors()),
         ("exit-codes.md", pages::exit_codes()),
     ] {
         let path = folder.join(name);

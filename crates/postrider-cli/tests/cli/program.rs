@@ -1,7 +1,10 @@
 //! Runs the built program in an empty folder with an empty environment.
 
+use std::collections::BTreeMap;
+use std::fs::DirEntry;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -50,8 +53,27 @@ impl Program {
         command
     }
 
+    /// Every file of the folder by name; folders by name alone.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(self.path()).unwrap().map(Result::unwrap);
+        let file = |entry: DirEntry| {
+            (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap_or_default())
+        };
+        entries.map(file).collect()
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        let Output { status, stdout, stderr } = self.command(args).output().unwrap();
+        self.run_with(args, b"")
+    }
+
+    /// With this on its standard input.
+    pub(crate) fn run_with(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It may end without having read all, or anything.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         Ran {
             exit: status.code(),
             stdout: String::from_utf8(stdout).unwrap(),

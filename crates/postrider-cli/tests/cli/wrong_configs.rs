@@ -72,6 +72,12 @@ const ALL: &[Wrong] = &[
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nonly = [1]\n", &["PR-0604", "postrider.toml:7:1", "a list of texts, found a list of something else"]),
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nrule = 'x'\n", &["PR-0604", "\"subscription.s.rule\" is not a table", "[[subscription.NAME.rule]]"]),
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n[[subscription.s.rule]]\nheaders = { a = 1 }\n", &["PR-0604", "rule[0].headers takes a table of texts"]),
+    // Rules and templates
+    file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n[[subscription.s.rule]]\ndestination = 'x.{tipe}'\n", &["PR-0412", "[subscription.s]: rule 1", "tipe"]),
+    file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n[[subscription.s.rule]]\nkey = '{type'\n", &["PR-0413", "[subscription.s]: rule 1"]),
+    file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n[[subscription.s.rule]]\nheaders = { postrider-id = 'x' }\n", &["PR-0414", "[subscription.s]: rule 1", "reserved"]),
+    file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nmatch = 'all'\n[[subscription.s.rule]]\nkey = 'a'\n[[subscription.s.rule]]\nkey = 'b'\n", &["PR-0414", "rule 2"]),
+    file("[sink.o]\ntype = 'null'\nsource = 'not a uri'\n", &["PR-0415", "postrider.toml:3:1: sink.o.source"]),
     // URLs nothing can open
     file("[outbox.a]\nurl = 'postgres://h/db'\n", &["PR-0604", "postrider.toml:2:1: outbox.a.url", "SQLite only"]),
     file("[outbox.a]\nurl = 'sqlite::memory:'\n", &["PR-0604", "outbox.a.url", "in memory"]),

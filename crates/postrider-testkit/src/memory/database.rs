@@ -46,6 +46,11 @@ impl MemoryDatabase {
         self.subscriptions.get(name).ok_or_else(|| unknown(name))
     }
 
+    /// All subscriptions by name.
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = (&str, &Subscription)> {
+        self.subscriptions.iter().map(|(name, subscription)| (name.as_str(), subscription))
+    }
+
     /// The rows of a subscription, to change.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 
 mod database;
 mod log;
+mod overview;
 mod reader;
 mod store;
 mod subscription;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Renewed, Settled, Settlement, Start,
-    Store,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement,
+    Start, Store,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
 
@@ -92,6 +92,11 @@ impl Store for MemoryStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let accepted = self.database().accept_history(subscription, start);
         self.done(accepted)
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        let overview = self.database().overview(backlog_max, self.clock.now());
+        self.done(Ok(overview))
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     }
     let mut ids = HashSet::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
-        let check = Check { index, limits };
+        let check = Check { place: &format_args!("event {index}"), limits };
         check.event(event)?;
         if !ids.insert(event.id) {
             return Err(
@@ -34,9 +34,17 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
+/// Checks one event, which messages call `place`.
+///
+/// # Errors
+/// The first rule that it breaks, with its code.
+pub(crate) fn validate_one(event: &Event, limits: &Limits, place: &dyn Display) -> Result<()> {
+    Check { place, limits }.event(event)
+}
+
 /// The checks of one event.
 struct Check<'a> {
-    index: usize,
+    place: &'a dyn Display,
     limits: &'a Limits,
 }
 
@@ -71,7 +79,7 @@ impl Check<'_> {
         }
         for (name, value) in headers.iter() {
             self.length(format_args!("a header's name"), name, self.limits.header_name_bytes_max)?;
-            check_header_name(name).map_err(|error| error.within(&self.place()))?;
+            check_header_name(name).map_err(|error| error.within(&self.place.to_string()))?;
             self.length(format_args!("the header {name:?}"), value, self.limits.header_value_bytes_max)?;
             self.no_control(format_args!("the header {name:?}"), value)?;
         }
@@ -130,11 +138,7 @@ impl Check<'_> {
     }
 
     fn error(&self, code: Code, what: impl Display) -> Error {
-        Error::new(code, what.to_string()).within(&self.place())
-    }
-
-    fn place(&self) -> String {
-        format!("event {}", self.index)
+        Error::new(code, what.to_string()).within(&self.place.to_string())
     }
 }
 

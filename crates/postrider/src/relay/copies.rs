@@ -1,11 +1,13 @@
 //! One event for several destinations: it is done when all have it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::Position;
+use uuid::Uuid;
+
 use crate::route::Label;
 use crate::sink::{Failure, Message, Outcome, Receipt};
+use crate::{Event, Position};
 
 /// Events remembered. Of those beyond, a retry sends all copies again.
 const EVENTS_MAX: usize = 100_000;
@@ -13,7 +15,10 @@ const EVENTS_MAX: usize = 100_000;
 /// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only
 /// the missing ones. Lives as long as one ownership of the lease.
 #[derive(Debug, Default)]
-pub(super) struct Copies(Mutex<HashMap<Position, Vec<Arc<str>>>>);
+pub(super) struct Copies(Mutex<Taken>);
+
+/// Destinations that have an event. By position and id: another history may hold another event in its place.
+type Taken = HashMap<(Position, Uuid), Vec<Arc<str>>>;
 
 impl Copies {
     /// Another ownership begins.
@@ -22,9 +27,9 @@ impl Copies {
     }
 
     /// Numbers of the parcels that are still to be sent.
-    pub(super) fn missing(&self, position: Position, label: &Label) -> Vec<usize> {
+    pub(super) fn missing(&self, position: Position, event: &Event, label: &Label) -> Vec<usize> {
         let known = self.lock();
-        let taken = known.get(&position).map_or(&[][..], Vec::as_slice);
+        let taken = known.get(&(position, event.id)).map_or(&[][..], Vec::as_slice);
         let parcels = label.parcels.iter().enumerate();
         let missing: Vec<usize> =
             parcels.filter(|(_, p)| !taken.contains(&p.destination)).map(|(number, _)| number).collect();
@@ -35,9 +40,7 @@ impl Copies {
     /// The outcome of an event from those of the messages sent for it: that of the message that is hardest
     /// on the destination, so that every copy has its chance before the event is given up.
     pub(super) fn outcome(&self, messages: &[Message], outcomes: Vec<Outcome>) -> Outcome {
-        let Some(position) = messages.first().map(|message| message.position) else {
-            return Outcome::Untried;
-        };
+        let Some(first) = messages.first() else { return Outcome::Untried };
         let mut worst = Outcome::Acknowledged(Receipt::default());
         let mut taken = Vec::new();
         for (message, outcome) in messages.iter().zip(outcomes) {
@@ -49,16 +52,17 @@ impl Copies {
                 worst = outcome;
             }
         }
+        let event = (first.position, first.event.id);
         let mut known = self.lock();
         if matches!(worst, Outcome::Acknowledged(_) | Outcome::Rejected(_)) {
-            known.remove(&position);
-        } else if !taken.is_empty() && (known.len() < EVENTS_MAX || known.contains_key(&position)) {
-            known.entry(position).or_default().extend(taken);
+            known.remove(&event);
+        } else if !taken.is_empty() && (known.len() < EVENTS_MAX || known.contains_key(&event)) {
+            known.entry(event).or_default().extend(taken);
         }
         worst
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Position, Vec<Arc<str>>>> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -104,6 +104,21 @@ impl Relay {
         if found { Ok(()) } else { Err(unknown()) }
     }
 
+    /// Waits until a task of the relay dies, and says how; for ever if none does. That is a bug, and its
+    /// subscription is served no more: shut down and start anew.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing but this call's answer.
+    pub async fn died(&mut self) -> Error {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Err(error)) => return task_died(error),
+                Some(Ok(())) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Stops in good order: finishes what is in flight, settles it, gives the leases up. Takes at most the
     /// longest `drain_timeout` and a little more.
     ///
@@ -117,7 +132,11 @@ impl Relay {
         }
         match died {
             None => Ok(()),
-            Some(error) => Err(Error::new(Code::RelayStopped, "a task of the relay died").source(error)),
+            Some(error) => Err(task_died(error)),
         }
     }
+}
+
+fn task_died(error: tokio::task::JoinError) -> Error {
+    Error::new(Code::RelayStopped, "a task of the relay died").source(error)
 }

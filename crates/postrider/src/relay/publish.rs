@@ -103,7 +103,7 @@ impl Publisher {
         };
         let missing = match &label.parcels[..] {
             [_] => vec![0],
-            _ => self.copies.missing(*position, label),
+            _ => self.copies.missing(*position, event, label),
         };
         let messages = Message::encode_parcels(&self.encoder, *position, event, label, &missing)?;
         let start = encoded.messages.len();

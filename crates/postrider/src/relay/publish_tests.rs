@@ -61,7 +61,8 @@ impl Bench {
     /// Publishes events of these types at positions from 1 on; what was sent, and the outcomes.
     async fn publish(&self, types: &[&str]) -> (String, Vec<Outcome>) {
         let routed = |(at, kind): (usize, &&str)| {
-            let event = Arc::new(Event::new(*kind, "{}"));
+            let id = uuid::Uuid::from_u128(at as u128);
+            let event = Arc::new(Event::new(*kind, "{}").with_id(id));
             let route::Route::To { name, label } = self.router.route(&event) else { panic!("no route") };
             let route = Route::To { id: DestinationId(0), name, label };
             Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), route, event }

@@ -14,6 +14,7 @@ mod filling;
 mod history;
 #[cfg(feature = "postgres")]
 mod holes;
+mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod schema;
 
@@ -22,8 +23,9 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use schema::Migrated;
+pub use schema::{Migrated, Migration, Schema};
 
 use std::time::Duration;
 
@@ -63,6 +65,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// The operator's answer to `halt`: go on with the database as it is now, from `start`.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
+
+    /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
+    /// What waits to be read is counted up to `backlog_max` events per subscription.
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
+
+    /// Gives the connections back, once what was asked for is done. For the owner of the store, after the last
+    /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Reads committed events in position order, each once per claimer. Keeps the book of holes.

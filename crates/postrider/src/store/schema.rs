@@ -11,6 +11,24 @@ pub struct Migrated {
     pub to: i64,
 }
 
+/// The schema of a database, and that of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// The version of the database; 0 if it has none of our tables.
+    pub found: i64,
+    /// The version this program needs.
+    pub needed: i64,
+}
+
+/// One step of the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version it leads to.
+    pub version: i64,
+    /// What to run, whole and in one transaction: the step and its entry in the book of migrations.
+    pub sql: String,
+}
+
 /// Refuses a schema that a newer program made. `place` names the database.
 pub(super) fn refuse_newer(place: &str, version: i64, latest: i64) -> Result<()> {
     if version > latest {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Batch, Transaction, Written, host};
-use crate::event::{IntoEvent, TraceSource, validate};
+use crate::event::{IntoEvent, TraceSource, validate, validate_one};
 use crate::{Code, Error, Event, Ident, Limits, Result};
 
 /// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
@@ -26,10 +26,15 @@ impl Default for Outbox {
 impl Outbox {
     /// With the default limits and this machine's name as the producer.
     pub fn new() -> Self {
+        Self { producer: host::name().map(str::to_owned), ..Self::anonymous() }
+    }
+
+    /// With the default limits and nothing filled in: events are written as they are.
+    pub fn anonymous() -> Self {
         Self {
             limits: Limits::default(),
             namespace: None,
-            producer: host::name().map(str::to_owned),
+            producer: None,
             trace: None,
             schema: Ident::default(),
         }
@@ -101,6 +106,15 @@ impl Outbox {
     {
         let events = events.into_iter().map(IntoEvent::into_event).collect::<Result<Vec<_>>>();
         tx.insert(events.and_then(|events| self.prepare(events)), Ok)
+    }
+
+    /// Says whether [`Outbox::write`] would refuse the event, without a database. Messages call it `place`, as in
+    /// `line 3`.
+    ///
+    /// # Errors
+    /// The first rule that it breaks (codes PR-01xx).
+    pub fn check(&self, event: &Event, place: impl fmt::Display) -> Result<()> {
+        validate_one(event, &self.limits, &place)
     }
 
     /// Fills in what the events leave open, and checks them.

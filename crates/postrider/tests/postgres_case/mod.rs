@@ -10,27 +10,27 @@ use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
 
-pub struct Case {
-    pub config: PostgresConfig,
-    pub schema: Ident,
+pub(crate) struct Case {
+    pub(crate) config: PostgresConfig,
+    pub(crate) schema: Ident,
     /// A connection of the application.
-    pub client: Client,
+    pub(crate) client: Client,
 }
 
 impl Case {
-    pub fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         postgres::url().is_some()
     }
 
     /// An empty outbox. Cases run side by side on one server, and an open transaction of one delays the cheap
     /// proof of all; so the writers are listed at once.
-    pub async fn new() -> Result<Self> {
+    pub(crate) async fn new() -> Result<Self> {
         let case = Self::without_tables().await?;
         PostgresStore::migrate(&case.config).await?;
         Ok(case)
     }
 
-    pub async fn without_tables() -> Result<Self> {
+    pub(crate) async fn without_tables() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("case_{}_{number}", std::process::id()))?;
@@ -39,24 +39,24 @@ impl Case {
     }
 
     /// One more connection of the application.
-    pub async fn another(&self) -> Result<Client> {
+    pub(crate) async fn another(&self) -> Result<Client> {
         connect().await
     }
 
-    pub fn outbox(&self) -> Outbox {
-        Outbox::new().schema(self.schema.clone())
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::anonymous().schema(self.schema.clone())
     }
 
     /// Puts the name of the schema in.
-    pub fn sql(&self, text: &str) -> String {
+    pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", self.schema.as_str())
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(crate) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(&self.sql(sql)).await.map_err(failed)
     }
 
-    pub async fn one<T: FromSqlOwned>(&self, sql: &str) -> Result<T> {
+    pub(crate) async fn one<T: FromSqlOwned>(&self, sql: &str) -> Result<T> {
         let row = self.client.query_one(&self.sql(sql), &[]).await.map_err(failed)?;
         row.try_get(0).map_err(failed)
     }
@@ -72,6 +72,6 @@ async fn connect() -> Result<Client> {
     Ok(client)
 }
 
-pub fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
 }

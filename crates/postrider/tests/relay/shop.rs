@@ -33,7 +33,9 @@ impl Kept {
     }
 
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Arc<Event>> {
-        self.count.subscribe().wait_for(|seen| *seen >= count).await.unwrap();
+        let mut seen = self.count.subscribe();
+        let enough = seen.wait_for(|seen| *seen >= count);
+        tokio::time::timeout(Duration::from_secs(60), enough).await.expect("not all events came").unwrap();
         self.events.lock().unwrap().clone()
     }
 }

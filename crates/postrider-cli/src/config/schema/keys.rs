@@ -33,6 +33,7 @@ pub(super) const KEYS: &[Entry] = &[
 
     key(Sink, "type", Choice(&["file", "stdout", "null"]), r#""file""#, "Where events go: lines in a file, lines on standard output, or nowhere.").required(),
     key(Sink, "encoder", Choice(&["envelope", "plain", "cloudevents", "cloudevents-binary"]), r#""plain""#, "How an event becomes bytes.").default("envelope"),
+    key(Sink, "source", Text, r#""/shop/checkout""#, "The source that CloudEvents name: a URI or a path. Without it `/` and the event's namespace, else `/postrider`."),
     key(Sink, "path", Path, r#""events.jsonl""#, "The file to write to; its folder must exist.").required().only_for("file"),
     key(Sink, "rotate_size", Size, r#""64MiB""#, "Begin a new file before this one grows larger. Without it the file grows for ever.").only_for("file"),
 

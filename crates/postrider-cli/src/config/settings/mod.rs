@@ -4,6 +4,7 @@ mod database;
 mod outbox;
 mod read;
 mod relay;
+mod routing;
 mod sink;
 mod subscription;
 
@@ -11,7 +12,7 @@ pub use database::Database;
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings, Target};
-pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings, Unrouted};
+pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
 
 use std::collections::BTreeMap;
 

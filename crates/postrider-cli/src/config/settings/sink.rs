@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use postrider::encode::cloudevents::Source;
+
 use super::Read;
 use crate::config::problem::Problem;
 
@@ -10,6 +12,8 @@ use crate::config::problem::Problem;
 pub struct SinkSettings {
     /// How an event becomes bytes.
     pub encoding: Encoding,
+    /// Where CloudEvents say they come from.
+    pub source: Source,
     /// Where it goes.
     pub target: Target,
 }
@@ -60,6 +64,11 @@ impl SinkSettings {
             Some("null") => Target::Null,
             _ => return read.needed("type", None),
         };
-        Ok(Self { encoding: read.choice("encoder", &encodings)?, target })
+        Ok(Self { encoding: read.choice("encoder", &encodings)?, source: source(read)?, target })
     }
+}
+
+fn source(read: &Read<'_>) -> Result<Source, Problem> {
+    let Some(uri) = read.text("source")? else { return Ok(Source::default()) };
+    Source::fixed(uri).map_err(|error| read.problem("source", error.code(), error.what()))
 }

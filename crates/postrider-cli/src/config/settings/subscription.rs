@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use postrider::Code;
 use postrider::relay::{OnDead, Order, Policy};
+use postrider::route::Unrouted;
 use postrider::store::Start;
 
 use super::Read;
@@ -39,15 +40,6 @@ pub enum RuleMatch {
     All,
 }
 
-/// What becomes of an event that no rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unrouted {
-    /// It is held back, visibly.
-    Hold,
-    /// It counts as done.
-    Skip,
-}
-
 /// Where an event goes. Templates are texts here; the router reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSettings {
@@ -67,7 +59,7 @@ impl SubscriptionSettings {
     pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
         let policy = policy(read)?;
         policy.check().map_err(|error| read.problem_of_all(Code::PolicyInvalid, error.what()))?;
-        Ok(Self {
+        let settings = Self {
             outbox: read.needed("outbox", read.text("outbox")?)?,
             sink: read.needed("sink", read.text("sink")?)?,
             start: read.needed("start", read.start("start")?)?,
@@ -76,7 +68,17 @@ impl SubscriptionSettings {
             unrouted: read.choice("unrouted", &[("hold", Unrouted::Hold), ("skip", Unrouted::Skip)])?,
             policy,
             rules: read.rules().iter().map(RuleSettings::read).collect::<Result<_, _>>()?,
-        })
+        };
+        // Made once here, so that a template with a mistake is found before anything starts.
+        settings.router(&read.name()).map_err(|error| {
+            let code = match error.code() {
+                // Of an event the name of a header is wrong; of a configuration, the rule.
+                Code::HeaderName | Code::HeaderReserved => Code::RuleInvalid,
+                code => code,
+            };
+            read.problem_of_all(code, error.what())
+        })?;
+        Ok(settings)
     }
 }
 

@@ -76,6 +76,14 @@ macro_rules! store_conformance {
                 accepting_the_history_starts_again_where_told
                 accepting_the_history_fences_the_owner_before
             }
+            overview {
+                what_is_not_done_is_the_backlog
+                counting_stops_at_its_limit
+                the_owner_is_told_with_the_end_of_its_lease
+                pauses_and_halts_are_told
+                parked_rows_are_counted
+                looking_changes_nothing
+            }
         }
     };
     (@tests $under_test:ty; $($file:ident { $($case:ident)+ })+) => { $(

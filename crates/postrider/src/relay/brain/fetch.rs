@@ -77,7 +77,8 @@ impl Leader {
         if let Some(other) = fetched.events.iter().find(|e| !asked.contains(&(e.key, e.position))) {
             let position = other.position;
             turn.emit(Effect::Halt(format!(
-                "position {position} holds an event of another key than its parked row"
+                "position {position} holds an event of another key than its parked row: the database was \
+                 restored, or all routing rules were taken away while events waited with a rule's key"
             )));
             return Err(Deposed::HistoryChanged);
         }

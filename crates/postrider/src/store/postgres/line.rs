@@ -5,7 +5,7 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Transaction};
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::connect::{PostgresConfig, Session, Statements};
 use super::failure::{commit_failed, failed};
@@ -21,25 +21,32 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// another history and the same epochs. Leases taken over a lost connection are therefore refused.
 pub(super) struct Line {
     config: PostgresConfig,
-    session: Mutex<Option<Open>>,
+    slot: Mutex<Slot>,
     /// The server behind the latest connection, for those who cannot wait for their turn.
     server: StdMutex<Option<Incarnation>>,
 }
 
+#[derive(Default)]
+struct Slot {
+    open: Option<Open>,
+    /// The owner of the store has given it up.
+    is_closed: bool,
+}
+
 /// The connection of the moment.
-pub(super) struct Open {
+struct Open {
     session: Session,
     /// Subscriptions whose lease was taken over this connection.
     leases: HashSet<String>,
 }
 
 /// The right to use the connection.
-pub(super) struct Turn<'a>(MutexGuard<'a, Option<Open>>);
+pub(super) struct Turn<'a>(MutexGuard<'a, Slot>);
 
 impl Line {
     /// A line that is not connected yet.
     pub(super) fn new(config: PostgresConfig) -> Self {
-        Self { config, session: Mutex::new(None), server: StdMutex::new(None) }
+        Self { config, slot: Mutex::default(), server: StdMutex::new(None) }
     }
 
     /// The server behind the latest connection.
@@ -49,21 +56,32 @@ impl Line {
 
     /// Waits for the connection; makes a new one if it is lost.
     pub(super) async fn turn(&self) -> Result<Turn<'_>> {
-        let mut slot = self.session.lock().await;
-        if slot.as_ref().is_none_or(|open| open.session.client.is_closed()) {
-            *slot = None;
+        let mut slot = self.slot.lock().await;
+        if slot.is_closed {
+            return Err(Error::new(Code::StoreFailed, "the store is closed"));
+        }
+        if slot.open.as_ref().is_none_or(|open| open.session.client.is_closed()) {
+            slot.open = None;
             let session = self.config.connect().await?;
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.incarnation.clone());
-            *slot = Some(Open { session, leases: HashSet::new() });
+            slot.open = Some(Open { session, leases: HashSet::new() });
         }
         Ok(Turn(slot))
+    }
+
+    /// Gives the connection back after the turns that wait for it; there is none afterwards.
+    pub(super) async fn close(&self) {
+        *self.slot.lock().await = Slot { open: None, is_closed: true };
     }
 }
 
 impl Turn<'_> {
     fn open(&mut self) -> Result<&mut Open> {
         // `turn` put it there; the type cannot know.
-        self.0.as_mut().ok_or_else(|| Error::new(Code::StoreFailed, "the connection to PostgreSQL is gone"))
+        self.0
+            .open
+            .as_mut()
+            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to PostgreSQL is gone"))
     }
 
     /// Which server this is.
@@ -98,6 +116,14 @@ impl Turn<'_> {
         let Session { client, statements, .. } = &self.open()?.session;
         let statement = statements.get(client, statement).await?;
         client.query(&statement, params).await.map_err(failed)
+    }
+
+    /// Begins a transaction that sees one snapshot and writes nothing.
+    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+        let Session { client, statements, .. } = &mut self.open()?.session;
+        let looking =
+            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        Ok(Work { transaction: looking.start().await.map_err(failed)?, statements })
     }
 
     /// Begins a transaction; dropped without a commit it is rolled back.

@@ -4,11 +4,19 @@ use tokio_postgres::Client;
 
 use super::connect::Session;
 use super::failure::{commit_failed, failed};
-use crate::store::schema::{self, Migrated};
+use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+
+/// The book of migrations, made before the first.
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
+    version    bigint PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+";
 
 /// The schema this program knows.
 const LATEST: i64 = MIGRATIONS.len() as i64;
@@ -30,20 +38,25 @@ pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migra
     }
     let from = version(tx.client(), name).await?;
     schema::refuse_newer(PLACE, from, LATEST)?;
-    if from == 0 {
-        let table = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
-                         version    bigint PRIMARY KEY,
-                         applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
-                     )";
-        tx.batch_execute(&name.put_into(table)).await.map_err(failed)?;
-    }
-    for (number, migration) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
-        tx.batch_execute(&name.put_into(migration)).await.map_err(failed)?;
-        let applied = name.put_into("INSERT INTO {schema}.migrations (version) VALUES ($1)");
-        tx.execute(&applied, &[&number]).await.map_err(failed)?;
+    for migration in all(name).filter(|migration| migration.version > from) {
+        tx.batch_execute(&migration.sql).await.map_err(failed)?;
     }
     tx.commit().await.map_err(commit_failed)?;
     Ok(Migrated { from, to: LATEST })
+}
+
+/// Every step, as one would run it by hand in a schema that exists.
+pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
+    (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let book = if version == 1 { BOOK } else { "" };
+        let entry = format!("INSERT INTO {{schema}}.migrations (version) VALUES ({version});");
+        Migration { version, sql: name.put_into(&format!("{book}{}\n\n{entry}\n", sql.trim_end())) }
+    })
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
+    Ok(Schema { found: version(client, name).await?, needed: LATEST })
 }
 
 /// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.

@@ -15,6 +15,7 @@ mod history;
 mod lease;
 mod line;
 mod migrate;
+mod overview;
 mod page;
 mod park;
 mod progress;
@@ -29,10 +30,11 @@ pub use connect::PostgresConfig;
 
 use self::line::Line;
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Renewed, Settled, Settlement, Start, Store,
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
+    Settlement, Start, Store,
 };
 use crate::ledger::Progress;
-use crate::{BoxFuture, Position, Result};
+use crate::{BoxFuture, Ident, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -54,6 +56,20 @@ impl PostgresStore {
     pub async fn migrate(config: &PostgresConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         migrate::migrate(&mut session, config.schema_name()).await
+    }
+
+    /// The schema a database has and the one this program needs. Creates and changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
+        let session = config.connect_unchecked().await?;
+        migrate::schema(&session.client, config.schema_name()).await
+    }
+
+    /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
+    pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
+        migrate::all(schema)
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -153,5 +169,16 @@ impl Store for PostgresStore {
             admin::accept_history(&work, &name, start, &server).await?;
             work.commit().await
         })
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            overview::overview(&turn.look().await?, backlog_max).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move { _ = tokio::join!(self.0.settler.close(), self.0.reader.close()) })
     }
 }

@@ -17,24 +17,38 @@ pub(super) struct SubscriptionRow {
     pub(super) clean: bool,
     pub(super) paused: Option<String>,
     pub(super) history: Option<String>,
+    pub(super) halted: Option<String>,
 }
 
-/// The state of a subscription, if there is one of this name, locked until the end of the transaction: a
-/// settle in progress is waited for, and none begins before the transaction is over.
+/// A row of `subscriptions` by name. Index: the primary key (name).
+macro_rules! subscription {
+    () => {
+        "SELECT epoch, clean, paused, history, done, highest_position, highest_id, trial, trial_deaths, halted
+         FROM {schema}.subscriptions
+         WHERE name = $1"
+    };
+}
+
+/// The state of a subscription, if there is one of this name.
+pub(super) async fn load(work: &Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
+    read(name, work.query_opt(subscription!(), &[&name]).await?)
+}
+
+/// The same, locked until the end of the transaction: a settle in progress is waited for, and none begins
+/// before the transaction is over.
 pub(super) async fn lock(work: &Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
-    // Index: the primary key (name).
-    let sql = "SELECT epoch, clean, paused, history,
-                      done, highest_position, highest_id, trial, trial_deaths
-               FROM {schema}.subscriptions
-               WHERE name = $1
-               FOR UPDATE";
-    let Some(row) = work.query_opt(sql, &[&name]).await? else { return Ok(None) };
+    read(name, work.query_opt(concat!(subscription!(), " FOR UPDATE"), &[&name]).await?)
+}
+
+fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
+    let Some(row) = row else { return Ok(None) };
     Ok(Some(SubscriptionRow {
         epoch: Epoch(get(&row, 0)?),
         clean: get(&row, 1)?,
         paused: get(&row, 2)?,
         history: get(&row, 3)?,
         progress: progress(name, &row)?,
+        halted: get(&row, 9)?,
     }))
 }
 

@@ -5,11 +5,17 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::failure::Attempt;
 use super::lease::now;
 use super::thread::in_transaction;
-use crate::store::schema::{self, Migrated};
+use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+
+/// The book of migrations, made before the first.
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
+    version    INTEGER PRIMARY KEY,
+    applied_at INTEGER NOT NULL
+) STRICT";
 
 /// The schema this program knows.
 const LATEST: i64 = MIGRATIONS.len() as i64;
@@ -20,16 +26,27 @@ const PLACE: &str = "the SQLite file";
 /// How often the switch to WAL is tried while other processes make the same switch.
 const WAL_TRIES_MAX: u32 = 100;
 
+/// The schema of a file, or of none, beside that of this program.
+pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
+    Ok(Schema { found: connection.map_or(Ok(0), found)?, needed: LATEST })
+}
+
+/// Every step, as one would run it by hand.
+pub(super) fn all() -> impl Iterator<Item = Migration> {
+    (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let book = if version == 1 { format!("{BOOK};\n\n") } else { String::new() };
+        let entry = format!(
+            "INSERT INTO postrider_migrations (version, applied_at)\nVALUES ({version}, CAST(strftime('%s', 'now') AS INTEGER) * 1000000);"
+        );
+        Migration { version, sql: format!("{book}{}\n\n{entry}\n", sql.trim_end()) }
+    })
+}
+
 /// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
 /// work, the others wait and find it done.
 pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     let migrated = in_transaction(connection, TransactionBehavior::Immediate, |tx| {
-        tx.execute_batch(
-            "CREATE TABLE IF NOT EXISTS postrider_migrations (
-                 version    INTEGER PRIMARY KEY,
-                 applied_at INTEGER NOT NULL
-             ) STRICT",
-        )?;
+        tx.execute_batch(BOOK)?;
         let from = version(tx)?;
         schema::refuse_newer(PLACE, from, LATEST)?;
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
@@ -47,12 +64,16 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
 
 /// Refuses a file whose schema this program does not know.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
+    Ok(schema::check(PLACE, found(connection)?, LATEST)?)
+}
+
+/// The version of a file that may have none.
+fn found(connection: &Connection) -> Attempt<i64> {
     let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'postrider_migrations'";
-    let version = match connection.query_row(known, [], |_| Ok(())).optional()? {
-        Some(()) => version(connection)?,
-        None => 0,
-    };
-    Ok(schema::check(PLACE, version, LATEST)?)
+    match connection.query_row(known, [], |_| Ok(())).optional()? {
+        Some(()) => version(connection),
+        None => Ok(0),
+    }
 }
 
 fn version(connection: &Connection) -> Attempt<i64> {

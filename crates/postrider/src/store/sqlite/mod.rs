@@ -16,6 +16,7 @@ mod failure;
 mod history;
 mod lease;
 mod migrate;
+mod overview;
 mod park;
 mod progress;
 mod row;
@@ -25,13 +26,15 @@ mod thread;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-pub use super::Migrated;
+pub use super::{Migrated, Migration, Schema};
 
 use self::failure::Attempt;
-use self::thread::Thread;
-use super::{Acquired, Claimer, Epoch, Fetched, LeaseRequest, Renewed, Settled, Settlement, Start, Store};
+use self::thread::{Thread, in_transaction};
+use super::{
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement, Start, Store,
+};
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result};
 
@@ -71,19 +74,98 @@ impl SqliteStore {
     /// [`Code::SchemaMissing`] if there is no file or its schema is older than this program's,
     /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        if !path.exists() {
-            return Err(Error::new(Code::SchemaMissing, format!("there is no file {}", path.display())));
-        }
-        let writer = connect(path, OpenFlags::empty())?;
-        migrate::check(&writer)?;
-        let reader = connect(path, OpenFlags::empty())?;
-        set(&reader, "query_only", "ON")?;
+        let writer = Self::connect(&path)?;
+        let reader = Self::connect_to_look(path)?;
         Ok(Self {
             reader: Thread::start("postrider-read", reader)?,
             writer: Thread::start("postrider-settle", writer)?,
         })
     }
+
+    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks
+    /// as the store does and keeps what it committed through a power failure.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn connect(path: impl AsRef<Path>) -> Result<Connection> {
+        refuse_missing(path.as_ref())?;
+        let connection = connect(path.as_ref(), OpenFlags::empty())?;
+        migrate::check(&connection)?;
+        Ok(connection)
+    }
+
+    /// The schema a file has and the one this program needs. Creates and changes nothing.
+    ///
+    /// # Errors
+    /// What the database says. A file that is not there has schema 0.
+    pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
+        let connection = path.as_ref().exists().then(|| Self::connect_to_look(path)).transpose()?;
+        Ok(migrate::schema(connection.as_ref())?)
+    }
+
+    /// Every migration, oldest first, for those who run them with a tool of their own.
+    pub fn migrations() -> impl Iterator<Item = Migration> {
+        migrate::all()
+    }
+
+    /// A connection that writes nothing, to a file with or without our tables. It works beside writers, and on a
+    /// disk one can only read. Beside a file at rest it leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`] if there is no file, or what the database says.
+    pub fn connect_to_look(path: impl AsRef<Path>) -> Result<Connection> {
+        let path = path.as_ref();
+        refuse_missing(path)?;
+        // It asks for the right to write all the same: who may only read cannot take the WAL away when it
+        // leaves. Where there is no such right, SQLite reads.
+        let connection = connect(path, OpenFlags::empty()).or_else(|refused| {
+            let mut wal = path.as_os_str().to_owned();
+            wal.push("-wal");
+            // Not even the shared memory of the WAL could be made beside the file. If there is no WAL nobody is
+            // writing, nor can on such a disk: then it is read as a file that does not change.
+            match refused.code() {
+                Code::StoreFailed | Code::StoreReadOnly if !Path::new(&wal).exists() => {
+                    connect_to_unchanging(path).map_err(|_| refused)
+                }
+                _ => Err(refused),
+            }
+        })?;
+        set(&connection, "query_only", "ON")?;
+        Ok(connection)
+    }
+
+    /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn look(path: impl AsRef<Path>, backlog_max: u64) -> Result<Overview> {
+        let mut connection = Self::connect_to_look(path)?;
+        migrate::check(&connection)?;
+        let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
+            overview::overview(snapshot, backlog_max)
+        });
+        Ok(overview?)
+    }
+}
+
+fn refuse_missing(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    Err(Error::new(Code::SchemaMissing, format!("there is no file {}", path.display())))
+}
+
+fn connect_to_unchanging(path: &Path) -> Result<Connection> {
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let url = format!("file:{escaped}?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let open = || -> Attempt<Connection> {
+        let connection = Connection::open_with_flags(url, flags)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    Ok(open()?)
 }
 
 fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
@@ -96,7 +178,10 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     };
     open().map_err(|failure| {
         let cause = Error::from(failure);
-        Error::new(cause.code(), format!("{} cannot be opened", path.display())).source(cause)
+        Error::new(cause.code(), format!("{} cannot be opened", path.display()))
+            .effect("nothing was read or changed")
+            .hint("check the file and its folder: SQLite writes to both")
+            .source(cause)
     })
 }
 
@@ -148,5 +233,17 @@ impl Store for SqliteStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)))
+    }
+
+    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.reader.close().await;
+            self.writer.close().await;
+        })
     }
 }

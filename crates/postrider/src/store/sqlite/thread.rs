@@ -1,12 +1,18 @@
 //! A thread that owns a connection: rusqlite blocks, the relay must not.
 
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::failure::{Attempt, Failure};
 use crate::{Code, Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// What the thread is told.
+enum Order {
+    Run(Job),
+    Close,
+}
 
 /// Jobs that may wait for the connection. A caller beyond them waits before it queues its own; each relay
 /// has only a few calls open, so this is never reached by one alone.
@@ -16,10 +22,12 @@ const JOBS_MAX: usize = 64;
 const STATEMENTS_MAX: usize = 64;
 
 /// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
-/// the last clone is dropped.
+/// the last clone is dropped or one is told to close.
 #[derive(Debug, Clone)]
 pub(super) struct Thread {
-    jobs: mpsc::Sender<Job>,
+    orders: mpsc::Sender<Order>,
+    /// Nothing is ever sent here; the other end goes away with the connection.
+    ended: watch::Receiver<()>,
 }
 
 impl Thread {
@@ -29,14 +37,17 @@ impl Thread {
     /// [`Code::StoreFailed`] if the machine has no thread to give.
     pub(super) fn start(name: &str, mut connection: Connection) -> Result<Self> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        let (jobs, mut queue) = mpsc::channel::<Job>(JOBS_MAX);
+        let (orders, mut queue) = mpsc::channel(JOBS_MAX);
+        let (ending, ended) = watch::channel(());
         let work = move || {
-            while let Some(job) = queue.blocking_recv() {
+            while let Some(Order::Run(job)) = queue.blocking_recv() {
                 job(&mut connection);
             }
+            drop(connection);
+            drop(ending);
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-            Ok(_detached) => Ok(Self { jobs }),
+            Ok(_detached) => Ok(Self { orders, ended }),
             Err(error) => Err(Error::new(Code::StoreFailed, "no thread for the SQLite file").source(error)),
         }
     }
@@ -59,6 +70,14 @@ impl Thread {
         self.run(TransactionBehavior::Immediate, verb).await
     }
 
+    /// Waits for the jobs that are queued, closes the connection and ends the thread, for all clones.
+    pub(super) async fn close(&self) {
+        // If it takes no orders any more, it has ended or is about to.
+        let _ = self.orders.send(Order::Close).await;
+        let mut ended = self.ended.clone();
+        while ended.changed().await.is_ok() {}
+    }
+
     /// Dropping the future once the job is queued does not stop the job: it happens, unheard.
     async fn run<T, F>(&self, behavior: TransactionBehavior, verb: F) -> Result<T>
     where
@@ -71,7 +90,7 @@ impl Thread {
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file is gone");
-        self.jobs.send(Box::new(job)).await.map_err(|_| gone())?;
+        self.orders.send(Order::Run(Box::new(job))).await.map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??)
     }
 }

@@ -1,0 +1,58 @@
+//! A relay of what is configured: the one place where settings become stores, routers, encoders and sinks.
+
+mod sinks;
+mod stores;
+
+pub use stores::Stores;
+
+use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
+use postrider::relay::{Relay, RelayBuilder, Subscription};
+use postrider::{Code, Error, Result};
+
+use self::sinks::Sinks;
+use crate::config::Settings;
+use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
+
+/// Opens every database, then every sink, and describes the relay of all subscriptions. A database that cannot be
+/// used is found before a file is created. What was opened is in `stores`, whatever comes of it.
+///
+/// # Errors
+/// That of the first database or sink that cannot be opened.
+pub fn assemble(settings: &Settings, stores: &mut Stores) -> Result<RelayBuilder> {
+    for of in settings.subscriptions.values() {
+        stores.open(&of.outbox, settings)?;
+    }
+    let sinks = Sinks::open(settings)?;
+    let mut relay = Relay::builder();
+    if let Some(name) = &settings.relay.name {
+        relay = relay.name(name);
+    }
+    for (outbox, store) in stores.iter() {
+        let of_outbox = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);
+        let subscriptions = of_outbox
+            .map(|(name, of)| subscription(name, of, settings, &sinks))
+            .collect::<Result<Vec<_>>>()?;
+        relay = relay.outbox(store.clone(), subscriptions);
+    }
+    Ok(relay)
+}
+
+fn subscription(
+    name: &str,
+    of: &SubscriptionSettings,
+    settings: &Settings,
+    sinks: &Sinks,
+) -> Result<Subscription> {
+    let sink = settings.sinks.get(&of.sink).and_then(|sink| Some((sink, sinks.get(&sink.target)?)));
+    let (SinkSettings { encoding, source, .. }, sink) = sink.ok_or_else(|| {
+        Error::new(Code::ConfigReference, format!("subscription {name:?}: there is no sink {:?}", of.sink))
+    })?;
+    let subscription =
+        Subscription::new(name, sink).start(of.start).policy(of.policy.clone()).router(of.router(name)?);
+    Ok(match encoding {
+        Encoding::Envelope => subscription.encoder(Envelope),
+        Encoding::Plain => subscription.encoder(Plain),
+        Encoding::CloudEvents => subscription.encoder(CloudEvents::new(source.clone())),
+        Encoding::CloudEventsBinary => subscription.encoder(CloudEventsBinary::new(source.clone())),
+    })
+}

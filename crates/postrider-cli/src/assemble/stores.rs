@@ -1,0 +1,41 @@
+//! The databases of the configuration, opened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::store::Store;
+
+use crate::config::Settings;
+
+/// Open databases by the name of their outbox. Close them: a program that ends without leaves the WAL of a
+/// SQLite file behind.
+#[derive(Default)]
+pub struct Stores(BTreeMap<String, Arc<dyn Store>>);
+
+impl Stores {
+    /// Opens the database of an outbox, unless it is open.
+    ///
+    /// # Errors
+    /// As [`Database::store`](crate::config::settings::Database::store).
+    pub fn open(&mut self, outbox: &str, settings: &Settings) -> Result<()> {
+        if let Some(of) = settings.outboxes.get(outbox)
+            && !self.0.contains_key(outbox)
+        {
+            self.0.insert(outbox.to_owned(), of.database.store()?);
+        }
+        Ok(())
+    }
+
+    /// All that are open.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<dyn Store>)> {
+        self.0.iter().map(|(name, store)| (name.as_str(), store))
+    }
+
+    /// Gives all connections back, so that files are at rest when the program ends.
+    pub async fn close(&self) {
+        for store in self.0.values() {
+            store.close().await;
+        }
+    }
+}

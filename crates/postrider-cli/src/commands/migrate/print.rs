@@ -1,0 +1,34 @@
+//! `postrider migrate print`
+
+use clap::Args;
+
+use crate::commands::chosen::Chosen;
+use crate::context::Context;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:
+  postrider migrate print > outbox.sql
+  postrider migrate print --outbox shop | sqlite3 shop.db";
+
+/// Print the SQL that makes the tables, without running it
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Print {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Print {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        // Outboxes of one dialect have the same SQL; once is enough.
+        let mut printed: Vec<String> = Vec::new();
+        for (_, outbox) in self.chosen.some(&settings)? {
+            let sql = outbox.database.migrations();
+            if !printed.contains(&sql) {
+                printed.push(sql);
+            }
+        }
+        context.output.text(printed.join("\n"))
+    }
+}

@@ -1,0 +1,77 @@
+//! `postrider migrate status`
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::commands::chosen::Chosen;
+use crate::context::Context;
+use crate::database::Schema;
+use crate::failure::Failure;
+use crate::output::{Align, Table, View};
+
+const EXAMPLES: &str = "Examples:
+  postrider migrate status
+  postrider migrate status --json";
+
+/// Show which schema each outbox has
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Status {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Status {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        let mut rows = Vec::new();
+        for (name, outbox) in self.chosen.some(&settings)? {
+            let schema = outbox.database.schema()?;
+            let (outbox, database) = (name.to_owned(), outbox.database.to_string());
+            rows.push(Row { outbox, database, schema, state: state(schema) });
+        }
+        context.output.data(&Rows { rows })
+    }
+}
+
+fn state(schema: Schema) -> &'static str {
+    match schema.found {
+        0 => "missing",
+        found if found < schema.needed => "older",
+        found if found > schema.needed => "newer",
+        _ => "ready",
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    outbox: String,
+    database: String,
+    #[serde(flatten)]
+    schema: Schema,
+    state: &'static str,
+}
+
+impl View for Rows {
+    fn table(&self) -> Table {
+        let columns = [
+            ("outbox", Align::Left),
+            ("database", Align::Left),
+            ("found", Align::Right),
+            ("needed", Align::Right),
+            ("state", Align::Left),
+        ];
+        let mut table = Table::new(columns, "no outbox is configured");
+        for Row { outbox, database, schema, state } in &self.rows {
+            let (found, needed) = (schema.found.to_string(), schema.needed.to_string());
+            table.row([outbox.clone(), database.clone(), found, needed, (*state).to_owned()]);
+        }
+        table
+    }
+}

@@ -1,0 +1,109 @@
+//! An event from flags.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use clap::Args;
+use postrider::{Aggregate, Code, Error, Event, Limits, Result, Timestamp};
+use uuid::Uuid;
+
+/// The fields of one event
+#[derive(Debug, Args)]
+#[command(next_help_heading = "One event")]
+pub(super) struct EventFlags {
+    /// What kind of fact, as order.placed
+    #[arg(long = "type", value_name = "TYPE", required_unless_present = "lines", conflicts_with = "lines")]
+    event_type: Option<String>,
+
+    /// Its content: text, @FILE, or - for standard input
+    #[arg(long, value_name = "PAYLOAD", default_value = "{}", conflicts_with = "lines")]
+    payload: String,
+
+    /// What it is about, as Order:42
+    #[arg(long, value_name = "TYPE:ID", value_parser = aggregate, conflicts_with = "lines")]
+    aggregate: Option<Aggregate>,
+
+    /// What orders it among others [default: the aggregate's id]
+    #[arg(long, conflicts_with = "lines")]
+    key: Option<String>,
+
+    /// A header; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = header, conflicts_with = "lines")]
+    header: Vec<(String, String)>,
+
+    /// Where to send it, where no rules decide
+    #[arg(long, conflicts_with = "lines")]
+    topic: Option<String>,
+
+    /// Which event it is, as a UUID [default: a new one]
+    #[arg(long, value_name = "UUID", conflicts_with = "lines")]
+    id: Option<Uuid>,
+
+    /// When it happened, as 2026-11-15T21:35:00Z [default: now]
+    #[arg(long, conflicts_with = "lines")]
+    time: Option<Timestamp>,
+
+    /// Not to be delivered after this time
+    #[arg(long, value_name = "TIME", conflicts_with = "lines")]
+    expires_at: Option<Timestamp>,
+
+    /// How often to try, whatever the subscription says
+    #[arg(long, value_name = "N", conflicts_with = "lines")]
+    max_attempts: Option<u32>,
+
+    /// The service it comes from
+    #[arg(long, conflicts_with = "lines")]
+    namespace: Option<String>,
+
+    /// The machine or process it comes from [default: this machine's name]
+    #[arg(long, conflicts_with = "lines")]
+    producer: Option<String>,
+}
+
+impl EventFlags {
+    /// The event they describe.
+    ///
+    /// # Errors
+    /// [`Code::InputMissing`] if the payload cannot be read.
+    pub(super) fn event(&self, limits: &Limits) -> Result<Event> {
+        let event_type = self.event_type.clone().unwrap_or_default();
+        let mut event = Event::new(event_type, payload(&self.payload, limits.payload_bytes_max)?);
+        event.aggregate.clone_from(&self.aggregate);
+        event.key.clone_from(&self.key);
+        event.headers = self.header.iter().cloned().collect();
+        event.topic.clone_from(&self.topic);
+        event.id = self.id.unwrap_or(event.id);
+        event.time = self.time.unwrap_or(event.time);
+        event.expires_at = self.expires_at;
+        event.max_attempts = self.max_attempts;
+        event.namespace.clone_from(&self.namespace);
+        event.producer.clone_from(&self.producer);
+        Ok(event)
+    }
+}
+
+/// Reads what a payload flag names, up to one byte more than fits: enough to be refused for its size.
+fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
+    let (from, name) = match given.strip_prefix('@') {
+        Some(path) => (File::open(path).map(|file| Box::new(file) as Box<dyn Read>), path),
+        None if given == "-" => (Ok(Box::new(io::stdin()) as Box<dyn Read>), "standard input"),
+        None => return Ok(given.as_bytes().to_vec()),
+    };
+    let mut bytes = Vec::new();
+    from.and_then(|from| from.take(bytes_max as u64 + 1).read_to_end(&mut bytes)).map_err(|e| {
+        Error::new(Code::InputMissing, format!("the payload cannot be read from {name}"))
+            .hint("check the file; a payload that begins with @ goes through standard input: --payload -")
+            .source(e)
+    })?;
+    Ok(bytes)
+}
+
+fn aggregate(text: &str) -> Result<Aggregate, &'static str> {
+    let (kind, id) = text.split_once(':').ok_or("write it as TYPE:ID, for example Order:42")?;
+    Ok(Aggregate { kind: kind.to_owned(), id: id.to_owned() })
+}
+
+fn header(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

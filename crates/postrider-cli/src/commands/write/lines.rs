@@ -1,0 +1,180 @@
+//! Events from standard input, a batch per transaction.
+
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+
+use postrider::{Code, Error, Event, Limits, Outbox, Result, Written};
+use serde_json::json;
+
+use super::line;
+use super::progress::Progress;
+use super::stdin::{self, Line};
+use crate::config::settings::OutboxSettings;
+use crate::database::EventWriter;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+use crate::output::Output;
+
+/// Payload of a batch beyond which it is written early: bounds memory and the time others wait for the lock.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Writes every line of standard input.
+///
+/// # Errors
+/// That of the first line that is no event, or of the first batch that could not be written.
+/// [`Failure::Interrupted`] on Ctrl-C. In all cases what was committed before stays, and is told.
+pub(super) async fn write(
+    output: Output,
+    settings: &OutboxSettings,
+    batch_events_max: usize,
+) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let mut batch = Batch::new(output, settings, batch_events_max)?;
+    if io::stdin().is_terminal() {
+        output.say("reading events, one JSON object per line; Ctrl-D ends");
+    }
+    let mut lines = stdin::lines(line_bytes_max(&settings.limits))?;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => break Err(Failure::Interrupted),
+            line = lines.recv() => match line {
+                Some(line) => if let Err(failure) = batch.take(line) { break Err(failure) },
+                None => break batch.finish(),
+            },
+        }
+    };
+    batch.told(ended)
+}
+
+/// A payload in base64 takes a third more than it is; the rest of a line is small beside one.
+fn line_bytes_max(limits: &Limits) -> usize {
+    limits.payload_bytes_max.saturating_mul(2).saturating_add(1024 * 1024)
+}
+
+/// Prints where events were written: a line each, as JSON if asked for.
+///
+/// # Errors
+/// As [`Output::text`].
+pub(super) fn print(output: Output, written: &[Written]) -> Result<(), Failure> {
+    let mut text = String::new();
+    for Written { id, position } in written {
+        let _ = match output.is_json() {
+            true => writeln!(text, "{}", json!({ "id": id, "position": position.get() })),
+            false => writeln!(text, "{id} {position}"),
+        };
+    }
+    output.text(text)
+}
+
+/// Events that are not written yet. No transaction is open while more of them are awaited.
+struct Batch {
+    output: Output,
+    outbox: Outbox,
+    writer: Box<dyn EventWriter>,
+    progress: Progress,
+    events: Vec<Event>,
+    events_max: usize,
+    bytes: usize,
+    bytes_read: u64,
+    committed: u64,
+    /// The last line whose event is committed.
+    committed_line: u64,
+    last_line: u64,
+}
+
+impl Batch {
+    fn new(output: Output, settings: &OutboxSettings, events_max: usize) -> Result<Self> {
+        Ok(Self {
+            output,
+            outbox: settings.outbox(),
+            writer: settings.writer()?,
+            progress: Progress::new(output),
+            events: Vec::new(),
+            events_max,
+            bytes: 0,
+            bytes_read: 0,
+            committed: 0,
+            committed_line: 0,
+            last_line: 0,
+        })
+    }
+
+    /// Takes the event of a line, and writes the batch if that makes it full.
+    fn take(&mut self, line: Result<Line>) -> Result<(), Failure> {
+        let Line { number, bytes, bytes_read } = line.map_err(|error| self.with_effect(error))?;
+        let event = line::event(number, &bytes)
+            .and_then(|event| self.outbox.check(&event, format_args!("line {number}")).map(|()| event))
+            .map_err(|error| self.with_effect(error))?;
+        self.last_line = number;
+        self.bytes_read = bytes_read;
+        self.bytes += event.payload.len();
+        self.events.push(event);
+        if self.events.len() >= self.events_max || self.bytes >= BATCH_BYTES_MAX {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left at the end of the input.
+    fn finish(&mut self) -> Result<(), Failure> {
+        if !self.events.is_empty() {
+            return self.commit();
+        }
+        if self.committed > 0 {
+            return Ok(());
+        }
+        Err(Error::new(Code::InputMissing, "standard input is empty")
+            .hint("give one JSON object per line: postrider write --lines < events.jsonl")
+            .into())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let events = std::mem::take(&mut self.events);
+        let (first, last, count) = (self.committed_line + 1, self.last_line, events.len() as u64);
+        let written = self.writer.write(events).map_err(|error| {
+            let what = format!("the batch of lines {first} to {last} was not written");
+            match error.code() {
+                // What is known of the data then is what the error itself says.
+                Code::OutcomeUnknown => error,
+                code => self.with_effect(Error::new(code, what).source(error)),
+            }
+        })?;
+        self.bytes = 0;
+        self.committed += count;
+        self.committed_line = last;
+        self.progress.set(self.bytes_read, self.committed);
+        print(self.output, &written)
+    }
+
+    /// What the error means for all that was read so far.
+    fn with_effect(&self, error: Error) -> Error {
+        error.effect(match self.committed_line {
+            0 => "nothing was written".to_owned(),
+            line => {
+                format!("lines 1 to {line} are committed, {} events; nothing after them is", self.committed)
+            }
+        })
+    }
+
+    /// Says how many events are committed, unless the error says so itself.
+    fn told(self, ended: Result<(), Failure>) -> Result<(), Failure> {
+        let Self { output, progress, committed, committed_line, .. } = self;
+        drop(progress);
+        let unsaid = |errors: &[Error]| {
+            errors.iter().any(|error| matches!(error.code(), Code::OutputFailed | Code::OutcomeUnknown))
+        };
+        match &ended {
+            Ok(()) => output.say(format!("{committed} events are committed")),
+            Err(Failure::Errors(errors)) if !unsaid(errors) => {}
+            Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {
+                output.say("nothing is committed")
+            }
+            Err(Failure::Errors(_) | Failure::Interrupted) => {
+                output.say(format!("{committed} events are committed, those of lines 1 to {committed_line}"));
+            }
+            Err(_) => {}
+        }
+        ended
+    }
+}

@@ -1,0 +1,243 @@
+//! All of it at once: writers, relay, view. Until the shop is closed and everything has arrived.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::{Start, sqlite::SqliteStore};
+use postrider::{Clock, Result, SystemClock};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::destination::{Receiver, Watched};
+use super::folder::Folder;
+use super::meter::Meter;
+use super::picture::{Act, Lane, Picture, State};
+use super::plan::{Plan, WRITERS};
+use super::report::{Report, Tested};
+use super::shop::{Books, Shop, Writers};
+use super::track::Track;
+use super::view::View;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+
+/// Between two looks.
+const TICK: Duration = Duration::from_millis(100);
+
+/// If nothing arrives for so long after the shop closed, nothing will.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A subscription further behind than this is catching up.
+const BACKLOG_NOTABLE: usize = 400;
+
+/// Runs the demo and tells what came of it.
+///
+/// # Errors
+/// What the database or a destination says; [`Failure::Interrupted`] after a second Ctrl-C. After the first
+/// the shop is closed early, and the report says so.
+pub(crate) async fn run(
+    plan: &Plan,
+    folder: &Folder,
+    receivers: Vec<Receiver>,
+    view: &mut View,
+) -> Result<Report, Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let mut running = Running::start(plan, folder, receivers).await?;
+    running.watch(view, &mut interrupts).await?;
+    running.end().await
+}
+
+/// The demo while it runs.
+struct Running<'a> {
+    plan: &'a Plan,
+    database: String,
+    clock: SystemClock,
+    books: Arc<Books>,
+    writers: Writers,
+    relay: Relay,
+    lanes: Vec<Watching>,
+    commits: Track,
+    act: Act,
+    interrupted: bool,
+    /// When something was last committed or delivered, and the count then.
+    moved: (Duration, u64),
+}
+
+/// A subscription and its history.
+struct Watching {
+    receiver: Receiver,
+    meter: Arc<Meter>,
+    deliveries: Track,
+    oldest_max: Duration,
+}
+
+impl<'a> Running<'a> {
+    async fn start(plan: &'a Plan, folder: &Folder, receivers: Vec<Receiver>) -> Result<Self> {
+        let shop = Shop::found(&folder.database())?;
+        let store = Arc::new(SqliteStore::open(folder.database())?);
+        let lanes: Vec<Watching> = receivers.into_iter().map(Watching::new).collect();
+        let relay = Relay::builder().outbox(store, lanes.iter().map(Watching::subscription)).spawn().await?;
+        let books = Books::new(plan.events, lanes.iter().map(|lane| lane.meter.clone()).collect());
+        let books = Arc::new(books);
+        let writers = Writers::start(&shop, plan, &books)?;
+        Ok(Self {
+            plan,
+            database: folder.database().display().to_string(),
+            clock: SystemClock::new(),
+            books,
+            writers,
+            relay,
+            lanes,
+            commits: Track::default(),
+            act: Act::Open,
+            interrupted: false,
+            moved: (Duration::ZERO, 0),
+        })
+    }
+
+    /// Keeps everything going and shows it.
+    async fn watch(&mut self, view: &mut View, interrupts: &mut Interrupts) -> Result<(), Failure> {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = interrupts.next() => {
+                    if self.interrupted {
+                        return Err(Failure::Interrupted);
+                    }
+                    self.interrupted = true;
+                    self.writers.close();
+                }
+                _ = tick.tick() => {
+                    self.sample();
+                    self.direct();
+                    view.draw(&self.picture())?;
+                    if self.is_over() {
+                        return Ok(());
+                    }
+                }
+                Some(ended) = self.writers.ended() => ended?,
+                () = self.books.news() => self.relay.wake(),
+            }
+        }
+    }
+
+    /// Plays the next act when its time has come.
+    fn direct(&mut self) {
+        let now = self.clock.now().elapsed;
+        if self.plan.open_for.is_some_and(|end| end <= now) {
+            self.writers.close();
+        }
+        self.act = match self.plan.outage() {
+            _ if self.writers.are_gone() || self.interrupted => Act::Closed,
+            Some(outage) if outage.contains(&now) => Act::Outage,
+            Some(outage) if outage.end <= now && self.is_behind() => Act::Recovered,
+            Some(outage) if outage.end <= now => Act::CaughtUp,
+            _ => Act::Open,
+        };
+        for lane in &self.lanes {
+            lane.receiver.destination.set_down(self.act == Act::Outage);
+        }
+    }
+
+    fn sample(&mut self) {
+        let now = self.clock.now();
+        self.commits.sample(now.elapsed, self.books.committed().len() as u64);
+        let mut moved = self.commits.last();
+        for lane in &mut self.lanes {
+            lane.deliveries.sample(now.elapsed, lane.meter.deliveries());
+            lane.oldest_max = lane.oldest_max.max(lane.meter.oldest(now.wall).unwrap_or_default());
+            moved += lane.deliveries.last();
+        }
+        if moved != self.moved.1 {
+            self.moved = (now.elapsed, moved);
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.meter.backlog() > BACKLOG_NOTABLE)
+    }
+
+    fn is_over(&self) -> bool {
+        let waits = self.lanes.iter().any(|lane| lane.meter.backlog() > 0);
+        let hopeless = self.clock.now().elapsed.saturating_sub(self.moved.0) > PATIENCE;
+        self.writers.are_gone() && (!waits || hopeless)
+    }
+
+    fn picture(&self) -> Picture<'_> {
+        let (now, committed) = (self.clock.now(), self.books.committed().len());
+        let status = self.relay.status();
+        let lanes = self.lanes.iter().zip(&status).map(|(lane, status)| {
+            let backlog = lane.meter.backlog();
+            let state = match () {
+                () if status.brain.destinations_down > 0 => State::Down,
+                () if status.brain.leading.is_none() => State::Starting,
+                () if self.writers.are_gone() && backlog == 0 => State::Done,
+                () if backlog > BACKLOG_NOTABLE => State::CatchingUp,
+                () => State::Flowing,
+            };
+            Lane {
+                name: lane.receiver.name,
+                target: &lane.receiver.target,
+                state,
+                backlog,
+                oldest: lane.meter.oldest(now.wall),
+                retries: lane.meter.retries(),
+                parked: status.brain.parked,
+                deliveries: &lane.deliveries,
+            }
+        });
+        let by_time = self.plan.open_for.map_or(0.0, |end| now.elapsed.as_secs_f64() / end.as_secs_f64());
+        let by_events = self.plan.events.map_or(0.0, |events| committed as f64 / events as f64);
+        Picture {
+            elapsed: now.elapsed,
+            expected: self.plan.expected(),
+            progress: if self.writers.are_gone() { 1.0 } else { by_time.max(by_events).min(1.0) },
+            act: self.act,
+            database: self.database.clone(),
+            writers: WRITERS,
+            committed,
+            rolled_back: self.books.rolled_back(),
+            commits: &self.commits,
+            lanes: lanes.collect(),
+            last: self.lanes.first().and_then(|lane| lane.meter.last()),
+        }
+    }
+
+    /// Stops the relay in good order and compares.
+    async fn end(self) -> Result<Report, Failure> {
+        let seconds = self.clock.now().elapsed.as_secs_f64();
+        self.relay.shutdown().await?;
+        let committed = self.books.committed();
+        let tested = self.lanes.iter().map(|lane| {
+            let received = lane.receiver.destination.received()?;
+            Ok(Tested::new(lane.receiver.name, &committed, &received)
+                .retries(lane.meter.retries())
+                .oldest_max(lane.oldest_max))
+        });
+        let tested = tested.collect::<Result<Vec<_>>>()?;
+        Ok(Report::new(tested, self.books.rolled_back(), seconds, self.interrupted))
+    }
+}
+
+impl Watching {
+    fn new(receiver: Receiver) -> Self {
+        Self { receiver, meter: Arc::default(), deliveries: Track::default(), oldest_max: Duration::ZERO }
+    }
+
+    fn subscription(&self) -> Subscription {
+        let watched = Watched::new(self.receiver.destination.clone(), self.meter.clone());
+        Subscription::new(self.receiver.name, watched).start(Start::Beginning).policy(policy())
+    }
+}
+
+/// The defaults, but for times: nobody watches for minutes.
+fn policy() -> Policy {
+    Policy {
+        backoff_min: Duration::from_millis(100),
+        backoff_max: Duration::from_secs(1),
+        probe_min: Duration::from_millis(150),
+        probe_max: Duration::from_millis(300),
+        ..Policy::default()
+    }
+}

@@ -1,0 +1,31 @@
+//! Closing time: ends a pause at once.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Tells threads that pause that the shop is closed.
+#[derive(Debug, Default)]
+pub(super) struct Closing {
+    closed: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Closing {
+    pub(super) fn close(&self) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.bell.notify_all();
+    }
+
+    /// Pauses, at most until the shop closes. Answers whether it is still open.
+    pub(super) fn pause(&self, pause: Option<Duration>) -> bool {
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = match pause {
+            None => closed,
+            Some(pause) => {
+                let waited = self.bell.wait_timeout_while(closed, pause, |closed| !*closed);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        !*closed
+    }
+}

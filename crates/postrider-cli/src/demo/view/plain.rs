@@ -1,0 +1,37 @@
+//! A line a second, for pipes, logs and readers aloud.
+
+use std::fmt::Write;
+
+use super::number::{age, count, rate};
+use crate::demo::picture::{Picture, State};
+
+/// Says something once a second.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    /// The second to speak of next.
+    next: u64,
+}
+
+impl Plain {
+    /// What to say now, if anything.
+    pub(super) fn line(&mut self, picture: &Picture<'_>) -> Option<String> {
+        if picture.elapsed.as_secs() < self.next {
+            return None;
+        }
+        self.next = picture.elapsed.as_secs() + 1;
+        let (committed, rolled_back) = (count(picture.committed), count(picture.rolled_back));
+        let mut line = format!(
+            "{:>3} s  shop {:>7} {committed:>7} committed {rolled_back:>5} rolled back",
+            picture.elapsed.as_secs(),
+            rate(picture.commits.rate()),
+        );
+        for lane in &picture.lanes {
+            let (now, backlog) = (rate(lane.deliveries.rate()), count(lane.backlog));
+            let _ = write!(line, "  | {} {now:>7} backlog {backlog:>5}", lane.name);
+            if let (State::Down | State::CatchingUp, Some(oldest)) = (lane.state, lane.oldest) {
+                let _ = write!(line, " {}, oldest {}", lane.state.word(), age(oldest));
+            }
+        }
+        Some(line)
+    }
+}

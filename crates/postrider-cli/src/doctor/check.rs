@@ -1,0 +1,88 @@
+//! Every check there is.
+
+use std::fmt;
+
+macro_rules! checks {
+    ($($(#[doc = $doc:literal])+ $name:ident = $number:literal, $fix:literal;)+) => {
+        /// A check. Its code never changes its meaning and is never reused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Check { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Check {
+            /// All, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The number in `PD-0000`.
+            pub const fn number(self) -> u16 { match self { $(Self::$name => $number),+ } }
+
+            /// What it looks at, and why that matters.
+            pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim_ascii()),+ } }
+
+            /// What to do if it is not as it should be.
+            pub const fn fix(self) -> &'static str { match self { $(Self::$name => $fix),+ } }
+        }
+    };
+}
+
+checks! {
+    /// Every sink can be written to: the folder of a file is there and takes files.
+    SinkReachable = 1, "create the folder or give write access to it";
+    /// Every subscription of the configuration is in the database; a relay creates it at its start.
+    SubscriptionCreated = 2, "start a relay with this configuration";
+    /// Every subscription of the database is in the configuration. One that nobody serves falls behind.
+    SubscriptionConfigured = 3, "add it to the configuration of a relay, or remove it if nobody needs it";
+
+    /// The database is there and can be read.
+    Readable = 101, "check the path and its permissions; `postrider migrate up` creates a file";
+    /// The database can be written to: a relay settles there.
+    Writable = 102, "give write access to the file and to its folder";
+    /// The tables are there, of the version this program knows.
+    SchemaCurrent = 103, "older or missing: `postrider migrate up`; newer: update this program";
+    /// SQLite is new enough for the tables, 3.37 or later.
+    SqliteVersion = 104, "update SQLite";
+    /// The file is in WAL mode: without it relay and writers wait for each other.
+    SqliteJournal = 105, "run `postrider migrate up`, or `PRAGMA journal_mode = WAL` while nothing else uses the file";
+    /// The relay's own commits survive a power failure. How durable the events are, their writers decide.
+    SqliteSynchronous = 106, "in the application, set `PRAGMA synchronous = FULL` on connections that write events";
+    /// The WAL is small. A large one means that some reader has kept it from being emptied for long.
+    SqliteWal = 107, "look for a connection with a long transaction, and end it";
+    /// There is room on the disk. A full disk stops writers and relay alike.
+    DiskSpace = 108, "make room on the disk";
+    /// The file is not damaged. Only with `--deep`.
+    Undamaged = 109, "restore a backup, then see `postrider status`: a changed history halts the subscriptions";
+
+    /// The clock is not behind the events: times in the future make ages and expiry wrong.
+    ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
+    /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.
+    ClockLeases = 202, "set the clock right, best by NTP; the lease ends at the time shown";
+    /// A relay works the subscription, or nothing waits to be delivered.
+    Served = 203, "start a relay with this configuration";
+    /// The last relay left in good order. Otherwise it died, and another goes on after the end of its lease.
+    LeftInOrder = 204, "see the log of the relay that held the lease; start another if none runs";
+    /// The subscription is not paused.
+    NotPaused = 205, "resume it when its reason is gone";
+    /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
+    NotHalted = 206, "compare the database with the consumers, then accept the new history";
+    /// There is room for more parked events. At the limit nothing new is read.
+    ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
+    /// No event was given up or is without a route.
+    NothingGivenUp = 208, "see the last error in `postrider status`, mend its cause and retry them";
+    /// No subscription is far behind all others: what it still needs cannot be cleaned up.
+    NobodyFarBehind = 209, "serve it or remove it";
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PD-{:04}", self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        assert!(Check::ALL.windows(2).all(|pair| pair[0].number() < pair[1].number()));
+    }
+}

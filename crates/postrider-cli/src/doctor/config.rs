@@ -1,0 +1,44 @@
+//! The configuration beside what it names.
+
+use std::path::Path;
+
+use super::{Check, Diagnosis};
+use crate::config::Settings;
+use crate::config::settings::Target;
+
+pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
+    for (name, sink) in &settings.sinks {
+        let mut patient = diagnosis.patient(format!("sink {name}"));
+        match &sink.target {
+            Target::File { path, .. } => match refusal(path) {
+                None => patient.ok(Check::SinkReachable, sink.target.to_string()),
+                Some(why) => patient.fail(Check::SinkReachable, format!("{}: {why}", sink.target)),
+            },
+            Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
+        }
+    }
+}
+
+/// Why a file could not be appended to, as far as can be told without touching it.
+fn refusal(path: &Path) -> Option<&'static str> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Some("its folder is not there");
+    }
+    if path.exists() && !path.is_file() {
+        return Some("it is not a regular file");
+    }
+    let locked = |path: &Path| path.exists() && !is_writable(path);
+    (locked(path) || !is_writable(folder)).then_some("it cannot be written")
+}
+
+/// Whether this process may write there, by its rights and those of the disk.
+#[cfg(unix)]
+pub(super) fn is_writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_writable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.permissions().readonly())
+}

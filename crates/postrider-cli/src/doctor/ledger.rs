@@ -1,0 +1,148 @@
+//! The subscriptions of an outbox, whatever its database.
+
+use std::time::Duration;
+
+use postrider::Timestamp;
+use postrider::ledger::ParkedState;
+use postrider::store::{Backlog, Overview, SubscriptionOverview};
+
+use super::Check;
+use super::diagnosis::Patient;
+use crate::config::Settings;
+use crate::config::settings::SubscriptionSettings;
+use crate::output::age;
+
+/// Clocks of several machines may differ so much without harm.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+/// Of `parked_max`, from here on it is time to look.
+const PARKED_WARN_PERCENT: u64 = 80;
+/// Positions between a subscription and the next one before it counts as far behind.
+const FAR_BEHIND_POSITIONS: i64 = 100_000;
+
+/// Looks at all subscriptions of the outbox and at those it should have.
+pub(super) fn examine(outbox: &str, overview: &Overview, settings: &Settings, patient: &mut Patient<'_>) {
+    clock(overview, patient);
+    let configured = |name: &str| settings.subscriptions.get(name).filter(|of| of.outbox == outbox);
+    for subscription in &overview.subscriptions {
+        let of = configured(&subscription.name);
+        let mut patient = patient.part(&subscription.name);
+        examine_one(subscription, overview.now, of, &mut patient);
+    }
+    for name in settings.subscriptions.keys().filter(|name| configured(name).is_some()) {
+        if !overview.subscriptions.iter().any(|subscription| subscription.name == *name) {
+            patient.part(name).warn(Check::SubscriptionCreated, "it is not in the database yet");
+        }
+    }
+    far_behind(&overview.subscriptions, patient);
+}
+
+fn clock(overview: &Overview, patient: &mut Patient<'_>) {
+    match overview.newest {
+        Some((_, time)) if overview.now.until(time) > CLOCK_SKEW_MAX => {
+            let ahead = age(overview.now.until(time));
+            patient.warn(Check::ClockEvents, format!("the last event is from the future, by {ahead}"));
+        }
+        _ => patient.ok(Check::ClockEvents, format!("it is {}", overview.now)),
+    }
+}
+
+fn examine_one(
+    subscription: &SubscriptionOverview,
+    now: Timestamp,
+    of: Option<&SubscriptionSettings>,
+    patient: &mut Patient<'_>,
+) {
+    match of {
+        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is in both"),
+        None => patient.warn(Check::SubscriptionConfigured, "it is in the database only"),
+    }
+    lease(subscription, now, of, patient);
+    match &subscription.paused {
+        Some(reason) => patient.warn(Check::NotPaused, format!("paused: {reason}")),
+        None => patient.ok(Check::NotPaused, "not paused"),
+    }
+    match &subscription.halted {
+        Some(reason) => patient.fail(Check::NotHalted, format!("halted: {reason}")),
+        None => patient.ok(Check::NotHalted, "not halted"),
+    }
+    parked(subscription, of, patient);
+}
+
+fn lease(
+    subscription: &SubscriptionOverview,
+    now: Timestamp,
+    of: Option<&SubscriptionSettings>,
+    patient: &mut Patient<'_>,
+) {
+    let Some(lease) = subscription.leader(now) else {
+        unserved(subscription, patient);
+        return;
+    };
+    let left = now.until(lease.expires_at);
+    patient.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
+    let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
+    if left > longest {
+        let what = format!("the lease ends at {}, later than one can", lease.expires_at);
+        patient.warn(Check::ClockLeases, what);
+    } else {
+        patient.ok(Check::ClockLeases, format!("the lease ends at {}", lease.expires_at));
+    }
+}
+
+fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
+    match subscription.backlog {
+        Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
+        Backlog { events, more, .. } => {
+            let more = if more { "at least " } else { "" };
+            patient.warn(Check::Served, format!("{more}{events} events wait and no relay works it"));
+        }
+    }
+    match &subscription.lease {
+        Some(lease) => {
+            let what = format!("{} let its lease run out at {}", lease.holder, lease.expires_at);
+            patient.warn(Check::LeftInOrder, what);
+        }
+        None if !subscription.clean => {
+            patient.warn(Check::LeftInOrder, "the last relay left something unfinished")
+        }
+        None => patient.ok(Check::LeftInOrder, "nobody has the lease"),
+    }
+}
+
+fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>, patient: &mut Patient<'_>) {
+    let parked = &subscription.parked;
+    if let Some(of) = of {
+        let (total, max) = (parked.total(), of.policy.parked_max as u64);
+        let what = format!("{total} of {max} are parked");
+        if total >= max {
+            patient.fail(Check::ParkedRoom, what);
+        } else if total.saturating_mul(100) >= max.saturating_mul(PARKED_WARN_PERCENT) {
+            patient.warn(Check::ParkedRoom, what);
+        } else {
+            patient.ok(Check::ParkedRoom, what);
+        }
+    }
+    let given_up: Vec<String> = [ParkedState::Dead, ParkedState::Expired, ParkedState::Unrouted]
+        .into_iter()
+        .filter(|state| parked.count(*state) > 0)
+        .map(|state| format!("{} {}", parked.count(state), state.as_str()))
+        .collect();
+    if given_up.is_empty() {
+        patient.ok(Check::NothingGivenUp, "nothing was given up");
+    } else {
+        patient.warn(Check::NothingGivenUp, given_up.join(", "));
+    }
+}
+
+/// The one with the lowest floor, if the next is far ahead of it.
+fn far_behind(subscriptions: &[SubscriptionOverview], patient: &mut Patient<'_>) {
+    let mut by_floor: Vec<_> = subscriptions.iter().collect();
+    by_floor.sort_by_key(|subscription| subscription.floor);
+    if let [slowest, next, ..] = by_floor.as_slice() {
+        let behind = next.floor.get() - slowest.floor.get();
+        if behind >= FAR_BEHIND_POSITIONS {
+            let what = format!("it is {behind} positions behind {:?}, the next", next.name);
+            patient.part(&slowest.name).warn(Check::NobodyFarBehind, what);
+        }
+    }
+}

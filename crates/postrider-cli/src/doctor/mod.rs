@@ -1,0 +1,48 @@
+//! What `postrider doctor` looks at.
+//!
+//! 1. [`check`]: every check there is, with its code, what it means and what to do
+//! 2. [`diagnosis`]: what was found
+//! 3. `config`: the configuration beside what it names
+//! 4. `sqlite`: what is particular about a SQLite file; another database is another such file and one line in
+//!    `outbox` below
+//! 5. `ledger`: the subscriptions of any database
+
+pub mod check;
+mod config;
+pub mod diagnosis;
+mod ledger;
+mod sqlite;
+
+pub use check::Check;
+pub use diagnosis::{Diagnosis, Outcome};
+
+use crate::config::Settings;
+use crate::config::settings::{Database, OutboxSettings};
+use crate::doctor::diagnosis::Patient;
+
+/// Events that wait are counted up to here.
+const BACKLOG_MAX: u64 = 100_000;
+
+/// Runs every check. What cannot be looked at is a finding, not an error.
+pub fn examine(settings: &Settings, deep: bool) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    config::examine(settings, &mut diagnosis);
+    for (name, of) in &settings.outboxes {
+        outbox(name, of, settings, deep, &mut diagnosis.patient(format!("outbox {name}")));
+    }
+    diagnosis
+}
+
+/// The ledger is read only from a database that is as it should be.
+fn outbox(name: &str, of: &OutboxSettings, settings: &Settings, deep: bool, patient: &mut Patient<'_>) {
+    let usable = match &of.database {
+        Database::Sqlite(path) => sqlite::examine(path, deep, patient),
+    };
+    if !usable {
+        return;
+    }
+    match of.database.overview(BACKLOG_MAX) {
+        Ok(overview) => ledger::examine(name, &overview, settings, patient),
+        Err(error) => patient.fail(Check::Readable, error.sentence()),
+    }
+}

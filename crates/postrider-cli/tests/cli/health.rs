@@ -1,0 +1,125 @@
+//! What `status` and `doctor` say of a shop where something is the matter.
+
+use serde_json::Value;
+
+use crate::program::Program;
+use crate::shop;
+
+/// The outcome of a check of the doctor, and its exit code.
+fn diagnosed(program: &Program, args: &[&str], code: &str) -> (String, Option<i32>) {
+    let args = [&["doctor", "--json"], args].concat();
+    let ran = program.run(&args);
+    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    let found = findings.iter().find(|finding| finding["code"] == code);
+    let finding = found.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
+    let outcome = finding["outcome"].as_str().unwrap().to_owned();
+    assert_eq!(finding.get("fix").is_some(), outcome != "ok", "{finding}");
+    (outcome, ran.exit)
+}
+
+#[test]
+fn a_healthy_shop_passes_every_check() {
+    let program = shop::delivered();
+    let before = program.files();
+    let ran = program.run(&["doctor", "--deep"]);
+    assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stdout.lines().skip(1).all(|line| line.starts_with("ok")), "{}", ran.stdout);
+    assert!(program.files() == before);
+}
+
+#[test]
+fn the_doctor_finds_each_thing_that_is_wrong() {
+    let parked =
+        "INSERT INTO postrider_parked VALUES ('orders', 1, NULL, NULL, 'dead', 3, NULL, 'too large', 0, 0)";
+    let lease = |holder: &str, expires: &str| {
+        format!("INSERT INTO postrider_leases VALUES ('orders', '{holder}', 9, 0, {expires})")
+    };
+    let future = "unixepoch() * 1000000 + 86400000000";
+    for (sql, code, outcome, exit) in [
+        ("UPDATE postrider_subscriptions SET halted = 'restored'".to_owned(), "PD-0206", "fail", 5),
+        ("UPDATE postrider_subscriptions SET paused = 'tea'".to_owned(), "PD-0205", "warn", 0),
+        ("UPDATE postrider_subscriptions SET clean = 0".to_owned(), "PD-0204", "warn", 0),
+        (lease("dead-relay", "1"), "PD-0204", "warn", 0),
+        (lease("relay", future), "PD-0203", "ok", 0),
+        (lease("relay", future), "PD-0202", "warn", 0),
+        (format!("UPDATE postrider_events SET time = {future}"), "PD-0201", "warn", 0),
+        (parked.to_owned(), "PD-0208", "warn", 0),
+        (parked.to_owned(), "PD-0207", "fail", 5),
+        ("INSERT INTO postrider_events (type, payload) VALUES ('a', '')".to_owned(), "PD-0203", "warn", 0),
+        ("UPDATE postrider_subscriptions SET name = 'old'".to_owned(), "PD-0003", "warn", 0),
+        ("UPDATE postrider_subscriptions SET name = 'old'".to_owned(), "PD-0002", "warn", 0),
+        ("PRAGMA journal_mode = DELETE".to_owned(), "PD-0105", "fail", 5),
+        (
+            "INSERT INTO postrider_subscriptions (name, floor, done, created_at, updated_at)
+          VALUES ('fast', 200000, '200000', 0, 0)"
+                .to_owned(),
+            "PD-0209",
+            "warn",
+            0,
+        ),
+    ] {
+        let program = shop::delivered();
+        shop::run_sql(&program, &sql);
+        let limit = ["--set", "subscription.orders.parked_max=1"];
+        let (found, ended) = diagnosed(&program, &limit, code);
+        assert_eq!(
+            (found.as_str(), ended),
+            (outcome, Some(if code == "PD-0208" { 5 } else { exit })),
+            "{sql} {code}"
+        );
+    }
+}
+
+#[test]
+fn the_doctor_finds_a_sink_without_a_folder_and_a_damaged_file() {
+    let program = shop::delivered();
+    let (found, exit) = diagnosed(&program, &["--set", "sink.out.path=no/events.jsonl"], "PD-0001");
+    assert_eq!((found.as_str(), exit), ("fail", Some(5)));
+
+    let path = program.path().join("shop.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The page of a table: the schema can still be read.
+    let page =
+        shop::number(&program, "SELECT rootpage - 1 FROM sqlite_schema WHERE name = 'postrider_events'");
+    let page = usize::try_from(page).unwrap() * 4096;
+    bytes[page..page + 4096].fill(0x55);
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(diagnosed(&program, &["--deep"], "PD-0109").0, "fail");
+}
+
+#[test]
+fn status_tells_pauses_halts_backlog_and_parked_events() {
+    let program = shop::delivered();
+    shop::run_sql(
+        &program,
+        "UPDATE postrider_subscriptions SET paused = 'tea';
+         INSERT INTO postrider_events (type, payload, time) VALUES ('a', '', unixepoch() * 1000000 - 7200000000), ('b', '', 0);
+         INSERT INTO postrider_parked VALUES
+             ('orders', 1, NULL, NULL, 'dead', 3, NULL, 'too large', 0, 0);",
+    );
+    let status = shop::status(&program);
+    assert_eq!((&status["state"], &status["reason"]), (&"paused".into(), &"tea".into()));
+    assert_eq!((&status["floor"], &status["last"]), (&1.into(), &3.into()));
+    assert_eq!(status["backlog"], serde_json::json!({ "events": 2, "at_least": false }));
+    assert_eq!((&status["parked"]["dead"], &status["last_error"]), (&1.into(), &"too large".into()));
+    assert!(status["oldest_undelivered_seconds"].as_f64().is_some_and(|age| age >= 7200.0), "{status}");
+    let table = program.run(&["status"]).stdout;
+    assert!(table.contains("paused: tea") && table.contains("2h") && table.contains("1 dead"), "{table}");
+
+    shop::run_sql(&program, "UPDATE postrider_subscriptions SET halted = 'restored', name = 'old'");
+    let table = program.run(&["status"]).stdout;
+    assert!(table.contains("halted: restored; not in the configuration"), "{table}");
+    assert!(table.contains("shop/orders   not created yet"), "{table}");
+}
+
+#[test]
+fn looking_disturbs_no_file_at_rest() {
+    let program = shop::delivered();
+    let before = program.files();
+    for args in
+        [&["status"][..], &["status", "--json"], &["migrate", "status"], &["doctor", "--deep", "--json"]]
+    {
+        assert_eq!(program.run(args).exit, Some(0));
+        assert!(program.files() == before, "{args:?}");
+    }
+}

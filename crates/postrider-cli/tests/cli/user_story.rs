@@ -1,0 +1,145 @@
+//! From nothing to a delivered event, as a new user goes.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::program::Program;
+use crate::shop::{self, Running, until};
+
+#[test]
+fn an_event_of_ones_own_is_written_delivered_and_seen() {
+    let program = Program::new();
+    for args in [&["config", "init"][..], &["config", "check"], &["migrate", "up"]] {
+        let ran = program.run(args);
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+    }
+    let mut command = program.command(&["relay"]);
+    command.stderr(Stdio::piped());
+    let relay = Running::start(command);
+    until(|| (shop::status(&program)["state"] == "leading").then_some(()));
+    let written = program.run(&[
+        "write",
+        "--type",
+        "order.placed",
+        "--aggregate",
+        "Order:42",
+        "--payload",
+        "{\"total\": 12}",
+    ]);
+    let (id, position) = written.stdout.trim().split_once(' ').unwrap();
+    assert_eq!((written.exit, position), (Some(0), "1"), "{written:?}");
+
+    let status = until(|| Some(shop::status(&program)).filter(|status| status["floor"] == 1));
+    assert_eq!(status["backlog"]["events"], 0, "{status}");
+    let holder = status["lease"]["holder"].as_str().unwrap().to_owned();
+    let table = program.run(&["status"]).stdout;
+    assert!(table.contains(&format!("shop/orders   led by {holder}")), "{table}");
+
+    let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    let event: Value = serde_json::from_str(file.trim()).unwrap();
+    assert_eq!((event["id"].as_str(), event["type"].as_str()), (Some(id), Some("order.placed")));
+    assert_eq!(event["payload"]["total"], 12);
+
+    relay.signal("TERM");
+    let (exit, log) = relay.end();
+    assert_eq!(exit, Some(0), "{log}");
+    assert!(
+        log.contains("serving outbox=\"shop\" subscription=\"orders\" sink=\"file events.jsonl\" from=1"),
+        "{log}"
+    );
+    let status = shop::status(&program);
+    assert_eq!((status["state"].as_str(), &status["lease"]), (Some("idle"), &Value::Null));
+}
+
+#[test]
+fn a_drain_delivers_what_is_there_and_ends() {
+    let program = shop::ready();
+    let ran = program.run(&["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"]);
+    assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stdout.contains("\"type\":\"shop.opened\""), "{ran:?}");
+    assert_eq!(program.run(&["relay", "--drain", "--set", "sink.out.type=stdout"]).stdout, "");
+}
+
+#[test]
+fn a_drain_that_cannot_deliver_an_event_says_so() {
+    let program = shop::ready();
+    // A line break cannot stand in a file of lines: the event is given up at once.
+    program.run(&["write", "--type", "a", "--payload", "1\n2"]);
+    let flags = ["relay", "--drain", "--set", "sink.out.encoder=plain"];
+    let ran = program.run(&flags);
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("error[PR-0404]: 1 events could not be delivered"), "{ran:?}");
+    let status = shop::status(&program);
+    assert_eq!((&status["parked"]["dead"], &status["floor"]), (&1.into(), &2.into()), "{status}");
+    assert!(status["last_error"].as_str().is_some(), "{status}");
+    // It was told once; what was given up before is no reason to fail again.
+    assert_eq!(program.run(&flags).exit, Some(0));
+}
+
+#[test]
+fn a_relay_can_make_its_tables_first() {
+    let program = Program::with_config(shop::GOOD);
+    assert_eq!(program.run(&["relay", "--migrate", "--drain"]).exit, Some(0));
+    assert_eq!(shop::status(&program)["state"], "idle");
+}
+
+#[test]
+fn the_log_can_be_json_and_louder() {
+    let program = shop::ready();
+    let ran = program.run(&["relay", "--drain", "-vv", "--set", "relay.log_format=json"]);
+    let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["message"] == "serving" && line["from"] == 1), "{ran:?}");
+}
+
+#[test]
+fn what_a_file_sink_wrote_can_be_written_again() {
+    let program = shop::delivered();
+    let file = std::fs::read(program.path().join("events.jsonl")).unwrap();
+    let ran = program.run_with(&["write", "--lines", "--json"], &file);
+    let written: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let event: Value = serde_json::from_slice(&file).unwrap();
+    assert_eq!((&written["id"], &written["position"]), (&event["id"], &2.into()), "{ran:?}");
+    assert_eq!(ran.stderr, "1 events are committed\n");
+}
+
+#[test]
+fn migrations_are_told_and_safe_to_repeat() {
+    let program = Program::with_config(shop::GOOD);
+    let state = |program: &Program| -> Value {
+        let ran = program.run(&["migrate", "status", "--json"]);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()[0]["state"].clone()
+    };
+    assert_eq!(state(&program), "missing");
+    assert!(
+        program.run(&["migrate", "up"]).stderr.contains("created the tables in sqlite:shop.db, schema 1")
+    );
+    let before = program.files();
+    assert!(program.run(&["migrate", "up"]).stderr.contains("up to date, schema 1"));
+    assert_eq!(state(&program), "ready");
+    assert!(program.files() == before);
+}
+
+#[test]
+fn printed_migrations_make_the_same_tables() {
+    let program = Program::with_config(shop::GOOD);
+    let sql = program.run(&["migrate", "print"]).stdout;
+    shop::run_sql(&program, &sql);
+    let before = program.files();
+    assert!(program.run(&["migrate", "up"]).stderr.contains("up to date, schema 1"));
+    assert!(program.files() == before);
+}
+
+#[test]
+fn rules_and_encoders_of_the_configuration_are_the_relays() {
+    let rules = "[[subscription.orders.rule]]\ntypes = ['shop.*']\ndestination = 'shops'\n";
+    let program = shop::ready().file("postrider.toml", &format!("{}{rules}", shop::GOOD));
+    program.run(&["write", "--type", "user.born"]);
+    let flags = ["--set", "sink.out.encoder=cloudevents", "--set", "sink.out.source=/shop"];
+    let ran = program.run(&[&["relay", "--drain", "--set", "sink.out.type=stdout"][..], &flags].concat());
+    let event: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&event["specversion"], &event["source"]), (&"1.0".into(), &"/shop".into()), "{ran:?}");
+    // The event that no rule matches waits for one, and that is told.
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert_eq!(shop::status(&program)["parked"]["unrouted"], 1);
+}

@@ -1,0 +1,140 @@
+//! Looking at an outbox from outside.
+
+use postrider::ledger::{ParkedRow, ParkedState};
+use postrider::store::{Acquired, Overview, Settled, Settlement, Store, SubscriptionOverview};
+use postrider::{Position, Result};
+
+use super::StoreUnderTest;
+use super::stage::{NAME, events, failed, granted, lease, set_of, settlement, subscribed, unread};
+
+/// More than any case has.
+const PLENTY: u64 = 1_000;
+
+async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, SubscriptionOverview)> {
+    let overview = store.overview(backlog_max).await?;
+    match overview.subscriptions.as_slice() {
+        [only] => Ok((overview.clone(), only.clone())),
+        others => Err(failed(format!("there is one subscription, but: {others:?}"))),
+    }
+}
+
+/// Those that nobody has read, and those around which others are done.
+pub async fn what_is_not_done_is_the_backlog<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let (overview, before) = only(&*store, PLENTY).await?;
+    assert_eq!((overview.last, overview.newest), (Position::ZERO, None));
+    assert_eq!((before.floor, before.backlog.events, before.oldest()), (Position::ZERO, 0, None));
+
+    let all = events(5);
+    let times: Vec<_> = all.iter().map(|event| event.time).collect();
+    let last_id = all[4].id;
+    let written = under_test.write(all).await?;
+    let owner = granted(&store, "a").await?;
+    store.settle(settlement(owner.epoch, set_of(&[written[0], written[2]]))).await?;
+    let (overview, after) = only(&*store, PLENTY).await?;
+    assert_eq!(overview.last, written[4]);
+    assert_eq!(
+        overview.newest.map(|(mark, time)| (mark.position, mark.id, time)),
+        Some((written[4], last_id, times[4]))
+    );
+    assert_eq!((after.floor, after.epoch), (written[0], owner.epoch));
+    assert_eq!((after.backlog.events, after.backlog.more), (3, false));
+    assert_eq!((after.backlog.first, after.oldest()), (Some(written[1]), Some(times[1])));
+    Ok(())
+}
+
+/// And it says so.
+pub async fn counting_stops_at_its_limit<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(5)).await?;
+    let owner = granted(&store, "a").await?;
+    store.settle(settlement(owner.epoch, set_of(&written[1..2]))).await?;
+    for (max, told) in [(0, (0, true)), (1, (1, true)), (3, (3, true)), (4, (4, false)), (5, (4, false))] {
+        let (_, overview) = only(&*store, max).await?;
+        assert_eq!((overview.backlog.events, overview.backlog.more), told, "up to {max}");
+        assert_eq!(overview.backlog.first, Some(written[0]), "up to {max}");
+    }
+    Ok(())
+}
+
+/// Until it is given up; an expired one is told as such.
+pub async fn the_owner_is_told_with_the_end_of_its_lease<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let (overview, idle) = only(&*store, PLENTY).await?;
+    assert_eq!((idle.lease.clone(), idle.clean, idle.leader(overview.now)), (None, true, None));
+
+    let owner = granted(&store, "a").await?;
+    let (overview, led) = only(&*store, PLENTY).await?;
+    assert_eq!(led.leader(overview.now).map(|lease| lease.holder.as_str()), Some("a"));
+    assert!(!led.clean);
+
+    under_test.expire_lease(NAME).await?;
+    let (overview, expired) = only(&*store, PLENTY).await?;
+    assert_eq!(expired.lease.as_ref().map(|lease| lease.holder.as_str()), Some("a"));
+    assert_eq!(expired.leader(overview.now), None);
+
+    store.release(NAME, owner.epoch, true).await?;
+    let (_, released) = only(&*store, PLENTY).await?;
+    assert_eq!((released.lease, released.clean), (None, true));
+    Ok(())
+}
+
+/// With their reasons.
+pub async fn pauses_and_halts_are_told<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    store.pause(NAME, Some("maintenance")).await?;
+    let (_, overview) = only(&*store, PLENTY).await?;
+    assert_eq!((overview.paused.as_deref(), overview.halted), (Some("maintenance"), None));
+    store.pause(NAME, None).await?;
+    store.halt(NAME, "restored").await?;
+    let (_, overview) = only(&*store, PLENTY).await?;
+    assert_eq!((overview.paused, overview.halted.as_deref()), (None, Some("restored")));
+    Ok(())
+}
+
+/// By state, with the oldest that may still be delivered and the last error.
+pub async fn parked_rows_are_counted<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let all = events(3);
+    let time = all[1].time;
+    let written = under_test.write(all).await?;
+    let owner = granted(&store, "a").await?;
+    let row = |position, state, last_error: Option<&str>| ParkedRow {
+        position,
+        key: Some("k".to_owned()),
+        destination: None,
+        state,
+        attempts: 1,
+        next_attempt_at: None,
+        last_error: last_error.map(str::to_owned),
+    };
+    let park = vec![
+        row(written[0], ParkedState::Dead, Some("first")),
+        row(written[1], ParkedState::Behind, None),
+        row(written[2], ParkedState::Retry, Some("second")),
+    ];
+    let settled = store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
+    assert_eq!(settled, Settled::Done);
+    let (_, overview) = only(&*store, PLENTY).await?;
+    let parked = &overview.parked;
+    assert_eq!(ParkedState::ALL.map(|state| parked.count(state)), [1, 1, 0, 1, 0, 0]);
+    assert_eq!((parked.total(), parked.behind_dead, parked.behind_unrouted), (3, 1, 0));
+    assert_eq!(parked.last_error.as_deref(), Some("second"));
+    assert_eq!((parked.first, overview.oldest()), (Some(written[1]), Some(time)));
+    assert_eq!(overview.backlog.events, 0);
+    Ok(())
+}
+
+/// Neither the owner nor the events notice.
+pub async fn looking_changes_nothing<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(2)).await?;
+    let owner = granted(&store, "reader").await?;
+    let (_, first) = only(&*store, PLENTY).await?;
+    let (_, second) = only(&*store, PLENTY).await?;
+    assert_eq!(first, second);
+    assert_eq!(store.settle(settlement(owner.epoch, set_of(&written[..1]))).await?, Settled::Done);
+    assert_eq!(unread(&store).await?, written[1..]);
+    assert!(matches!(store.acquire(lease("other")).await?, Acquired::Held { .. }));
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Looking at the database from outside.
+
+use postrider::ledger::{Intervals, Mark};
+use postrider::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+use postrider::{Now, Position, Timestamp};
+
+use super::{Lease, Log, MemoryDatabase, Subscription};
+
+impl MemoryDatabase {
+    /// How every subscription is doing; see `Store::overview`.
+    pub fn overview(&self, backlog_max: u64, now: Now) -> Overview {
+        let newest = self.log.visible().next_back();
+        let subscriptions = self.subscriptions().map(|(name, subscription)| SubscriptionOverview {
+            name: name.to_owned(),
+            epoch: subscription.epoch,
+            floor: subscription.progress.done.floor(),
+            backlog: backlog(&self.log, &subscription.progress.done, backlog_max),
+            parked: parked(&self.log, subscription),
+            lease: subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now)),
+            clean: !subscription.unclean,
+            paused: subscription.paused.clone(),
+            halted: subscription.halted.clone(),
+        });
+        Overview {
+            now: now.wall,
+            last: self.log.sequence(),
+            newest: newest.map(|(position, event)| (Mark { position, id: event.id }, event.time)),
+            subscriptions: subscriptions.collect(),
+        }
+    }
+}
+
+fn backlog(log: &Log, done: &Intervals, max: u64) -> Backlog {
+    let mut undone = log.visible().filter(|(position, _)| !done.contains(*position)).peekable();
+    let first = undone.peek().map(|(position, event)| (*position, event.time));
+    let count = undone.count() as u64;
+    Backlog {
+        events: count.min(max),
+        more: count > max,
+        first: first.map(|(position, _)| position),
+        oldest: first.map(|(_, time)| time),
+    }
+}
+
+fn parked(log: &Log, subscription: &Subscription) -> ParkedOverview {
+    let mut parked: ParkedOverview = subscription.parked.values().cloned().collect();
+    let time = |position: Position| log.get(position).map(|event| event.time);
+    parked.oldest = parked.first.and_then(time);
+    parked
+}
+
+/// Leases run on the clock that knows no calendar.
+fn on_the_calendar(lease: &Lease, now: Now) -> LeaseOverview {
+    let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    let expires_at = now.wall.as_micros() + micros(lease.until) - micros(now.elapsed);
+    LeaseOverview { holder: lease.holder.clone(), expires_at: Timestamp::from_micros(expires_at) }
+}
