@@ -1,11 +1,10 @@
 //! A schema of its own for every case, on the one server of the test process.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider::{Code, Error, Ident, Outbox, Result};
+use postrider::{Code, Error, Event, Ident, Outbox, Result};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
@@ -34,8 +33,38 @@ impl Case {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("case_{}_{number}", std::process::id()))?;
-        let config = PostgresConfig::new(url()?)?.schema(schema.clone()).list_writers_after(Duration::ZERO);
-        Ok(Self { config, schema, client: connect().await? })
+        let case = Self { config: at(url()?, &schema)?, schema, client: connect().await? };
+        case.run("DROP SCHEMA IF EXISTS {schema} CASCADE").await?;
+        Ok(case)
+    }
+
+    /// The same outbox for another user.
+    pub(crate) fn config_as(&self, user: &str) -> Result<PostgresConfig> {
+        at(&url()?.replace("postgres@", &format!("{user}@")), &self.schema)
+    }
+
+    pub(crate) async fn store(&self) -> Result<PostgresStore> {
+        PostgresStore::connect(&self.config).await
+    }
+
+    /// One more connection of the application, with a transaction in which an event was written.
+    pub(crate) async fn writing(&self, event: &str) -> Result<Client> {
+        let client = self.another().await?;
+        client.batch_execute("BEGIN").await.map_err(failed)?;
+        self.outbox().write(&client, Event::new(event, "")).await?;
+        Ok(client)
+    }
+
+    /// Writes an event and commits it.
+    pub(crate) async fn committed(&self, event: &str) -> Result<i64> {
+        Ok(self.outbox().write(&self.client, Event::new(event, "")).await?.position.get())
+    }
+
+    /// Ends every connection of the store, as a failing network or server would.
+    pub(crate) async fn cut(&self) -> Result<()> {
+        let sql = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+                   WHERE application_name = '{schema}'";
+        self.one::<i64>(sql).await.map(|_| ())
     }
 
     /// One more connection of the application.
@@ -66,6 +95,12 @@ fn url() -> Result<&'static str> {
     postgres::url().ok_or_else(|| Error::new(Code::StoreFailed, "there is no server for the test"))
 }
 
+/// Connections to the store are named after the schema.
+fn at(url: &str, schema: &Ident) -> Result<PostgresConfig> {
+    let url = format!("{url}?application_name={}", schema.as_str());
+    Ok(PostgresConfig::new(&url)?.schema(schema.clone()).list_writers_after(Duration::ZERO))
+}
+
 async fn connect() -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url()?, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
@@ -75,3 +110,20 @@ async fn connect() -> Result<Client> {
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
 }
+
+/// A test that needs the server, and passes without it.
+macro_rules! case {
+    ($(#[$note:meta])* async fn $name:ident($case:ident) $body:block) => {
+        $(#[$note])*
+        #[tokio::test]
+        async fn $name() -> postrider::Result<()> {
+            if !crate::case::Case::is_available() {
+                return Ok(());
+            }
+            let $case = crate::case::Case::new().await?;
+            $body
+            Ok(())
+        }
+    };
+}
+pub(crate) use case;

@@ -1,7 +1,4 @@
 //! The PostgreSQL store passes the suite of all stores.
-#![cfg(feature = "postgres")]
-
-mod postgres_case;
 
 use std::sync::Arc;
 
@@ -11,7 +8,7 @@ use postrider::{BoxFuture, Event, Position, Result};
 use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
 use tokio_postgres::Client;
 
-use postgres_case::{Case, failed};
+use super::case::{Case, failed};
 
 postrider_testkit::store_conformance!(Case);
 
