@@ -113,7 +113,7 @@ pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> E
 
 /// A test that needs the server, and passes without it.
 macro_rules! case {
-    ($(#[$note:meta])* async fn $name:ident($case:ident) $body:block) => {
+    ($(#[$note:meta])* async fn $name:ident($case:pat) $body:block) => {
         $(#[$note])*
         #[tokio::test]
         async fn $name() -> postrider::Result<()> {

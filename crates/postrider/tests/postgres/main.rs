@@ -12,4 +12,5 @@ mod connection;
 mod holes;
 mod schema;
 mod start;
+mod storm;
 mod write;
