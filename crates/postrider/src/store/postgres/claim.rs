@@ -23,7 +23,7 @@ use super::line::Params;
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
 use crate::ledger::{Mark, Progress};
-use crate::store::holes::{Holes, Look};
+use crate::store::holes::{Holes, Look, Ranges};
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -63,6 +63,16 @@ const HEAD: &str = concat!(
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
        (SELECT id FROM {schema}.events WHERE position = $1)
      FROM {schema}.events_position_seq"
+);
+
+/// Reads the tail alone, which needs no sort. Index: the primary key (position), one range.
+const READ_TAIL: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM {schema}.events
+      WHERE position BETWEEN $2 AND $3
+      ORDER BY position
+      LIMIT $4"
 );
 
 /// Index: the primary key (position), one range per hole and one for the tail. The inner LIMIT is the outer
@@ -137,7 +147,7 @@ impl PostgresClaimer {
         let now = self.clock.now().elapsed;
         let was_full = self.holes.is_full();
         let asked = self.holes.ranges(budget.events_max);
-        let answer = self.ask(session, &asked.first, &asked.last, budget, now).await?;
+        let answer = self.ask(session, &asked, budget, now).await?;
         let sequence = row::position(&answer.head, 2)?;
         if let Some(change) = self.history_change(&answer.head, sequence)? {
             return Ok(Claimed::HistoryChanged(change));
@@ -177,25 +187,20 @@ impl PostgresClaimer {
     }
 
     /// Sends the statements of a claim without waiting in between, in the order they must run.
-    async fn ask(
-        &self,
-        session: &Session,
-        first: &Vec<i64>,
-        last: &Vec<i64>,
-        budget: Budget,
-        now: Duration,
-    ) -> Result<Answer> {
+    async fn ask(&self, session: &Session, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
         let Session { client, statements, .. } = session;
-        let (head, read) = (statements.get(client, HEAD).await?, statements.get(client, READ).await?);
-        let (stamp, writers) = (statements.get(client, STAMP).await?, statements.get(client, WRITERS).await?);
-        let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
-        let mark = self.highest.map(|mark| mark.position.get());
-        let payload_bytes_max = payload_limit(budget);
         // One more than fits, to know whether there is more.
         let limit = i64::try_from(budget.events_max.saturating_add(1)).unwrap_or(i64::MAX);
-
+        let payload_bytes_max = payload_limit(budget);
+        let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
+            ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
+            _ => (READ, &[&payload_bytes_max, &asked.first, &asked.last, &limit]),
+        };
+        let mark = self.highest.map(|mark| mark.position.get());
         let head_params: Params<'_> = &[&mark];
-        let read_params: Params<'_> = &[&payload_bytes_max, first, last, &limit];
+        let (head, read) = (statements.get(client, HEAD).await?, statements.get(client, read).await?);
+        let (stamp, writers) = (statements.get(client, STAMP).await?, statements.get(client, WRITERS).await?);
+        let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
         // Each future sends its statement when it is first asked, and they are asked in this order.
         let (stamp, writers, begun, head, rows, ended) = tokio::join!(
             biased;
