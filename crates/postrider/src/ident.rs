@@ -35,6 +35,7 @@ impl Ident {
     }
 
     /// The statement with every `{schema}` replaced by this name.
+    #[cfg(any(test, feature = "tokio-postgres", feature = "sqlx-postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         statement.replace("{schema}", &self.to_string())
     }
