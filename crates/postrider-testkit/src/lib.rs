@@ -5,6 +5,7 @@
 //! - [`ManualClock`]: time that moves when the test says so
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that does what its script says
+//! - [`servers`]: private servers of the databases that are not a file
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 
 pub mod audit;
@@ -12,6 +13,8 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
+#[cfg(unix)]
+pub mod servers;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod sink;

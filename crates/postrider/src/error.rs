@@ -172,13 +172,15 @@ codes! {
     InputMissing = 116, Person, "nothing was written", "give an event: by flags, or one per line on standard input";
 
     /// The database has no Postrider tables, or older ones than this program needs.
-    SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or `SqliteStore::migrate`";
+    SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
     /// The database was migrated by a newer Postrider than this one.
     SchemaNewer = 202, Person, "nothing was read or changed", "update this program";
     /// A row in Postrider's tables cannot be understood.
     RowDamaged = 203, Person, "the row was left as it is", "look at the row; something other than Postrider wrote it";
     /// A name given for a table, subscription or holder is not usable.
     NameInvalid = 204, Person, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
+    /// Postrider's tables are not as its migrations made them, and order or completeness would suffer.
+    SchemaAltered = 205, Person, "nothing was read or changed", "undo the change that is named";
 
     /// The database is busy or locked.
     StoreBusy = 301, Again, "nothing was changed", "it is tried again; if it stays, look for a long transaction";
@@ -192,6 +194,13 @@ codes! {
     SubscriptionUnknown = 305, Person, "nothing was changed", "create it first: a relay does so at its start";
     /// The history of the database changed: it was restored, failed over or its sequence was reset.
     HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare with the consumers, then accept the new history";
+
+    /// The role may not do what it has to.
+    PrivilegeMissing = 307, Person, "nothing was changed", "grant the role the right that the database's message names";
+    /// The database does not let this user in, or there is no such database.
+    LoginRefused = 308, Person, "nothing was read or changed", "check user, password and database name, and what the server allows";
+    /// The database server is too old.
+    ServerTooOld = 309, Person, "nothing was read or changed", "update the server";
 
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";

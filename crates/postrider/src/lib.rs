@@ -26,7 +26,10 @@ pub mod relay;
 
 mod clock;
 mod error;
+mod ident;
 mod position;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+mod postgres_error;
 #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
 mod sqlite_error;
 
@@ -35,6 +38,7 @@ pub use error::{Code, Error, Recovery, Result};
 pub use event::{
     Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
 };
+pub use ident::Ident;
 pub use limits::Limits;
 pub use position::Position;
 pub use write::{Outbox, Written};

@@ -1,7 +1,12 @@
 //! The event: an immutable fact that the application wrote.
 
 mod build;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+#[cfg(any(
+    feature = "rusqlite",
+    feature = "sqlx-sqlite",
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres"
+))]
 pub(crate) mod columns;
 mod headers;
 mod trace;

@@ -1,5 +1,8 @@
 //! The one row that says how far a subscription has come.
 
+use std::fmt;
+use std::num::ParseIntError;
+
 use uuid::Uuid;
 
 use super::Intervals;
@@ -32,4 +35,26 @@ pub struct Trial {
     pub positions: Vec<Position>,
     /// How often a relay died with exactly this batch on trial.
     pub deaths: u32,
+}
+
+impl Trial {
+    /// The batch whose positions print as `positions`.
+    ///
+    /// # Errors
+    /// The text is not what [`Trial`] prints.
+    pub fn from_words(positions: &str, deaths: u32) -> Result<Self, ParseIntError> {
+        let numbers = positions.split_ascii_whitespace().map(|word| word.parse().map(Position::new));
+        Ok(Self { positions: numbers.collect::<Result<_, _>>()?, deaths })
+    }
+}
+
+impl fmt::Display for Trial {
+    /// The positions, `41 42`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, position) in self.positions.iter().enumerate() {
+            let space = if place == 0 { "" } else { " " };
+            write!(f, "{space}{position}")?;
+        }
+        Ok(())
+    }
 }

@@ -8,11 +8,24 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod filling;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod history;
+#[cfg(feature = "postgres")]
+mod holes;
 mod overview;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod schema;
+
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use schema::{Migrated, Migration, Schema};
 
 use std::time::Duration;
 
@@ -100,6 +113,10 @@ pub struct Page {
     pub damaged: Vec<(Position, String)>,
     /// Whether more is known to be waiting.
     pub more: bool,
+    /// Ranges of positions that hold no event and may still get one. Every claim looks at all of them.
+    pub holes: usize,
+    /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
+    pub holes_full: bool,
 }
 
 /// Answer to [`Store::fetch`]. A position that is in neither list did not fit.

@@ -1,11 +1,12 @@
-//! An event as the columns of `postrider_events`.
+//! An event as the columns of the outbox.
 
 use super::Batch;
 use crate::event::columns::{action_to_json, headers_to_json};
 use crate::{Event, Result, Timestamp};
 
-/// The INSERT of one event, with the columns of [`Columns`] in their order. Uses no index; the position
+/// SQLite's INSERT of one event, with the values of an event in their order. Uses no index; the position
 /// is the database's to give.
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
 pub(super) const INSERT: &str = "
     INSERT INTO postrider_events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
                                   topic, max_attempts, expires_at, action, namespace, producer)
@@ -14,7 +15,6 @@ pub(super) const INSERT: &str = "
 /// The values of one row, borrowed from the event as far as they can be.
 pub(super) struct Columns<'a> {
     pub(super) event: &'a Event,
-    pub(super) id: String,
     pub(super) aggregate_type: Option<&'a str>,
     pub(super) aggregate_id: Option<&'a str>,
     pub(super) key: Option<&'a str>,
@@ -33,7 +33,6 @@ impl<'a> Columns<'a> {
         let aggregate_id = event.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
         Ok(Self {
             event,
-            id: event.id.to_string(),
             aggregate_type: event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str()),
             aggregate_id,
             // A key that says what the aggregate's id says already is not stored twice.

@@ -1,7 +1,7 @@
 //! Writing: events go into the outbox in the caller's own transaction, next to the state they tell of.
 //!
 //! One verb for every driver: [`Outbox::write`] with the caller's transaction. What comes back is what the
-//! driver's own calls give: a result at once from rusqlite, a future from sqlx.
+//! driver's own calls give: a result at once from rusqlite, a future from sqlx and tokio-postgres.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {
@@ -22,14 +22,25 @@
 //! # Ok::<(), postrider::Error>(())
 //! ```
 
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+#[cfg(any(
+    feature = "rusqlite",
+    feature = "sqlx-sqlite",
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres"
+))]
 mod columns;
 mod host;
 mod outbox;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+mod postgres;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
+#[cfg(feature = "sqlx-postgres")]
+mod sqlx_postgres;
 #[cfg(feature = "sqlx-sqlite")]
 mod sqlx_sqlite;
+#[cfg(feature = "tokio-postgres")]
+mod tokio_postgres;
 mod transaction;
 
 pub use outbox::Outbox;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Batch, Transaction, Written, host};
 use crate::event::{IntoEvent, TraceSource, validate, validate_one};
-use crate::{Code, Error, Event, Limits, Result};
+use crate::{Code, Error, Event, Ident, Limits, Result};
 
 /// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
 #[derive(Clone)]
@@ -14,6 +14,7 @@ pub struct Outbox {
     namespace: Option<String>,
     producer: Option<String>,
     trace: Option<Arc<dyn TraceSource>>,
+    schema: Ident,
 }
 
 impl Default for Outbox {
@@ -30,13 +31,26 @@ impl Outbox {
 
     /// With the default limits and nothing filled in: events are written as they are.
     pub fn anonymous() -> Self {
-        Self { limits: Limits::default(), namespace: None, producer: None, trace: None }
+        Self {
+            limits: Limits::default(),
+            namespace: None,
+            producer: None,
+            trace: None,
+            schema: Ident::default(),
+        }
     }
 
     /// What to accept.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The PostgreSQL schema with the outbox; `postrider` if not given. Other databases have none.
+    #[must_use]
+    pub fn schema(mut self, schema: Ident) -> Self {
+        self.schema = schema;
         self
     }
 
@@ -68,7 +82,7 @@ impl Outbox {
     ///
     /// # Errors
     /// A refused event (codes PR-01xx) or a failed INSERT leaves the transaction as it was; go on with it
-    /// or roll it back. [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
+    /// or roll it back. Except on PostgreSQL, where any failed statement, this INSERT too, ends the transaction. [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
     ///
     /// # Cancel safety
     /// Dropping the future leaves it open whether the event was written; roll back or write on.
@@ -118,7 +132,7 @@ impl Outbox {
             events = events.into_iter().map(|event| event.with_trace(&trace)).collect();
         }
         validate(&events, &self.limits)?;
-        Ok(Batch::checked(events))
+        Ok(Batch::checked(events, self.schema.clone()))
     }
 }
 
@@ -130,12 +144,13 @@ fn only(written: Vec<Written>) -> Result<Written> {
 
 impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limits, namespace, producer, trace } = self;
+        let Self { limits, namespace, producer, trace, schema } = self;
         f.debug_struct("Outbox")
             .field("limits", limits)
             .field("namespace", namespace)
             .field("producer", producer)
             .field("trace", &trace.is_some())
+            .field("schema", schema)
             .finish()
     }
 }

@@ -57,7 +57,7 @@ fn insert_each(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Writ
     let mut statement = connection.prepare_cached(INSERT)?;
     let insert = |row: &Columns<'_>| {
         let position = statement.insert(params![
-            row.id,
+            row.event.id.to_string(),
             row.event.event_type,
             row.aggregate_type,
             row.aggregate_id,

@@ -61,7 +61,7 @@ async fn insert_each(
     let mut written = Vec::with_capacity(rows.len());
     for row in rows {
         let done = sqlx::query(INSERT)
-            .bind(&row.id)
+            .bind(row.event.id.to_string())
             .bind(&row.event.event_type)
             .bind(row.aggregate_type)
             .bind(row.aggregate_id)

@@ -1,7 +1,7 @@
 //! The caller's transaction, whatever driver it is of.
 
 use super::Written;
-use crate::{Event, Result};
+use crate::{Event, Ident, Result};
 
 /// A transaction of the caller, borrowed. Implemented for what the drivers call one; see the features.
 ///
@@ -15,7 +15,7 @@ pub trait Transaction: Sized {
     /// # Contract
     /// - An error in `batch` is returned without touching the database.
     /// - After any error the transaction is as it was before the call and can go on, unless the database
-    ///   itself gave it up (disk full, I/O error).
+    ///   itself gave it up (disk full, I/O error; PostgreSQL after any statement that failed).
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,
@@ -25,16 +25,24 @@ pub trait Transaction: Sized {
 
 /// Events that passed every check of the writer.
 #[derive(Debug)]
-pub struct Batch(Vec<Event>);
+pub struct Batch {
+    events: Vec<Event>,
+    schema: Ident,
+}
 
 impl Batch {
     /// To be called after all checks.
-    pub(super) fn checked(events: Vec<Event>) -> Self {
-        Self(events)
+    pub(super) fn checked(events: Vec<Event>, schema: Ident) -> Self {
+        Self { events, schema }
     }
 
     /// The events, in the order to insert them.
     pub fn events(&self) -> &[Event] {
-        &self.0
+        &self.events
+    }
+
+    /// The schema of the outbox, where the database has schemas.
+    pub fn schema(&self) -> &Ident {
+        &self.schema
     }
 }

@@ -13,8 +13,9 @@ use super::history;
 use super::row::{self, event_columns};
 use super::thread::Thread;
 use crate::ledger::{Intervals, Mark, Progress};
+use crate::store::filling::Filling;
 use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
-use crate::{BoxFuture, Code, Error, Position, Result, StoredEvent};
+use crate::{BoxFuture, Position, Result};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
@@ -90,9 +91,14 @@ impl Cursor {
               WHERE position BETWEEN ?1 AND ?2
               ORDER BY position"
         ))?;
-        let mut filling = Filling { budget, bytes: 0, page: Page::default() };
         let waiting = usize::try_from(sequence.get() - self.next.get() + 1).unwrap_or(0);
-        filling.page.events.reserve(waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut filling = Filling::new(budget, waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut dead = Vec::new();
+        let mut bury = |first: Position, last: Position| {
+            if first <= last {
+                dead.push((first, last));
+            }
+        };
         for (start, end) in self.done.gaps(sequence) {
             if end < self.next {
                 continue;
@@ -101,60 +107,21 @@ impl Cursor {
             let mut rows = statement.query(params![self.next.get(), end.get()])?;
             while let Some(row) = rows.next()? {
                 let position = row::position(row)?;
-                filling.dead(self.next, position.previous());
+                bury(self.next, position.previous());
                 self.next = position;
-                if filling.is_full_for(row::size_bytes(row)?) {
-                    filling.page.more = true;
-                    return Ok(filling.page);
+                let bytes = row::size_bytes(row)?;
+                if filling.is_full_for(bytes) {
+                    let Filling { events, damaged, .. } = filling;
+                    return Ok(Page { events, dead, damaged, more: true, ..Page::default() });
                 }
-                filling.take(position, row::event(row))?;
+                filling.take(position, row::event(row), bytes)?;
                 self.next = position.next();
             }
-            filling.dead(self.next, end);
+            bury(self.next, end);
             self.next = end.next();
         }
-        Ok(filling.page)
-    }
-}
-
-/// A page being filled up to its budget.
-struct Filling {
-    budget: Budget,
-    bytes: usize,
-    page: Page,
-}
-
-impl Filling {
-    /// Whether an event of this size is one too many. The first never is.
-    fn is_full_for(&self, bytes: usize) -> bool {
-        let events = self.page.events.len();
-        events > 0
-            && (events >= self.budget.events_max || self.bytes.saturating_add(bytes) > self.budget.bytes_max)
-    }
-
-    fn push(&mut self, event: StoredEvent) {
-        self.bytes += event.event.size_bytes();
-        self.page.events.push(event);
-    }
-
-    /// Adds a row's event. One that cannot be read must neither stop the others nor be skipped in silence.
-    fn take(&mut self, position: Position, event: Attempt<StoredEvent>) -> Attempt<()> {
-        match event {
-            Ok(event) => self.push(event),
-            Err(failure) => match Error::from(failure) {
-                damaged if damaged.code() == Code::RowDamaged => {
-                    self.page.damaged.push((position, damaged.sentence()));
-                }
-                other => return Err(other.into()),
-            },
-        }
-        Ok(())
-    }
-
-    fn dead(&mut self, start: Position, end: Position) {
-        if start <= end {
-            self.page.dead.push((start, end));
-        }
+        let Filling { events, damaged, .. } = filling;
+        Ok(Page { events, dead, damaged, ..Page::default() })
     }
 }
 
@@ -168,7 +135,7 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
           WHERE position = ?1"
     ))?;
     let budget = Budget { events_max: positions.len(), bytes_max };
-    let mut filling = Filling { budget, bytes: 0, page: Page::default() };
+    let mut filling = Filling::new(budget, positions.len().min(ROOM_EVENTS_MAX));
     let mut gone = Vec::new();
     for position in positions {
         let mut rows = statement.query([position.get()])?;
@@ -176,11 +143,12 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
             gone.push(*position);
             continue;
         };
-        if filling.is_full_for(row::size_bytes(row)?) {
+        let bytes = row::size_bytes(row)?;
+        if filling.is_full_for(bytes) {
             break;
         }
-        filling.take(*position, row::event(row))?;
+        filling.take(*position, row::event(row), bytes)?;
     }
-    gone.extend(filling.page.damaged.iter().map(|(position, _)| *position));
-    Ok(Fetched { events: filling.page.events, gone })
+    gone.extend(filling.damaged.iter().map(|(position, _)| *position));
+    Ok(Fetched { events: filling.events, gone })
 }

@@ -1,4 +1,4 @@
-//! One history of the database told from another.
+//! What a SQLite file tells of its history.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -6,34 +6,20 @@ use super::failure::Attempt;
 use super::row;
 use crate::Position;
 use crate::ledger::Mark;
+use crate::store::history;
 
-/// What is different about this database, in a sentence, if anything is: it ends before what was `seen` of
-/// it, or the highest event known is not where it was.
+/// What is different about this database, if anything is; see [`history::change`].
 pub(super) fn change(
     snapshot: &Connection,
     last: Position,
     seen: Position,
     highest: Option<Mark>,
 ) -> Attempt<Option<String>> {
-    if last < seen {
-        return Ok(Some(format!(
-            "position {seen} was seen before, but the outbox now ends at {last}: \
-             an older copy of the database is in place, or its sequence was reset"
-        )));
-    }
-    let Some(mark) = highest else { return Ok(None) };
-    let Mark { position, id } = mark;
-    Ok(match mark_at_or_below(snapshot, position)? {
-        Some(found) if found == mark => None,
-        Some(found) if found.position == position => Some(format!(
-            "position {position} held event {id} and now holds {}: another copy of the database is in place",
-            found.id
-        )),
-        _ => Some(format!(
-            "event {id} at position {position}, the last one seen, is gone: it was deleted, \
-             or an older copy of the database is in place"
-        )),
-    })
+    let found = match highest {
+        Some(mark) => mark_at_or_below(snapshot, mark.position)?.filter(|at| at.position == mark.position),
+        None => None,
+    };
+    Ok(history::change(last, seen, highest, found.map(|mark| mark.id)))
 }
 
 /// The highest position ever committed, whether its event is still there or not.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::failure::Attempt;
 use super::lease::now;
 use super::thread::in_transaction;
+use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
@@ -19,40 +20,15 @@ const BOOK: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
 /// The schema this program knows.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
+/// What messages call the database.
+const PLACE: &str = "the SQLite file";
+
 /// How often the switch to WAL is tried while other processes make the same switch.
 const WAL_TRIES_MAX: u32 = 100;
 
-/// What a migration did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migrated {
-    /// The schema's version before; 0 if there was none.
-    pub from: i64,
-    /// The version now.
-    pub to: i64,
-}
-
-/// The schema of a file, and that of this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Schema {
-    /// The version of the file; 0 if it has none of our tables.
-    pub found: i64,
-    /// The version this program needs.
-    pub needed: i64,
-}
-
-impl Schema {
-    pub(super) fn of(found: i64) -> Self {
-        Self { found, needed: LATEST }
-    }
-}
-
-/// One step of the schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migration {
-    /// The version it leads to.
-    pub version: i64,
-    /// What to run, whole and in one transaction: the step and its entry in the book of migrations.
-    pub sql: String,
+/// The schema of a file, or of none, beside that of this program.
+pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
+    Ok(Schema { found: connection.map_or(Ok(0), found)?, needed: LATEST })
 }
 
 /// Every step, as one would run it by hand.
@@ -72,7 +48,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     let migrated = in_transaction(connection, TransactionBehavior::Immediate, |tx| {
         tx.execute_batch(BOOK)?;
         let from = version(tx)?;
-        refuse_newer(from)?;
+        schema::refuse_newer(PLACE, from, LATEST)?;
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
             tx.execute_batch(sql)?;
             tx.execute(
@@ -88,17 +64,11 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
 
 /// Refuses a file whose schema this program does not know.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
-    let version = found(connection)?;
-    refuse_newer(version)?;
-    if version < LATEST {
-        let what = format!("the SQLite file has schema {version}, this program needs {LATEST}");
-        return Err(Error::new(Code::SchemaMissing, what).into());
-    }
-    Ok(())
+    Ok(schema::check(PLACE, found(connection)?, LATEST)?)
 }
 
 /// The version of a file that may have none.
-pub(super) fn found(connection: &Connection) -> Attempt<i64> {
+fn found(connection: &Connection) -> Attempt<i64> {
     let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'postrider_migrations'";
     match connection.query_row(known, [], |_| Ok(())).optional()? {
         Some(()) => version(connection),
@@ -109,14 +79,6 @@ pub(super) fn found(connection: &Connection) -> Attempt<i64> {
 fn version(connection: &Connection) -> Attempt<i64> {
     let sql = "SELECT coalesce(max(version), 0) FROM postrider_migrations";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
-}
-
-fn refuse_newer(version: i64) -> Attempt<()> {
-    if version > LATEST {
-        let what = format!("the SQLite file has schema {version}, this program knows {LATEST}");
-        return Err(Error::new(Code::SchemaNewer, what).into());
-    }
-    Ok(())
 }
 
 /// Makes readers and the writer independent of each other; the file remembers it. SQLite does not wait

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-pub use migrate::{Migrated, Migration, Schema};
+pub use super::{Migrated, Migration, Schema};
 
 use self::failure::Attempt;
 use self::thread::{Thread, in_transaction};
@@ -99,10 +99,8 @@ impl SqliteStore {
     /// # Errors
     /// What the database says. A file that is not there has schema 0.
     pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
-        if !path.as_ref().exists() {
-            return Ok(Schema::of(0));
-        }
-        Ok(Schema::of(migrate::found(&Self::connect_to_look(path)?)?))
+        let connection = path.as_ref().exists().then(|| Self::connect_to_look(path)).transpose()?;
+        Ok(migrate::schema(connection.as_ref())?)
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.

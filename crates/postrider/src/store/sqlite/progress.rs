@@ -40,7 +40,7 @@ pub(super) fn load(tx: &Connection, name: &str) -> Attempt<Option<SubscriptionRo
 /// Replaces the progress if the epoch is still the subscription's; answers whether it was.
 pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progress) -> Attempt<bool> {
     let (trial, deaths) =
-        progress.trial.as_ref().map_or((None, 0), |trial| (Some(words(trial)), trial.deaths));
+        progress.trial.as_ref().map_or((None, 0), |trial| (Some(trial.to_string()), trial.deaths));
     // Index: the primary key (name).
     let recorded = tx
         .prepare_cached(
@@ -63,11 +63,6 @@ pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progr
     Ok(recorded > 0)
 }
 
-/// The positions of a trial as the column holds them: `41 42`.
-fn words(trial: &Trial) -> String {
-    trial.positions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-}
-
 fn progress(name: &str, row: &Row<'_>) -> Attempt<Progress> {
     let damaged = |column: &str, text: &str| {
         Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
@@ -83,11 +78,7 @@ fn progress(name: &str, row: &Row<'_>) -> Attempt<Progress> {
         _ => None,
     };
     let trial = match row.get::<_, Option<String>>(7)? {
-        Some(text) => {
-            let numbers = text.split_ascii_whitespace().map(|word| word.parse().map(Position::new));
-            let positions = numbers.collect::<Result<_, _>>().map_err(|_| damaged("trial", &text))?;
-            Some(Trial { positions, deaths: row.get(8)? })
-        }
+        Some(text) => Some(Trial::from_words(&text, row.get(8)?).map_err(|_| damaged("trial", &text))?),
         None => None,
     };
     Ok(Progress { done, highest, trial })

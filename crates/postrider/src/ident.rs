@@ -1,0 +1,74 @@
+//! Names of database objects that a person may choose.
+
+use std::fmt;
+
+use crate::{Code, Error, Result};
+
+/// The name of a schema. The only text that ever becomes part of a statement: it is checked here, and
+/// quoted where it is put in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ident(String);
+
+/// What PostgreSQL keeps of a name.
+const BYTES_MAX: usize = 63;
+
+impl Ident {
+    /// A name of lower-case letters, digits and `_`, not starting with a digit: what every tool can write
+    /// without quotes.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`] for any other name, and for those the database keeps for itself (`pg_...`).
+    pub fn new(name: &str) -> Result<Self> {
+        let fits = !name.is_empty() && name.len() <= BYTES_MAX;
+        let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        let starts = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.starts_with("pg_");
+        if fits && plain && starts {
+            return Ok(Self(name.to_owned()));
+        }
+        Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema"))
+            .hint("use lower-case letters, digits and '_', at most 63, not starting with a digit or pg_"))
+    }
+
+    /// The name as it is, without quotes.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The statement with every `{schema}` replaced by this name.
+    #[cfg(any(test, feature = "tokio-postgres", feature = "sqlx-postgres"))]
+    pub(crate) fn put_into(&self, statement: &str) -> String {
+        statement.replace("{schema}", &self.to_string())
+    }
+}
+
+impl Default for Ident {
+    /// `postrider`
+    fn default() -> Self {
+        Self("postrider".to_owned())
+    }
+}
+
+impl fmt::Display for Ident {
+    /// Quoted, as it stands in a statement.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_is_quoted_where_it_is_put_in() {
+        let name = Ident::new("shop_2").unwrap();
+        assert_eq!(name.put_into("SELECT 1 FROM {schema}.events"), "SELECT 1 FROM \"shop_2\".events");
+    }
+
+    #[test]
+    fn a_name_that_would_need_care_is_refused() {
+        for name in ["", "2shop", "Shop", "a-b", "a b", "a\"; DROP TABLE x", "ü", "pg_x", &"x".repeat(64)] {
+            assert_eq!(Ident::new(name).unwrap_err().code(), Code::NameInvalid, "{name:?}");
+        }
+    }
+}

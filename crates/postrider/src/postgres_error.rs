@@ -1,0 +1,28 @@
+//! PostgreSQL's SQLSTATEs and ours. The one match for both drivers, tokio-postgres and sqlx.
+
+use crate::{Code, Error};
+
+/// What the SQLSTATE of a failed statement means. <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+pub(crate) fn code_of(sqlstate: &str) -> Code {
+    match sqlstate {
+        // Serialization failure, deadlock, lock timeout, statement timeout or cancel: nothing happened.
+        "40001" | "40P01" | "55P03" | "57014" => Code::StoreBusy,
+        // Read-only transaction, disk full.
+        "25006" | "53100" => Code::StoreReadOnly,
+        // Undefined table, column or function, invalid schema name.
+        "42P01" | "42703" | "42883" | "3F000" => Code::SchemaMissing,
+        "42501" => Code::PrivilegeMissing,
+        // Invalid authorization, wrong password, no such database.
+        "28000" | "28P01" | "3D000" => Code::LoginRefused,
+        _ => Code::StoreFailed,
+    }
+}
+
+/// The error of an INSERT that failed, with its SQLSTATE if the server answered.
+pub(crate) fn insert_failed(
+    sqlstate: Option<&str>,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> Error {
+    let code = sqlstate.map_or(Code::StoreFailed, code_of);
+    Error::new(code, "the event could not be inserted").source(cause)
+}

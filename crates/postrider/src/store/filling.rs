@@ -1,0 +1,55 @@
+//! A page being filled up to its budget.
+
+use super::Budget;
+use crate::{Code, Error, Position, Result, StoredEvent};
+
+/// Takes events in until the budget is used up. The first always fits: a budget never stops the outbox.
+pub(super) struct Filling {
+    budget: Budget,
+    bytes: usize,
+    pub(super) events: Vec<StoredEvent>,
+    /// Rows that no event can be made of, and why.
+    pub(super) damaged: Vec<(Position, String)>,
+}
+
+impl Filling {
+    /// Nothing yet, with room made for `room` events.
+    pub(super) fn new(budget: Budget, room: usize) -> Self {
+        Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }
+    }
+
+    /// Whether an event with a payload of this size is one too many.
+    pub(super) fn is_full_for(&self, payload_bytes: usize) -> bool {
+        let bytes = self.bytes.saturating_add(payload_bytes);
+        !self.events.is_empty()
+            && (self.events.len() >= self.budget.events_max || bytes > self.budget.bytes_max)
+    }
+
+    /// Takes an event in; `payload_bytes` may be known before the payload itself is here.
+    pub(super) fn push(&mut self, event: StoredEvent, payload_bytes: usize) {
+        self.bytes = self.bytes.saturating_add(payload_bytes);
+        self.events.push(event);
+    }
+
+    /// Takes a row's event in. One that cannot be read must neither stop the others nor be skipped in silence.
+    ///
+    /// # Errors
+    /// Any error but a damaged row's.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn take<E>(
+        &mut self,
+        position: Position,
+        event: Result<StoredEvent, E>,
+        bytes: usize,
+    ) -> Result<()>
+    where
+        Error: From<E>,
+    {
+        match event.map_err(Error::from) {
+            Ok(event) => self.push(event, bytes),
+            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.sentence())),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! The book of holes: positions that were taken, hold no event yet, and may still get one.
+//!
+//! A writer takes its position before it commits, so a later position may become visible first. Whoever
+//! then reads on from the highest position seen loses the event of the slower writer. A claimer therefore
+//! asks in every look for all holes and for what comes after them, in one stream, and drops a hole only
+//! when it is proven that no transaction is left that could fill it. Two proofs are known:
+//!
+//! - **Horizon.** After it noticed the hole, the claimer took a transaction id of its own, the *stamp*. The
+//!   writer got its id before its position, so its id is lower. Once a snapshot has every lower id behind
+//!   it and the position is still empty in it, the writer rolled back. Any writer that stays open delays
+//!   this proof, whatever it writes.
+//! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open
+//!   for writing. Once none of these is in a later list, and a snapshot taken after that list still shows
+//!   the position empty, the writer rolled back. Only the writer itself delays this proof; the list costs more.
+//!
+//! Nothing here knows a database or a clock: the book is told what was seen, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::Position;
+use crate::ledger::Intervals;
+
+/// The highest position there can be: where the tail ends.
+const END: Position = Position::new(i64::MAX);
+
+/// What one claimer has read and what it still waits for.
+#[derive(Debug)]
+pub(super) struct Holes {
+    patience: Patience,
+    /// Up to here every position was handed out, done before or dead, or is a hole.
+    frontier: Position,
+    /// What was done when the state was loaded. Matters above the frontier only.
+    done: Intervals,
+    /// First position of each hole to the rest of it. Disjoint, all up to the frontier.
+    holes: BTreeMap<Position, Hole>,
+    /// Writers that could still fill the holes of a watch.
+    watches: BTreeMap<u64, BTreeSet<String>>,
+    watch_last: u64,
+    listed_at: Option<Duration>,
+}
+
+/// How long and how much to wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Holes older than this are worth listing the writers.
+    pub(super) list_after: Duration,
+    /// Holes (ranges of positions) to keep in mind. With this many, nothing new is read.
+    pub(super) holes_max: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    last: Position,
+    noticed_at: Duration,
+    stamp: Option<u64>,
+    watch: Option<u64>,
+}
+
+/// The positions to ask for in one look, as ranges with both ends included, ascending.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ranges {
+    pub(super) first: Vec<i64>,
+    pub(super) last: Vec<i64>,
+    /// How far the new ones reach; [`END`] with the tail.
+    up_to: Position,
+}
+
+/// What a look at the database brought.
+#[derive(Debug)]
+pub(super) struct Look<'a> {
+    /// What was asked for.
+    pub(super) asked: Ranges,
+    /// Positions handed out, ascending.
+    pub(super) found: &'a [Position],
+    /// The first position that was seen and not handed out, if the page was full.
+    pub(super) left: Option<Position>,
+    /// A transaction id the claimer took after the look before this one, and gave back before this one.
+    pub(super) stamp: Option<u64>,
+    /// Every transaction with a lower id was over in the snapshot of this look.
+    pub(super) horizon: Option<u64>,
+    /// The writers, listed after the look before this one and before the snapshot of this one was taken.
+    pub(super) writers: Option<BTreeSet<String>>,
+}
+
+impl Holes {
+    /// A new book: everything that is not done is to be read.
+    pub(super) fn new(done: &Intervals, patience: Patience) -> Self {
+        Self {
+            patience,
+            frontier: done.floor(),
+            done: done.clone(),
+            holes: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            watch_last: 0,
+            listed_at: None,
+        }
+    }
+
+    /// How many holes there are.
+    pub(super) fn len(&self) -> usize {
+        self.holes.len()
+    }
+
+    /// Whether nothing new is read for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.holes.len() >= self.patience.holes_max
+    }
+
+    /// Whether a look would be worth a stamp.
+    pub(super) fn wants_stamp(&self) -> bool {
+        self.holes.values().any(|hole| hole.stamp.is_none())
+    }
+
+    /// Whether a look would be worth a list of the writers.
+    pub(super) fn wants_writers(&self, now: Duration) -> bool {
+        let rested = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
+        rested && self.holes.values().any(|hole| self.patience.is_over(hole, now))
+    }
+
+    /// All holes, and as many positions never looked at as can hold `events_max` events.
+    pub(super) fn ranges(&self, events_max: usize) -> Ranges {
+        let mut asked = Ranges { up_to: self.frontier, ..Ranges::default() };
+        self.holes.iter().for_each(|(first, hole)| asked.push(*first, hole.last));
+        if self.is_full() {
+            return asked;
+        }
+        let mut room = i64::try_from(events_max).unwrap_or(i64::MAX);
+        for (first, last) in self.unread(END) {
+            asked.push(first, last);
+            asked.up_to = last;
+            room -= (last.get() - first.get()).saturating_add(1).min(room);
+            if room == 0 {
+                break;
+            }
+        }
+        asked
+    }
+
+    /// Enters a look into the book. Answers the positions it proved dead.
+    pub(super) fn enter(&mut self, look: Look<'_>, now: Duration) -> Vec<(Position, Position)> {
+        if let Some(stamp) = look.stamp {
+            self.holes.values_mut().for_each(|hole| _ = hole.stamp.get_or_insert(stamp));
+        }
+        let frontier = self.frontier;
+        for position in look.found.iter().take_while(|position| **position <= frontier) {
+            self.fill(*position);
+        }
+        if let Some(writers) = &look.writers {
+            self.watch(writers, now);
+        }
+        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
+        let reached = match (look.left, look.asked.up_to, look.found.last()) {
+            (Some(left), ..) => left.previous(),
+            // Beyond the last event nobody need have taken a position yet.
+            (None, END, last) => self.done.highest().max(last.copied().unwrap_or_default()),
+            (None, up_to, _) => up_to,
+        };
+        self.notice(look.found, reached, now);
+        dead
+    }
+
+    /// The ranges above the frontier that are not done, the last of which is the tail.
+    fn unread(&self, up_to: Position) -> impl Iterator<Item = (Position, Position)> {
+        let next = self.frontier.next();
+        let gaps = self.done.gaps(up_to).into_iter();
+        gaps.filter(move |(_, last)| *last >= next).map(move |(first, last)| (first.max(next), last))
+    }
+
+    /// Takes one position out of its hole.
+    fn fill(&mut self, position: Position) {
+        let Some((first, hole)) = self.holes.range(..=position).next_back() else { return };
+        let (first, hole) = (*first, *hole);
+        if position > hole.last {
+            return;
+        }
+        self.holes.remove(&first);
+        if first < position {
+            self.holes.insert(first, Hole { last: position.previous(), ..hole });
+        }
+        if position < hole.last {
+            self.holes.insert(position.next(), hole);
+        }
+    }
+
+    /// Crosses out who is gone, and notes who is there for the holes that have come of age. Whoever took
+    /// the position of such a hole is in this list or over.
+    fn watch(&mut self, writers: &BTreeSet<String>, now: Duration) {
+        self.listed_at = Some(now);
+        self.watches.values_mut().for_each(|watch| watch.retain(|writer| writers.contains(writer)));
+        let (patience, watch) = (self.patience, self.watch_last + 1);
+        let unwatched = |hole: &&mut Hole| hole.watch.is_none() && patience.is_over(hole, now);
+        let mut used = false;
+        for hole in self.holes.values_mut().filter(unwatched) {
+            hole.watch = Some(watch);
+            used = true;
+        }
+        if used {
+            self.watches.insert(watch, writers.clone());
+            self.watch_last = watch;
+        }
+    }
+
+    /// Takes out the holes that are proven dead and were looked at as a whole.
+    fn bury(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
+        let watches = &self.watches;
+        let proven = |hole: &Hole| {
+            let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
+            let by_writers = hole.watch.and_then(|watch| watches.get(&watch)).is_some_and(BTreeSet::is_empty);
+            by_horizon || by_writers
+        };
+        let mut dead: Vec<(Position, Position)> = Vec::new();
+        self.holes.retain(|first, hole| {
+            if hole.last > seen_to || !proven(hole) {
+                return true;
+            }
+            match dead.last_mut() {
+                Some((_, last)) if last.next() == *first => *last = hole.last,
+                _ => dead.push((*first, hole.last)),
+            }
+            false
+        });
+        let watched: BTreeSet<u64> = self.holes.values().filter_map(|hole| hole.watch).collect();
+        self.watches.retain(|watch, _| watched.contains(watch));
+        dead
+    }
+
+    /// Moves the frontier; what is neither done nor found below it is a hole from now on.
+    fn notice(&mut self, found: &[Position], reached: Position, now: Duration) {
+        let mut found = found.iter().copied().filter(|position| *position > self.frontier).peekable();
+        let mut holes = Vec::new();
+        for (first, last) in self.unread(reached) {
+            let mut next = first;
+            while let Some(position) = found.next_if(|position| *position <= last) {
+                holes.push((next, position.previous()));
+                next = position.next();
+            }
+            holes.push((next, last));
+        }
+        for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
+            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None });
+        }
+        self.frontier = self.frontier.max(reached);
+        if self.done.highest() <= self.frontier {
+            self.done = Intervals::up_to(self.frontier);
+        }
+    }
+}
+
+impl Patience {
+    fn is_over(&self, hole: &Hole, now: Duration) -> bool {
+        now.saturating_sub(hole.noticed_at) >= self.list_after
+    }
+}
+
+impl Ranges {
+    fn push(&mut self, first: Position, last: Position) {
+        self.first.push(first.get());
+        self.last.push(last.get());
+    }
+
+    /// Whether the tail is among them.
+    pub(super) fn reach_the_tail(&self) -> bool {
+        self.up_to == END
+    }
+}
+
+#[cfg(test)]
+#[path = "holes_tests.rs"]
+mod tests;

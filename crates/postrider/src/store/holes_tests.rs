@@ -1,0 +1,198 @@
+//! The book of holes, told stories.
+
+use super::*;
+
+const PATIENCE: Patience = Patience { list_after: Duration::from_secs(1), holes_max: 4 };
+const SOON: Duration = Duration::from_millis(10);
+const LATER: Duration = Duration::from_secs(2);
+
+/// A book over what was done, with the latest look already asked for.
+struct Story(Holes);
+
+/// What a look finds besides positions.
+#[derive(Default)]
+struct Told {
+    left: Option<i64>,
+    stamp: Option<u64>,
+    horizon: Option<u64>,
+    writers: Option<&'static [&'static str]>,
+}
+
+impl Story {
+    fn from(done: &str) -> Self {
+        Self(Holes::new(&done.parse().unwrap(), PATIENCE))
+    }
+
+    fn asks(&self, events_max: usize) -> Vec<(i64, i64)> {
+        let ranges = self.0.ranges(events_max);
+        ranges.first.into_iter().zip(ranges.last).collect()
+    }
+
+    fn look(&mut self, found: &[i64], told: Told, now: Duration) -> Vec<(i64, i64)> {
+        let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
+        let look = Look {
+            asked: self.0.ranges(100),
+            found: &found,
+            left: told.left.map(Position::new),
+            stamp: told.stamp,
+            horizon: told.horizon,
+            writers: told.writers.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        };
+        self.0.enter(look, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
+    }
+}
+
+const MAX: i64 = i64::MAX;
+
+#[test]
+fn a_missing_position_below_a_found_one_is_asked_for_again() {
+    let mut story = Story::from("0");
+    assert_eq!(story.asks(100), [(1, MAX)]);
+    story.look(&[1, 2, 5, 6, 8], Told::default(), SOON);
+    assert_eq!(story.asks(100), [(3, 4), (7, 7), (9, MAX)]);
+    story.look(&[4], Told::default(), SOON);
+    assert_eq!(story.asks(100), [(3, 3), (7, 7), (9, MAX)]);
+    story.look(&[3, 7, 9], Told::default(), SOON);
+    assert_eq!(story.asks(100), [(10, MAX)]);
+}
+
+#[test]
+fn nothing_above_the_last_event_is_a_hole() {
+    let mut story = Story::from("0");
+    story.look(&[], Told::default(), SOON);
+    assert_eq!((story.0.len(), story.asks(100)), (0, vec![(1, MAX)]));
+}
+
+#[test]
+fn after_a_load_the_gaps_are_asked_for_in_order_and_not_more_than_fit() {
+    let story = Story::from("4 6-8 20");
+    assert_eq!(story.asks(100), [(5, 5), (9, 19), (21, MAX)]);
+    assert_eq!(story.asks(12), [(5, 5), (9, 19)]);
+    assert_eq!(story.asks(1), [(5, 5)]);
+    assert!(!story.0.ranges(12).reach_the_tail());
+}
+
+#[test]
+fn gaps_of_a_load_become_holes_where_no_event_was_found() {
+    let mut story = Story::from("4 6-8 12");
+    story.look(&[10, 11, 14], Told::default(), SOON);
+    assert_eq!(story.asks(100), [(5, 5), (9, 9), (13, 13), (15, MAX)]);
+}
+
+#[test]
+fn a_full_page_says_nothing_about_what_lies_beyond_it() {
+    let mut story = Story::from("0");
+    story.look(&[2, 3], Told { left: Some(7), ..Told::default() }, SOON);
+    assert_eq!(story.asks(100), [(1, 1), (4, 6), (7, MAX)]);
+    // The hole 4-6 was not read to its end: it may not be buried by this look.
+    let told = Told { left: Some(4), stamp: Some(9), horizon: Some(9), ..Told::default() };
+    assert_eq!(story.look(&[], told, SOON), [(1, 1)]);
+    assert_eq!(story.asks(100), [(4, 6), (7, MAX)]);
+}
+
+#[test]
+fn a_hole_dies_when_the_horizon_passes_its_stamp() {
+    let mut story = Story::from("0");
+    assert_eq!(story.look(&[3], Told { horizon: Some(50), ..Told::default() }, SOON), []);
+    assert!(story.0.wants_stamp());
+    let told = Told { stamp: Some(60), horizon: Some(59), ..Told::default() };
+    assert_eq!(story.look(&[], told, SOON), []);
+    assert!(!story.0.wants_stamp());
+    assert_eq!(story.look(&[], Told { horizon: Some(60), ..Told::default() }, SOON), [(1, 2)]);
+    assert_eq!(story.asks(100), [(4, MAX)]);
+}
+
+#[test]
+fn a_stamp_is_not_for_holes_of_the_same_look() {
+    let mut story = Story::from("0");
+    let told = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
+    assert_eq!(story.look(&[3], told, SOON), [], "the holes were noticed after the stamp");
+    assert!(story.0.wants_stamp());
+}
+
+#[test]
+fn a_filled_hole_is_not_buried_by_the_look_that_fills_it() {
+    let mut story = Story::from("0");
+    story.look(&[4], Told::default(), SOON);
+    let told = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
+    assert_eq!(story.look(&[2], told, SOON), [(1, 1), (3, 3)]);
+}
+
+#[test]
+fn an_old_hole_dies_when_every_writer_of_its_time_is_gone() {
+    let mut story = Story::from("0");
+    story.look(&[3], Told::default(), SOON);
+    assert!(!story.0.wants_writers(SOON), "it is young");
+    assert!(story.0.wants_writers(LATER));
+    let list = |writers| Told { writers: Some(writers), ..Told::default() };
+    assert_eq!(story.look(&[], list(&["a", "b"]), LATER), []);
+    assert_eq!(story.look(&[], list(&["b", "c"]), LATER), []);
+    assert_eq!(story.look(&[], list(&["a", "c"]), LATER), [(1, 2)], "a came back, but it was over once");
+}
+
+#[test]
+fn an_old_hole_dies_at_once_when_nobody_writes() {
+    let mut story = Story::from("0");
+    story.look(&[3], Told::default(), SOON);
+    assert_eq!(story.look(&[], Told { writers: Some(&[]), ..Told::default() }, LATER), [(1, 2)]);
+}
+
+#[test]
+fn a_young_hole_is_not_judged_by_the_writers_of_the_old_ones() {
+    let mut story = Story::from("0");
+    story.look(&[2], Told::default(), SOON);
+    story.look(&[4], Told::default(), LATER);
+    assert_eq!(story.look(&[], Told { writers: Some(&[]), ..Told::default() }, LATER), [(1, 1)]);
+    assert_eq!(story.asks(100), [(3, 3), (5, MAX)]);
+}
+
+#[test]
+fn too_many_holes_stop_the_tail_and_not_the_holes() {
+    let mut story = Story::from("0");
+    story.look(&[2, 4, 6, 8], Told::default(), SOON);
+    assert!(story.0.is_full());
+    assert_eq!(story.asks(100), [(1, 1), (3, 3), (5, 5), (7, 7)]);
+    story.look(&[5], Told::default(), SOON);
+    assert_eq!(story.asks(100), [(1, 1), (3, 3), (7, 7), (9, MAX)]);
+}
+
+#[test]
+fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
+    let mut seed = 11_u64;
+    for _ in 0..300 {
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        // Who becomes visible when; never: rolled back at time 20.
+        let visible_at: Vec<Option<u64>> = (0..40).map(|_| (random(4) > 0).then(|| random(20))).collect();
+        let mut story = Story(Holes::new(&Intervals::default(), Patience { holes_max: 100, ..PATIENCE }));
+        let (mut handed, mut buried) = (Vec::new(), Intervals::default());
+        for time in 0..30_u64 {
+            let asked = story.asks(3);
+            let waiting = (1..=40_i64).filter(|p| {
+                let at = visible_at[usize::try_from(*p - 1).unwrap()];
+                at.is_some_and(|at| at <= time) && asked.iter().any(|(a, b)| a <= p && p <= b)
+            });
+            let mut found: Vec<i64> = waiting.take(4).collect();
+            let left = (found.len() == 4).then(|| found.pop()).flatten();
+            let horizon = (time > 20).then_some(1);
+            let told = Told { left, stamp: Some(1), horizon, writers: None };
+            let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
+            let look = Look {
+                asked: story.0.ranges(3),
+                found: &positions,
+                left: told.left.map(Position::new),
+                stamp: told.stamp,
+                horizon: told.horizon,
+                writers: None,
+            };
+            story.0.enter(look, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
+            handed.extend(found);
+        }
+        let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();
+        assert!(handed.iter().all(|p| !buried.contains(Position::new(*p))), "{visible_at:?}");
+        handed.sort_unstable();
+        assert_eq!(handed, expected);
+    }
+}

@@ -1,0 +1,125 @@
+//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+
+use super::history::{Incarnation, last_position, mark_at_or_below};
+use super::lease::unknown;
+use super::line::{Turn, Work};
+use super::time::Time;
+use super::{progress, row};
+use crate::ledger::{Intervals, Progress};
+use crate::store::{Epoch, Start};
+use crate::{Error, Position, Result, Timestamp};
+
+/// See [`Store::subscribe`](crate::store::Store::subscribe).
+pub(super) async fn subscribe(
+    work: &Work<'_>,
+    subscription: &str,
+    start: Start,
+    server: &Incarnation,
+) -> Result<bool> {
+    // Index: the primary key (name).
+    let sql = "INSERT INTO {schema}.subscriptions (name, history)
+               VALUES ($1, $2)
+               ON CONFLICT (name) DO NOTHING";
+    let created = work.execute(sql, &[&subscription, &server.history]).await?;
+    if created > 0 {
+        progress::put(work, subscription, Epoch::default(), &begin(work, start).await?).await?;
+    }
+    Ok(created > 0)
+}
+
+/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
+/// counts as its end: beyond it there is no history to compare with.
+async fn begin(work: &Work<'_>, start: Start) -> Result<Progress> {
+    let done = match start {
+        Start::Now => visible(work, None).await?,
+        Start::Beginning => Intervals::default(),
+        Start::Position(position) => {
+            let end = last_position(work).await?;
+            Intervals::up_to(position.max(Position::new(1)).previous().min(end))
+        }
+        Start::Time(time) => visible(work, Some(time)).await?,
+    };
+    let highest = mark_at_or_below(work, done.highest()).await?;
+    Ok(Progress { done, highest, trial: None })
+}
+
+/// What one snapshot shows, all of it or up to the first event that happened at or after `until`. A position
+/// that is absent from it is not in the set: its transaction may still commit, and then its event is later
+/// than the snapshot.
+async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals> {
+    // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
+    // before it and where it ends; and where the last event stands.
+    let sql = "WITH first AS MATERIALIZED (
+                   SELECT position FROM {schema}.events
+                   WHERE $1::timestamptz IS NOT NULL AND time >= $1
+                   ORDER BY position
+                   LIMIT 1
+               ), seen AS NOT MATERIALIZED (
+                   SELECT position FROM {schema}.events
+                   WHERE position < coalesce((SELECT position FROM first), 9223372036854775807)
+               )
+               SELECT before, position
+               FROM (SELECT lag(position, 1, 0::bigint) OVER (ORDER BY position) AS before, position FROM seen)
+                    AS steps
+               WHERE position <> before + 1
+               UNION ALL
+               SELECT max(position), NULL FROM seen
+               ORDER BY 1";
+    let mut done = Intervals::default();
+    let mut first = Position::new(1);
+    for step in work.query(sql, &[&until.map(Time)]).await? {
+        let (last, next): (Option<i64>, Option<i64>) = (row::get(&step, 0)?, row::get(&step, 1)?);
+        done.insert_range(first, last.map_or(Position::ZERO, Position::new));
+        first = next.map_or(first, Position::new);
+    }
+    Ok(done)
+}
+
+/// See [`Store::pause`](crate::store::Store::pause).
+pub(super) async fn pause(turn: &mut Turn<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions
+               SET paused = $2, updated_at = clock_timestamp()
+               WHERE name = $1
+               RETURNING 1";
+    known(subscription, turn.query(sql, &[&subscription, &reason]).await?.len())
+}
+
+/// The statement of [`halt`]. Index: the primary key (name).
+const HALT: &str = "UPDATE {schema}.subscriptions
+                    SET halted = $2, updated_at = clock_timestamp()
+                    WHERE name = $1
+                    RETURNING 1";
+
+/// See [`Store::halt`](crate::store::Store::halt).
+pub(super) async fn halt(turn: &mut Turn<'_>, subscription: &str, reason: &str) -> Result<()> {
+    known(subscription, turn.query(HALT, &[&subscription, &reason]).await?.len())
+}
+
+/// The same within a transaction.
+pub(super) async fn set_halted(work: &Work<'_>, subscription: &str, reason: &str) -> Result<()> {
+    known(subscription, work.query(HALT, &[&subscription, &reason]).await?.len())
+}
+
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
+/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+pub(super) async fn accept_history(
+    work: &Work<'_>,
+    subscription: &str,
+    start: Start,
+    server: &Incarnation,
+) -> Result<()> {
+    // Index: the primary key (name), of both tables.
+    let sql = "UPDATE {schema}.subscriptions
+               SET epoch = epoch + 1, halted = NULL, history = $2
+               WHERE name = $1
+               RETURNING epoch";
+    let raised = work.query_opt(sql, &[&subscription, &server.history]).await?;
+    let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
+    work.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
+    progress::put(work, subscription, epoch, &begin(work, start).await?).await
+}
+
+fn known(subscription: &str, rows: usize) -> Result<(), Error> {
+    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
+}

@@ -1,0 +1,274 @@
+//! Claiming: committed events in position order, each once, and the book of those that may still come.
+//!
+//! A claim sends all its statements at once and waits once:
+//!
+//! 1. a transaction id for the holes noticed before (their stamp), and the list of writers for the old ones;
+//!    each a transaction of its own, so both are older than the snapshot that follows
+//! 2. `BEGIN` with one snapshot for the rest
+//! 3. the history: server, sequence, the highest event seen; and the snapshot's horizon
+//! 4. the events: holes and tail in one stream
+//! 5. `COMMIT`
+//!
+//! See [`holes`](crate::store::holes) for why a hole may be buried.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::connect::{PostgresConfig, Session};
+use super::failure::failed;
+use super::history::{Incarnation, started, timeline};
+use super::line::Params;
+use super::page::{Read, payload_limit};
+use super::row::{self, event_columns, get};
+use crate::ledger::{Mark, Progress};
+use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::{Budget, Claimed, Claimer, Page, history};
+use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
+
+/// A transaction id of our own.
+const STAMP: &str = "SELECT pg_current_xact_id()::text::bigint";
+
+/// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
+/// first. One look at the lock table, so that the names belong together. No index: shared memory.
+const WRITERS: &str = "
+    WITH locks AS MATERIALIZED (
+        SELECT locktype, database, relation, mode, virtualtransaction, transactionid
+        FROM pg_locks
+        WHERE granted
+    ), writers AS (
+        SELECT virtualtransaction
+        FROM locks
+        WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'
+          AND relation = '{schema}.events'::regclass
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    )
+    SELECT virtualtransaction FROM writers
+    UNION
+    SELECT 'xid ' || l.transactionid::text
+    FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'";
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+const COMMIT: &str = "COMMIT";
+
+/// Index: the primary key (position), one row.
+const HEAD: &str = concat!(
+    "SELECT ",
+    started!(),
+    ", ",
+    timeline!(),
+    ", CASE WHEN is_called THEN last_value ELSE 0 END,
+       pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+       (SELECT id FROM {schema}.events WHERE position = $1)
+     FROM {schema}.events_position_seq"
+);
+
+/// Reads the tail alone, which needs no sort. Index: the primary key (position), one range.
+const READ_TAIL: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM {schema}.events
+      WHERE position BETWEEN $2 AND $3
+      ORDER BY position
+      LIMIT $4"
+);
+
+/// Index: the primary key (position), one range per hole and one for the tail. The inner LIMIT is the outer
+/// one: it keeps a hole that was filled with a million rows from being sorted, and hides nothing that the
+/// outer one would show.
+const READ: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM unnest($2::bigint[], $3::bigint[]) AS asked (first, last)
+      CROSS JOIN LATERAL (
+          SELECT * FROM {schema}.events
+          WHERE position BETWEEN asked.first AND asked.last
+          ORDER BY position
+          LIMIT $4
+      ) AS found
+      ORDER BY position
+      LIMIT $4"
+);
+
+/// Reads on from a loaded state, on a connection of its own. Once that is lost the claimer is of no use any
+/// more: what it knows may belong to another history. Dropping the future of a claim loses nothing: the next
+/// reads it again.
+pub(super) struct PostgresClaimer {
+    config: PostgresConfig,
+    link: Link,
+    /// The server the state was loaded from.
+    server: Option<Incarnation>,
+    clock: SystemClock,
+    holes: Holes,
+    /// The highest event known: it tells this history from another.
+    highest: Option<Mark>,
+    /// The sequence was seen at least here.
+    sequence: Position,
+    /// Whether the end of the outbox was reached once.
+    caught_up: bool,
+}
+
+enum Link {
+    Unopened,
+    Open(Box<Session>),
+    Lost,
+}
+
+/// Everything one claim learnt from the database.
+struct Answer {
+    stamp: Option<u64>,
+    writers: Option<BTreeSet<String>>,
+    head: Row,
+    rows: Vec<Row>,
+}
+
+impl PostgresClaimer {
+    pub(super) fn new(config: PostgresConfig, server: Option<Incarnation>, progress: &Progress) -> Self {
+        let highest = progress.highest;
+        Self {
+            holes: Holes::new(&progress.done, config.patience()),
+            sequence: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
+            config,
+            link: Link::Unopened,
+            server,
+            clock: SystemClock::new(),
+            highest,
+            caught_up: false,
+        }
+    }
+
+    async fn claim_next(&mut self, budget: Budget) -> Result<Claimed> {
+        if matches!(self.link, Link::Unopened) {
+            self.link = Link::Open(Box::new(self.config.connect().await?));
+        }
+        let Link::Open(session) = &self.link else { return Err(lost()) };
+        let now = self.clock.now().elapsed;
+        let was_full = self.holes.is_full();
+        let asked = self.holes.ranges(budget.events_max);
+        let answer = self.ask(session, &asked, budget, now).await?;
+        let sequence = row::position(&answer.head, 2)?;
+        if let Some(change) = self.history_change(&answer.head, sequence)? {
+            return Ok(Claimed::HistoryChanged(change));
+        }
+        let read = Read::of(&answer.rows, budget)?.complete(session).await?;
+
+        // From here on nothing waits and nothing fails.
+        self.sequence = sequence;
+        if let Some(last) = read.events.last()
+            && self.highest.is_none_or(|mark| mark.position < last.position)
+        {
+            self.highest = Some(Mark { position: last.position, id: last.event.id });
+        }
+        let to_the_end = asked.reach_the_tail() && read.left.is_none();
+        self.caught_up |= to_the_end;
+        let found: Vec<Position> = read.events.iter().map(|event| event.position).collect();
+        let horizon = u64::try_from(get::<i64>(&answer.head, 3)?).ok();
+        let look = Look {
+            asked,
+            found: &found,
+            left: read.left,
+            stamp: answer.stamp,
+            horizon,
+            writers: answer.writers,
+        };
+        let dead = self.holes.enter(look, now);
+        let holes_full = self.holes.is_full();
+        if holes_full && !was_full {
+            tracing::warn!(
+                holes = self.holes.len(),
+                "too many open transactions: nothing new is read until they end"
+            );
+        }
+        // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
+        let more = if was_full { !self.caught_up } else { !to_the_end };
+        Ok(Claimed::Page(Page {
+            events: read.events,
+            dead,
+            more,
+            holes: self.holes.len(),
+            holes_full,
+            ..Page::default()
+        }))
+    }
+
+    /// Sends the statements of a claim without waiting in between, in the order they must run.
+    async fn ask(&self, session: &Session, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
+        let Session { client, statements, .. } = session;
+        // One more than fits, to know whether there is more.
+        let limit = i64::try_from(budget.events_max.saturating_add(1)).unwrap_or(i64::MAX);
+        let payload_bytes_max = payload_limit(budget);
+        let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
+            ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
+            _ => (READ, &[&payload_bytes_max, &asked.first, &asked.last, &limit]),
+        };
+        let mark = self.highest.map(|mark| mark.position.get());
+        let head_params: Params<'_> = &[&mark];
+        let (head, read) = (statements.get(client, HEAD).await?, statements.get(client, read).await?);
+        let (stamp, writers) = (statements.get(client, STAMP).await?, statements.get(client, WRITERS).await?);
+        let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
+        // Each future sends its statement when it is first asked, and they are asked in this order.
+        let (stamp, writers, begun, head, rows, ended) = tokio::join!(
+            biased;
+            async { if wants_stamp { client.query(&stamp, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_writers { client.query(&writers, &[]).await.map(Some) } else { Ok(None) } },
+            client.batch_execute(BEGIN),
+            client.query(&head, head_params),
+            client.query(&read, read_params),
+            client.batch_execute(COMMIT),
+        );
+        begun.map_err(failed)?;
+        let (head, rows) = (head.map_err(failed)?, rows.map_err(failed)?);
+        ended.map_err(failed)?;
+        let stamp = match stamp.map_err(failed)?.as_deref() {
+            Some([row, ..]) => u64::try_from(get::<i64>(row, 0)?).ok(),
+            _ => None,
+        };
+        let writers = match writers.map_err(failed)? {
+            Some(rows) => Some(rows.iter().map(|row| get(row, 0)).collect::<Result<_>>()?),
+            None => None,
+        };
+        let head = head.into_iter().next();
+        let head =
+            head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox is gone"))?;
+        Ok(Answer { stamp, writers, head, rows })
+    }
+
+    /// What is different about the database, if anything is.
+    fn history_change(&self, head: &Row, sequence: Position) -> Result<Option<String>> {
+        let (started, timeline): (&str, &str) = (get(head, 0)?, get(head, 1)?);
+        if let Some(server) = &self.server {
+            if timeline != server.timeline() {
+                let known = server.timeline();
+                return Ok(Some(format!(
+                    "the server was at timeline {known} and is at {timeline}: it was failed over or restored"
+                )));
+            }
+            if started != server.started {
+                return Err(lost());
+            }
+        }
+        let found = get(head, 4)?;
+        Ok(history::change(sequence, self.sequence, self.highest, found))
+    }
+}
+
+impl Claimer for PostgresClaimer {
+    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
+        Box::pin(async move {
+            let claimed = self.claim_next(budget).await;
+            if let Link::Open(session) = &self.link
+                && session.client.is_closed()
+            {
+                self.link = Link::Lost;
+            }
+            claimed
+        })
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Code::StoreFailed, "the connection to PostgreSQL that events were read from is gone")
+        .hint("nothing to do: the subscription is loaded anew")
+}

@@ -1,0 +1,86 @@
+//! Which server this is, and what it tells of its history.
+
+use tokio_postgres::Client;
+
+use super::failure::failed;
+use super::line::Work;
+use super::row;
+use crate::ledger::Mark;
+use crate::{Position, Result};
+
+/// One life of one server. A restart begins another, and so does a failover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Incarnation {
+    /// `server_version_num`: 150004 is 15.4.
+    pub(super) version: i32,
+    /// A standby that replays somebody else's history.
+    pub(super) in_recovery: bool,
+    /// The cluster and its timeline. A standby that was promoted has the same cluster and another timeline;
+    /// what its old primary had not sent is not part of it.
+    pub(super) history: String,
+    /// When its postmaster started. What a connection saw before holds for this long at most.
+    pub(super) started: String,
+}
+
+/// The timeline, as the name of the WAL file begins.
+macro_rules! timeline {
+    () => {
+        "left(pg_walfile_name(pg_current_wal_lsn()), 8)"
+    };
+}
+pub(super) use timeline;
+
+/// When the postmaster started, whatever the session's time zone.
+macro_rules! started {
+    () => {
+        "extract(epoch FROM pg_postmaster_start_time())::text"
+    };
+}
+pub(super) use started;
+
+impl Incarnation {
+    pub(super) async fn of(client: &Client) -> Result<Self> {
+        // No table is read.
+        let sql = concat!(
+            "SELECT current_setting('server_version_num')::int,
+                    pg_is_in_recovery(),
+                    system_identifier::text || '/' || CASE WHEN pg_is_in_recovery() THEN '' ELSE ",
+            timeline!(),
+            " END, ",
+            started!(),
+            " FROM pg_control_system()"
+        );
+        let row = client.query_one(sql, &[]).await.map_err(failed)?;
+        Ok(Self {
+            version: row.try_get(0).map_err(failed)?,
+            in_recovery: row.try_get(1).map_err(failed)?,
+            history: row.try_get(2).map_err(failed)?,
+            started: row.try_get(3).map_err(failed)?,
+        })
+    }
+
+    /// The timeline alone.
+    pub(super) fn timeline(&self) -> &str {
+        self.history.rsplit_once('/').map_or("", |(_, timeline)| timeline)
+    }
+}
+
+/// The highest position ever taken, committed or not.
+pub(super) async fn last_position(work: &Work<'_>) -> Result<Position> {
+    // No index: the one row of a sequence.
+    let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {schema}.events_position_seq";
+    let row = work.query_opt(sql, &[]).await?;
+    row.map_or(Ok(Position::ZERO), |row| row::position(&row, 0))
+}
+
+/// The last event at or below a position.
+pub(super) async fn mark_at_or_below(work: &Work<'_>, position: Position) -> Result<Option<Mark>> {
+    // Index: the primary key (position), read backwards by one row.
+    let sql = "SELECT position, id
+               FROM {schema}.events
+               WHERE position <= $1
+               ORDER BY position DESC
+               LIMIT 1";
+    let row = work.query_opt(sql, &[&position.get()]).await?;
+    row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
+}

@@ -1,0 +1,140 @@
+//! Leases: who works a subscription, and the load that comes with taking one.
+//!
+//! Whoever locks more than one row locks the one in `subscriptions` first.
+
+use std::time::Duration;
+
+use super::history::Incarnation;
+use super::line::{Turn, Work};
+use super::row::get;
+use super::{park, progress};
+use crate::ledger::ParkedState;
+use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
+use crate::{Code, Error, Result};
+
+/// See [`Store::acquire`](crate::store::Store::acquire).
+pub(super) async fn acquire(work: &Work<'_>, lease: &LeaseRequest, server: &Incarnation) -> Result<Acquired> {
+    let name = &lease.subscription;
+    // Relays that stand by ask often; they must not lock the row that the owner settles on.
+    if let Some(refused) = refusal(work, lease).await? {
+        return Ok(refused);
+    }
+    let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
+    if let Some(refused) = refusal(work, lease).await? {
+        return Ok(refused);
+    }
+    if let Some(reason) = row.history.as_deref().and_then(|known| moved(known, server)) {
+        super::admin::set_halted(work, name, &reason).await?;
+        return Ok(Acquired::Halted(reason));
+    }
+    let epoch = Epoch(row.epoch.0 + 1);
+    take(work, lease, epoch).await?;
+    let rows = park::load(work, name).await?;
+    let parked_count = rows.len() as u64;
+    let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
+    let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
+    let loaded = Loaded {
+        epoch,
+        progress: row.progress,
+        parked,
+        dead,
+        parked_count,
+        clean: row.clean,
+        paused: row.paused,
+    };
+    Ok(Acquired::Granted(Box::new(loaded)))
+}
+
+/// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
+async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+    // Index: the primary key (name), of both tables.
+    let sql = "SELECT s.halted, l.holder,
+                      (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
+               FROM {schema}.subscriptions AS s
+               LEFT JOIN {schema}.leases AS l
+                 ON l.name = s.name AND l.holder <> $2 AND l.expires_at > clock_timestamp()
+               WHERE s.name = $1";
+    let row = work.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
+    let row = row.ok_or_else(|| unknown(&lease.subscription))?;
+    if let Some(reason) = get(&row, 0)? {
+        return Ok(Some(Acquired::Halted(reason)));
+    }
+    let Some(holder) = get(&row, 1)? else { return Ok(None) };
+    let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
+    Ok(Some(Acquired::Held { holder, remaining }))
+}
+
+/// What happened to the database since the progress was recorded, if another history is in place.
+fn moved(known: &str, server: &Incarnation) -> Option<String> {
+    (known != server.history).then(|| {
+        format!(
+            "the progress is about the cluster and timeline {known}, the server is at {}: it was failed \
+             over or restored, and may have lost events that were published",
+            server.history
+        )
+    })
+}
+
+/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
+/// Until it is released in good order, the subscription counts as left in the middle of something.
+async fn take(work: &Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+    // Index: the primary key (name), of both tables.
+    let raise = "UPDATE {schema}.subscriptions
+                 SET epoch = $2, clean = false, updated_at = clock_timestamp()
+                 WHERE name = $1";
+    work.execute(raise, &[&lease.subscription, &epoch.0]).await?;
+    let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
+                VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond')
+                ON CONFLICT (name) DO UPDATE
+                SET holder = excluded.holder, epoch = excluded.epoch,
+                    acquired_at = excluded.acquired_at, expires_at = excluded.expires_at";
+    work.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+    Ok(())
+}
+
+/// See [`Store::renew`](crate::store::Store::renew).
+pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+    // Index: the primary key (name), of both tables.
+    let sql = "WITH renewed AS (
+                   UPDATE {schema}.leases
+                   SET expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'
+                   WHERE name = $1 AND holder = $2 AND epoch = $3
+                   RETURNING name
+               )
+               SELECT s.paused FROM renewed JOIN {schema}.subscriptions AS s ON s.name = renewed.name";
+    let rows =
+        turn.query(sql, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+    match rows.first() {
+        Some(row) => Ok(Renewed::Held { paused: get(row, 0)? }),
+        None => Ok(Renewed::Lost),
+    }
+}
+
+/// See [`Store::release`](crate::store::Store::release).
+pub(super) async fn release(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    clean: bool,
+) -> Result<()> {
+    // Index: the primary key (name), of both tables.
+    let sql = "WITH owned AS (
+                   UPDATE {schema}.subscriptions AS s
+                   SET clean = $3
+                   FROM {schema}.leases AS l
+                   WHERE s.name = $1 AND s.epoch = $2 AND l.name = s.name AND l.epoch = s.epoch
+                   RETURNING s.name
+               )
+               DELETE FROM {schema}.leases AS l USING owned WHERE l.name = owned.name";
+    turn.query(sql, &[&subscription, &epoch.0, &clean]).await?;
+    Ok(())
+}
+
+/// The error for a subscription nobody created.
+pub(super) fn unknown(subscription: &str) -> Error {
+    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,92 @@
+//! Bringing a database to the schema this program knows, and telling whether it is there.
+
+use tokio_postgres::Client;
+
+use super::connect::Session;
+use super::failure::{commit_failed, failed};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Code, Error, Ident, Result};
+
+/// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+
+/// The book of migrations, made before the first.
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
+    version    bigint PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+";
+
+/// The schema this program knows.
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+/// What messages call the database.
+const PLACE: &str = "the PostgreSQL database";
+
+/// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
+/// work, the others wait for its transaction and find it done.
+pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migrated> {
+    let tx = session.client.transaction().await.map_err(failed)?;
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
+    tx.execute(lock, &[&name.as_str()]).await.map_err(failed)?;
+    // IF NOT EXISTS would ask for the right to create one even where it stands.
+    let missing = "SELECT to_regnamespace($1) IS NULL";
+    let row = tx.query_one(missing, &[&name.as_str()]).await.map_err(failed)?;
+    if row.try_get(0).map_err(failed)? {
+        tx.batch_execute(&name.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
+    }
+    let from = version(tx.client(), name).await?;
+    schema::refuse_newer(PLACE, from, LATEST)?;
+    for migration in all(name).filter(|migration| migration.version > from) {
+        tx.batch_execute(&migration.sql).await.map_err(failed)?;
+    }
+    tx.commit().await.map_err(commit_failed)?;
+    Ok(Migrated { from, to: LATEST })
+}
+
+/// Every step, as one would run it by hand in a schema that exists.
+pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
+    (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let book = if version == 1 { BOOK } else { "" };
+        let entry = format!("INSERT INTO {{schema}}.migrations (version) VALUES ({version});");
+        Migration { version, sql: name.put_into(&format!("{book}{}\n\n{entry}\n", sql.trim_end())) }
+    })
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
+    Ok(Schema { found: version(client, name).await?, needed: LATEST })
+}
+
+/// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.
+pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
+    schema::check(PLACE, version(client, name).await?, LATEST)?;
+    // A cached sequence hands out positions long after they were taken; a cycling one hands them out twice.
+    // tx after position would leave a moment with a position and without a transaction id.
+    let sql = "SELECT s.seqcache = 1 AND s.seqincrement = 1 AND NOT s.seqcycle
+                      AND p.attidentity = 'a' AND t.atthasdef AND t.attnum < p.attnum
+               FROM pg_sequence s, pg_attribute p, pg_attribute t
+               WHERE s.seqrelid = to_regclass($1 || '.events_position_seq')
+                 AND p.attrelid = to_regclass($1 || '.events') AND p.attname = 'position'
+                 AND t.attrelid = p.attrelid AND t.attname = 'tx'";
+    let row = client.query_opt(sql, &[&name.as_str()]).await.map_err(failed)?;
+    if row.map_or(Ok(false), |row| row.try_get(0)).map_err(failed)? {
+        return Ok(());
+    }
+    let what = format!("{name}.events is not as the migrations made it");
+    Err(Error::new(Code::SchemaAltered, what).hint(
+        "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default",
+    ))
+}
+
+async fn version(client: &Client, name: &Ident) -> Result<i64> {
+    let known = "SELECT to_regclass($1 || '.migrations') IS NOT NULL";
+    let row = client.query_one(known, &[&name.as_str()]).await.map_err(failed)?;
+    if !row.try_get::<_, bool>(0).map_err(failed)? {
+        return Ok(0);
+    }
+    let sql = name.put_into("SELECT coalesce(max(version), 0) FROM {schema}.migrations");
+    let row = client.query_one(&sql, &[]).await.map_err(failed)?;
+    row.try_get(0).map_err(failed)
+}

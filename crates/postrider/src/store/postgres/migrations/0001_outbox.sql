@@ -1,0 +1,93 @@
+-- The outbox and its ledger. Runs on PostgreSQL 14 and later.
+
+-- Anyone with an INSERT statement may write here; type and payload are all it takes. The CHECKs refuse at
+-- the writer what a relay could not read later. Never give tx or position: completeness rests on both. Defaults
+-- are evaluated in the order of the columns, so whoever took a position has a transaction id already.
+-- No index beyond the position: every one is paid by the writers.
+CREATE TABLE {schema}.events (
+    tx             xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    position       bigint GENERATED ALWAYS AS IDENTITY
+                   (SEQUENCE NAME {schema}.events_position_seq START 1 INCREMENT 1 CACHE 1 NO CYCLE) PRIMARY KEY,
+    time           timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at     timestamptz,
+    max_attempts   bigint CHECK (max_attempts BETWEEN 1 AND 4294967295),
+    -- By default a UUIDv7: 48 bits of milliseconds, the version, the rest random.
+    id             uuid NOT NULL DEFAULT encode(set_bit(set_bit(overlay(
+                       uuid_send(gen_random_uuid())
+                       PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+                       FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid,
+    type           text NOT NULL CHECK (type <> ''),
+    aggregate_type text,
+    aggregate_id   text,
+    -- What orders the event; NULL: the aggregate's id.
+    key            text,
+    -- Carried as the same bytes; bytea costs a third of what jsonb does.
+    payload        bytea NOT NULL,
+    -- An object of strings. json, not jsonb: it keeps the text and is not taken apart by the writer.
+    headers        json CHECK (json_typeof(headers) = 'object'),
+    topic          text,
+    -- An object: id, name, params (any JSON), started and completed (microseconds).
+    action         json CHECK (json_typeof(action) = 'object'),
+    namespace      text,
+    producer       text,
+    CHECK ((aggregate_type IS NULL) = (aggregate_id IS NULL))
+);
+
+-- One row per subscription: how far it has come, and with whose right (epoch).
+CREATE TABLE {schema}.subscriptions (
+    name             text PRIMARY KEY,
+    epoch            bigint NOT NULL DEFAULT 0,
+    floor            bigint NOT NULL DEFAULT 0,       -- all positions up to here are done
+    done             text NOT NULL DEFAULT '0',       -- the floor and the done ranges above it: "40 43-50 52"
+    highest_position bigint,                          -- the highest event seen; cleanup keeps that row
+    highest_id       uuid,
+    trial            text,                            -- positions of the batch being tried after a crash: "41 42"
+    trial_deaths     bigint NOT NULL DEFAULT 0,
+    clean            boolean NOT NULL DEFAULT true,   -- whether the last owner left in good order
+    paused           text,                            -- the operator's reason
+    halted           text,                            -- why it waits for an operator
+    history          text,                            -- the cluster and its timeline that the progress is about
+    created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK ((highest_position IS NULL) = (highest_id IS NULL))
+) WITH (fillfactor = 50);                             -- room for the next version of the row beside it
+
+-- Events that left the straight way, per subscription.
+CREATE TABLE {schema}.parked (
+    subscription    text NOT NULL,
+    position        bigint NOT NULL,
+    key             text,
+    destination     text,
+    state           text NOT NULL CHECK (state IN ('retry', 'behind', 'held', 'dead', 'expired', 'unrouted')),
+    attempts        bigint NOT NULL CHECK (attempts BETWEEN 0 AND 4294967295),
+    next_attempt_at timestamptz,
+    last_error      text,
+    parked_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (subscription, position)
+);
+
+-- Who works which subscription until when, on the database's clock.
+CREATE TABLE {schema}.leases (
+    name        text PRIMARY KEY,
+    holder      text NOT NULL,
+    epoch       bigint NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- A payload for people: as text where it is text, else in hex.
+CREATE FUNCTION {schema}.payload_text(payload bytea) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+BEGIN
+    RETURN convert_from(payload, 'UTF8');
+EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
+    RETURN encode(payload, 'hex');
+END $$;
+
+-- The outbox for people.
+CREATE VIEW {schema}.events_json AS
+SELECT position, id, type, aggregate_type, aggregate_id, coalesce(key, aggregate_id) AS key,
+       {schema}.payload_text(payload) AS payload,
+       headers, time, topic, max_attempts, expires_at, action, namespace, producer, tx
+FROM {schema}.events;

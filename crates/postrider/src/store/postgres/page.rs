@@ -1,0 +1,123 @@
+//! Events of one answer, within a budget; and reading events again by position.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio_postgres::Row;
+
+use super::connect::Session;
+use super::failure::failed;
+use super::line::Turn;
+use super::row::{self, event_columns, get};
+use crate::store::filling::Filling;
+use crate::store::{Budget, Fetched};
+use crate::{Code, Error, Position, Result, StoredEvent};
+
+/// Room made for a page at once; a larger one grows.
+const ROOM_EVENTS_MAX: usize = 2_048;
+
+/// A payload up to this size always comes along with its event.
+const PAYLOAD_BYTES_SMALL: usize = 1_024;
+
+/// Payloads up to this size come along with their events: all together they keep to the budget. Larger ones
+/// are asked for in a second round trip, once it is known which of them fit.
+pub(super) fn payload_limit(budget: Budget) -> i32 {
+    let fair = budget.bytes_max / budget.events_max.max(1);
+    i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX)
+}
+
+/// Events that fit the budget.
+pub(super) struct Read {
+    pub(super) events: Vec<StoredEvent>,
+    /// The first position that did not fit.
+    pub(super) left: Option<Position>,
+    /// Places of events whose payload is still to come.
+    bare: Vec<usize>,
+}
+
+impl Read {
+    /// The events of the rows, in their order, as far as the budget goes.
+    pub(super) fn of(rows: &[Row], budget: Budget) -> Result<Self> {
+        let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let (mut bare, mut left) = (Vec::new(), None);
+        for row in rows {
+            let bytes = row::payload_len(row)?;
+            if filling.is_full_for(bytes) {
+                left = Some(row::position(row, 0)?);
+                break;
+            }
+            let (event, is_bare) = row::event(row)?;
+            if is_bare {
+                bare.push(filling.events.len());
+            }
+            filling.push(event, bytes);
+        }
+        Ok(Self { events: filling.events, left, bare })
+    }
+
+    /// Reads the payloads that stayed behind.
+    pub(super) async fn complete(mut self, session: &Session) -> Result<Self> {
+        if !self.bare.is_empty() {
+            let statement = session.statements.get(&session.client, PAYLOADS).await?;
+            let rows = session.client.query(&statement, &[&self.positions()]).await.map_err(failed)?;
+            self.take_in(&rows)?;
+        }
+        Ok(self)
+    }
+
+    /// The positions of events without their payloads.
+    fn positions(&self) -> Vec<i64> {
+        self.bare.iter().map(|place| self.events[*place].position.get()).collect()
+    }
+
+    /// Gives the bare events their payloads, which come in the same order.
+    fn take_in(&mut self, rows: &[Row]) -> Result<()> {
+        if rows.len() != self.bare.len() {
+            return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
+        }
+        for (place, row) in self.bare.drain(..).zip(rows) {
+            let payload = Bytes::copy_from_slice(get(row, 0)?);
+            // Nobody else has seen the event yet.
+            if let Some(event) = Arc::get_mut(&mut self.events[place].event) {
+                event.payload = payload;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Index: the primary key (position).
+const PAYLOADS: &str = "
+    SELECT payload
+    FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (position, place)
+    JOIN {schema}.events USING (position)
+    ORDER BY place";
+
+/// Index: the primary key (position).
+const FETCH: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (position, place)
+      JOIN {schema}.events USING (position)
+      ORDER BY place"
+);
+
+/// See [`Store::fetch`](crate::store::Store::fetch).
+pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max: usize) -> Result<Fetched> {
+    if positions.is_empty() {
+        return Ok(Fetched::default());
+    }
+    let budget = Budget { events_max: positions.len(), bytes_max };
+    let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
+    let rows = turn.read(FETCH, &[&payload_limit(budget), &asked]).await?;
+    let mut read = Read::of(&rows, budget)?;
+    if !read.bare.is_empty() {
+        let payloads = turn.read(PAYLOADS, &[&read.positions()]).await?;
+        read.take_in(&payloads)?;
+    }
+    // What stands before the first event that did not fit, and was not found, is gone.
+    let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
+    let mut found = read.events.iter().map(|event| event.position).peekable();
+    let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
+    Ok(Fetched { events: read.events, gone })
+}

@@ -1,0 +1,73 @@
+//! Parked rows of a subscription.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+
+use super::line::Work;
+use super::row::{self, get};
+use super::time::Time;
+use crate::ledger::{ParkedRow, ParkedState};
+use crate::{Code, Error, Position, Result};
+
+/// All rows of a subscription, by position.
+pub(super) async fn load(work: &Work<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
+    // Index: the primary key (subscription, position).
+    let sql = "SELECT position, key, destination, state, attempts, next_attempt_at, last_error
+               FROM {schema}.parked
+               WHERE subscription = $1
+               ORDER BY position";
+    work.query(sql, &[&subscription]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ParkedRow> {
+    let position = row::position(row, 0)?;
+    let word: &str = get(row, 3)?;
+    let state = ParkedState::from_word(word).ok_or_else(|| {
+        Error::new(Code::RowDamaged, format!("parked position {position} has state {word:?}"))
+    })?;
+    Ok(ParkedRow {
+        position,
+        key: get(row, 1)?,
+        destination: get(row, 2)?,
+        state,
+        attempts: row::count(row, 4)?,
+        next_attempt_at: get::<Option<Time>>(row, 5)?.map(|time| time.0),
+        last_error: get(row, 6)?,
+    })
+}
+
+/// Rows to write as one array per column, each position once: a statement may not meet a row twice.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) positions: Vec<i64>,
+    pub(super) keys: Vec<Option<String>>,
+    pub(super) destinations: Vec<Option<String>>,
+    pub(super) states: Vec<&'static str>,
+    pub(super) attempts: Vec<i64>,
+    pub(super) next_attempts_at: Vec<Option<Time>>,
+    pub(super) last_errors: Vec<Option<String>>,
+}
+
+impl Rows {
+    /// Of several rows for one position the last counts.
+    pub(super) fn new(rows: Vec<ParkedRow>) -> Self {
+        let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
+        let mut arrays = Self::default();
+        for (position, row) in rows {
+            arrays.positions.push(position.get());
+            arrays.keys.push(row.key.map(storable));
+            arrays.destinations.push(row.destination.map(storable));
+            arrays.states.push(row.state.as_str());
+            arrays.attempts.push(row.attempts.into());
+            arrays.next_attempts_at.push(row.next_attempt_at.map(Time));
+            arrays.last_errors.push(row.last_error.map(storable));
+        }
+        arrays
+    }
+}
+
+/// PostgreSQL's text holds every character but one, and a destination may answer with that one.
+fn storable(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}

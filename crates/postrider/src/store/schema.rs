@@ -1,0 +1,49 @@
+//! Which schema a database has and which this program knows.
+
+use crate::{Code, Error, Result};
+
+/// What a migration did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// The schema's version before; 0 if there was none.
+    pub from: i64,
+    /// The version now.
+    pub to: i64,
+}
+
+/// The schema of a database, and that of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// The version of the database; 0 if it has none of our tables.
+    pub found: i64,
+    /// The version this program needs.
+    pub needed: i64,
+}
+
+/// One step of the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version it leads to.
+    pub version: i64,
+    /// What to run, whole and in one transaction: the step and its entry in the book of migrations.
+    pub sql: String,
+}
+
+/// Refuses a schema that a newer program made. `place` names the database.
+pub(super) fn refuse_newer(place: &str, version: i64, latest: i64) -> Result<()> {
+    if version > latest {
+        let what = format!("{place} has schema {version}, this program knows {latest}");
+        return Err(Error::new(Code::SchemaNewer, what));
+    }
+    Ok(())
+}
+
+/// Refuses every schema but the one this program knows.
+pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
+    refuse_newer(place, version, latest)?;
+    if version < latest {
+        let what = format!("{place} has schema {version}, this program needs {latest}");
+        return Err(Error::new(Code::SchemaMissing, what));
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Writing in a sqlx transaction on PostgreSQL: the answer is a future.
+
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
+use uuid::Uuid;
+
+use super::postgres::{Arrays, INSERT};
+use super::{Batch, Transaction, Written};
+use crate::postgres_error::insert_failed;
+use crate::{BoxFuture, Error, Result};
+
+impl<'c> Transaction for &'c mut PgConnection {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        Box::pin(async move {
+            let batch = batch?;
+            if batch.events().is_empty() {
+                return answer(Vec::new());
+            }
+            let arrays = Arrays::of(&batch)?;
+            let rows = insert(self, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
+            let told = rows.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
+            answer(arrays.written(told)?)
+        })
+    }
+}
+
+impl<'c> Transaction for &'c mut sqlx::Transaction<'_, Postgres> {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        let connection: &mut PgConnection = self;
+        connection.insert(batch, answer)
+    }
+}
+
+/// sqlx prepares the statement once per connection. The only text put into it is a checked [`Ident`](crate::Ident).
+async fn insert(
+    connection: &mut PgConnection,
+    statement: String,
+    arrays: &Arrays<'_>,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    sqlx::query(AssertSqlSafe(statement))
+        .bind(&arrays.ids)
+        .bind(&arrays.types)
+        .bind(&arrays.aggregate_types)
+        .bind(&arrays.aggregate_ids)
+        .bind(&arrays.keys)
+        .bind(&arrays.payloads)
+        .bind(&arrays.headers)
+        .bind(&arrays.times)
+        .bind(&arrays.topics)
+        .bind(&arrays.max_attempts)
+        .bind(&arrays.expires_at)
+        .bind(&arrays.actions)
+        .bind(&arrays.namespaces)
+        .bind(&arrays.producers)
+        .fetch_all(connection)
+        .await
+}
+
+fn told(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {
+    Ok((row.try_get(0)?, row.try_get(1)?))
+}
+
+fn error(error: sqlx::Error) -> Error {
+    let state = error.as_database_error().and_then(|failure| failure.code()).map(|code| code.into_owned());
+    insert_failed(state.as_deref(), error)
+}

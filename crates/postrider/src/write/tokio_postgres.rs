@@ -1,0 +1,78 @@
+//! Writing in a tokio-postgres transaction: the answer is a future, after one round trip.
+
+use ::tokio_postgres::types::Type;
+use ::tokio_postgres::{Client, Error as SqlError, Row};
+use uuid::Uuid;
+
+use super::postgres::{Arrays, INSERT};
+use super::{Batch, Transaction, Written};
+use crate::postgres_error::insert_failed;
+use crate::{BoxFuture, Error, Result};
+
+impl<'c> Transaction for &'c Client {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        Box::pin(async move {
+            let batch = batch?;
+            if batch.events().is_empty() {
+                return answer(Vec::new());
+            }
+            let arrays = Arrays::of(&batch)?;
+            let rows = insert(self, &batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
+            let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
+            answer(arrays.written(told)?)
+        })
+    }
+}
+
+impl<'c> Transaction for &'c ::tokio_postgres::Transaction<'_> {
+    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+
+    fn insert<T: Send + 'static>(
+        self,
+        batch: Result<Batch>,
+        answer: fn(Vec<Written>) -> Result<T>,
+    ) -> Self::Out<T> {
+        self.client().insert(batch, answer)
+    }
+}
+
+/// With its types given, the statement need not be prepared first: it is sent and answered at once, and works
+/// behind a pooler that knows no prepared statements.
+async fn insert(client: &Client, statement: &str, arrays: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
+    client
+        .query_typed(
+            statement,
+            &[
+                (&arrays.ids, Type::UUID_ARRAY),
+                (&arrays.types, Type::TEXT_ARRAY),
+                (&arrays.aggregate_types, Type::TEXT_ARRAY),
+                (&arrays.aggregate_ids, Type::TEXT_ARRAY),
+                (&arrays.keys, Type::TEXT_ARRAY),
+                (&arrays.payloads, Type::BYTEA_ARRAY),
+                (&arrays.headers, Type::TEXT_ARRAY),
+                (&arrays.times, Type::INT8_ARRAY),
+                (&arrays.topics, Type::TEXT_ARRAY),
+                (&arrays.max_attempts, Type::INT8_ARRAY),
+                (&arrays.expires_at, Type::INT8_ARRAY),
+                (&arrays.actions, Type::TEXT_ARRAY),
+                (&arrays.namespaces, Type::TEXT_ARRAY),
+                (&arrays.producers, Type::TEXT_ARRAY),
+            ],
+        )
+        .await
+}
+
+fn told(row: &Row) -> Result<(Uuid, i64), SqlError> {
+    Ok((row.try_get(0)?, row.try_get(1)?))
+}
+
+fn error(error: SqlError) -> Error {
+    let state = error.code().map(|state| state.code().to_owned());
+    insert_failed(state.as_deref(), error)
+}

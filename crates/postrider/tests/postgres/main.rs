@@ -1,0 +1,16 @@
+//! Outboxes in a real PostgreSQL server: one server for all tests, a schema for each.
+#![cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
+
+mod case;
+mod conformance;
+mod connection;
+mod holes;
+mod schema;
+mod start;
+mod storm;
+mod write;

@@ -1,0 +1,83 @@
+//! The tables: made once, by whoever comes first, and refused when they are not what they should be.
+
+use postrider::store::postgres::PostgresStore;
+use postrider::store::{Migrated, Schema, Start, Store};
+use postrider::{Code, Result};
+
+use super::case::{Case, case};
+
+#[tokio::test]
+async fn migrating_many_times_at_once_does_the_work_once() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables().await?;
+    assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaMissing);
+    assert_eq!(PostgresStore::schema(&case.config).await?, Schema { found: 0, needed: 1 });
+    let config = &case.config;
+    let migrate = || PostgresStore::migrate(config);
+    let all = tokio::try_join!(migrate(), migrate(), migrate(), migrate())?;
+    let all = [all.0, all.1, all.2, all.3];
+    assert_eq!(all.iter().filter(|migrated| migrated.from == 0).count(), 1, "{all:?}");
+    assert_eq!(migrate().await?, Migrated { from: 1, to: 1 });
+    assert_eq!(PostgresStore::schema(&case.config).await?, Schema { found: 1, needed: 1 });
+    case.store().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_printed_migrations_make_the_same_schema() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables().await?;
+    case.run("CREATE SCHEMA {schema}").await?;
+    for migration in PostgresStore::migrations(&case.schema) {
+        case.run(&migration.sql).await?;
+    }
+    case.store().await?;
+    Ok(())
+}
+
+case! {
+    async fn a_newer_schema_is_refused_and_left_alone(case) {
+        case.run("INSERT INTO {schema}.migrations VALUES (1000)").await?;
+        assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaNewer);
+        assert_eq!(PostgresStore::migrate(&case.config).await.unwrap_err().code(), Code::SchemaNewer);
+    }
+}
+
+case! {
+    async fn a_sequence_that_hands_out_positions_out_of_order_is_refused(case) {
+        for altered in ["CACHE 10", "CACHE 1 INCREMENT 2", "INCREMENT 1 CYCLE"] {
+            case.run(&format!("ALTER SEQUENCE {{schema}}.events_position_seq {altered}")).await?;
+            assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaAltered, "{altered}");
+        }
+        case.run("ALTER SEQUENCE {schema}.events_position_seq NO CYCLE").await?;
+        case.store().await?;
+    }
+}
+
+case! {
+    async fn a_relay_needs_few_rights_and_says_which_is_missing(case) {
+        case.run("DROP ROLE IF EXISTS {schema}_relay; CREATE ROLE {schema}_relay LOGIN").await?;
+        let config = case.config_as(&case.sql("{schema}_relay"))?;
+        assert_eq!(PostgresStore::connect(&config).await.unwrap_err().code(), Code::PrivilegeMissing);
+        case.run(
+            "GRANT USAGE ON SCHEMA {schema} TO {schema}_relay;
+             GRANT SELECT ON {schema}.migrations, {schema}.events, {schema}.events_position_seq TO {schema}_relay;",
+        )
+        .await?;
+        let store = PostgresStore::connect(&config).await?;
+        let error = store.subscribe("mail", Start::Now).await.unwrap_err();
+        assert_eq!(error.code(), Code::PrivilegeMissing, "{error}");
+        case.run(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases
+             TO {schema}_relay",
+        )
+        .await?;
+        assert!(store.subscribe("mail", Start::Now).await?);
+        store.claimer(&Default::default()).claim(postrider::store::Budget { events_max: 1, bytes_max: 1 }).await?;
+        case.run("DROP OWNED BY {schema}_relay; DROP ROLE {schema}_relay").await?;
+    }
+}
