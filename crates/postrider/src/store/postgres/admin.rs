@@ -117,7 +117,10 @@ pub(super) async fn accept_history(
     let raised = work.query_opt(sql, &[&subscription, &server.history]).await?;
     let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
     work.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
-    progress::put(work, subscription, epoch, &begin(work, start).await?).await
+    let progress = begin(work, start).await?;
+    let above = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position > $2";
+    work.execute(above, &[&subscription, &progress.done.floor().get()]).await?;
+    progress::put(work, subscription, epoch, &progress).await
 }
 
 fn known(subscription: &str, rows: usize) -> Result<(), Error> {
