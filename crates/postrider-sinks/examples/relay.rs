@@ -1,6 +1,7 @@
 //! The smallest relay: events of a SQLite file to a file of JSON lines, until it is interrupted.
 //!
-//! `cargo run --example relay -- shop.db events.jsonl`. `LEASE_MS` and `WINDOW` set lease and window.
+//! `cargo run --example relay -- shop.db events.jsonl`. `LEASE_MS`, `FLUSH_MS` and `WINDOW` set lease, flush
+//! interval and window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |name, otherwise| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
     let policy = Policy {
         lease: Duration::from_millis(number("LEASE_MS", 15_000)),
+        flush_interval: Duration::from_millis(number("FLUSH_MS", 50)),
         window_events_max: number("WINDOW", 8_192) as usize,
         ..Policy::default()
     };

@@ -15,9 +15,20 @@ pub(crate) struct RelayProcess(Child);
 
 impl RelayProcess {
     pub(crate) fn start(database: &Path, output: &Path, lease_ms: u64, window: usize) -> Self {
+        Self::start_with(database, output, lease_ms, 50, window)
+    }
+
+    pub(crate) fn start_with(
+        database: &Path,
+        output: &Path,
+        lease_ms: u64,
+        flush_ms: u64,
+        window: usize,
+    ) -> Self {
         let child = Command::new(program("relay"))
             .args([database, output])
             .env("LEASE_MS", lease_ms.to_string())
+            .env("FLUSH_MS", flush_ms.to_string())
             .env("WINDOW", window.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

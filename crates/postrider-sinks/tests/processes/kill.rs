@@ -1,10 +1,12 @@
 //! A relay killed with -9 at random moments while writers run.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::examples::RelayProcess;
-use super::shop::{Shop, wait_for};
+use super::shop::{Shop, let_pass};
 
 const WINDOW: usize = 200;
 
@@ -14,22 +16,30 @@ fn a_relay_killed_twenty_times_loses_invents_and_reorders_nothing() {
     let shop = Shop::open();
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..3).map(|seed| shop.writer(seed * 77 + 5, &stop)).collect();
-    for kill in 0..kills {
-        let relay = RelayProcess::start(&shop.database, &shop.output, 200, WINDOW);
-        // The moment depends on how far it got, which no two runs share: sometimes before its first event,
-        // sometimes in the middle of its work.
+    let seed: u64 = std::env::var("KILL_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| RandomState::new().hash_one("moments"));
+    println!("KILL_SEED={seed}");
+    let (mut random, mut at_work) = (seed, 0);
+    for _ in 0..kills {
         let before = shop.delivered().len();
-        let more = (kill * 37) % 400;
-        assert!(wait_for(|| shop.delivered().len() >= before + more), "no progress before kill {kill}");
+        let relay = RelayProcess::start(&shop.database, &shop.output, 200, WINDOW);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // From before it leads to well into its work.
+        let_pass(Duration::from_micros((random >> 33) % 900_000));
         relay.kill();
+        at_work += usize::from(shop.delivered().len() > before);
     }
     stop.store(true, Ordering::Relaxed);
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     let relay = RelayProcess::start(&shop.database, &shop.output, 200, WINDOW);
     let verdict = shop.wait_until_delivered();
     relay.shut_down();
-    println!("{kills} kills: {verdict}; bound on duplicates {}", kills * WINDOW);
+    println!("{kills} kills, {at_work} of them at work: {verdict}; bound on duplicates {}", kills * WINDOW);
     assert!(verdict.is_clean(), "{verdict}");
     assert!(verdict.written > 1_000, "too little happened: {verdict}");
+    assert!(at_work >= kills / 4, "only {at_work} of {kills} kills hit a relay at work");
+    assert!(verdict.duplicates > 0, "no kill left anything unsettled: {verdict}");
     assert!(verdict.duplicates <= kills * WINDOW, "{verdict}");
 }

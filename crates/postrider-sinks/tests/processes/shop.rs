@@ -98,6 +98,12 @@ pub(crate) fn wait_for(condition: impl Fn() -> bool) -> bool {
     })
 }
 
+/// Lets real time pass. Only for what gives no sign when it happens, or is to happen at any moment.
+#[allow(clippy::disallowed_methods, reason = "there is nothing to wait for")]
+pub(crate) fn let_pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// One transaction: the stock's row first, then the event, then commit or not.
 fn write(connection: &mut Connection, random: u64) -> Vec<Sighting> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();

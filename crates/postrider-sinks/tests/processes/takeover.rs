@@ -1,7 +1,9 @@
 //! Two relays on one file: the standby takes over, the old one wakes and changes nothing.
 
+use std::time::Duration;
+
 use super::examples::RelayProcess;
-use super::shop::{Shop, wait_for};
+use super::shop::{Shop, let_pass, wait_for};
 
 const LEASE_MS: u64 = 500;
 const WINDOW: usize = 100;
@@ -49,4 +51,48 @@ fn a_standby_takes_over_and_the_old_relay_once_woken_settles_nothing() {
     assert!(last.is_clean(), "{last}");
     assert!(last.duplicates <= 3 * WINDOW, "{last}");
     drop((old, third));
+}
+
+/// Long enough for the test to act before the relay settles by itself.
+const SLOW_FLUSH_MS: u64 = 2_000;
+
+#[test]
+fn a_relay_that_wakes_with_unsettled_events_and_a_lease_it_believes_in_moves_nothing_back() {
+    let shop = Shop::open();
+    let connection = shop.connect();
+    connection
+        .execute_batch(
+            "CREATE TABLE moves (before INTEGER NOT NULL, after INTEGER NOT NULL);
+             CREATE TRIGGER watch AFTER UPDATE OF done ON postrider_subscriptions
+             BEGIN INSERT INTO moves VALUES (old.floor, new.floor); END",
+        )
+        .unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+
+    let old = RelayProcess::start_with(&shop.database, &shop.output, 60_000, SLOW_FLUSH_MS, WINDOW);
+    shop.write(30);
+    assert_eq!(shop.wait_until_delivered().lost, 0);
+    old.signal("STOP");
+    assert_eq!(number("SELECT floor FROM postrider_subscriptions"), 0, "it has delivered and not settled");
+
+    // Its lease is taken from it; by its own clock it still has most of a minute.
+    connection.execute("UPDATE postrider_leases SET expires_at = 0", []).unwrap();
+    let new = RelayProcess::start(&shop.database, &shop.output, 60_000, WINDOW);
+    shop.write(30);
+    let last = number("SELECT max(position) FROM postrider_events");
+    assert!(
+        wait_for(|| number("SELECT floor FROM postrider_subscriptions") == last),
+        "the new one settles all"
+    );
+
+    // When it wakes its flush is overdue: it settles what it knew, before it reads anything newer. That it was
+    // refused it tells nobody.
+    let_pass(Duration::from_millis(SLOW_FLUSH_MS));
+    old.signal("CONT");
+    let_pass(Duration::from_millis(SLOW_FLUSH_MS));
+    assert_eq!(number("SELECT count(*) FROM moves WHERE after < before"), 0);
+    assert_eq!(number("SELECT floor FROM postrider_subscriptions"), last);
+    let verdict = shop.verdict();
+    assert!(verdict.is_clean() && verdict.duplicates <= 2 * WINDOW, "{verdict}");
+    drop((old, new));
 }
