@@ -23,13 +23,13 @@ fn a_relay_killed_twenty_times_loses_invents_and_reorders_nothing() {
     println!("KILL_SEED={seed}");
     let (mut random, mut at_work) = (seed, 0);
     for _ in 0..kills {
-        let before = shop.delivered().len();
+        let before = shop.delivered_bytes();
         let relay = RelayProcess::start(&shop.database, &shop.output, 200, WINDOW);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // From before it leads to well into its work.
         let_pass(Duration::from_micros((random >> 33) % 900_000));
         relay.kill();
-        at_work += usize::from(shop.delivered().len() > before);
+        at_work += usize::from(shop.delivered_bytes() > before);
     }
     stop.store(true, Ordering::Relaxed);
     writers.into_iter().for_each(|writer| writer.join().unwrap());

@@ -75,6 +75,11 @@ impl Shop {
         whole.lines().filter(|line| !line.is_empty()).map(sighting).collect()
     }
 
+    /// How long the relay's file is: a cheap sign that something was delivered.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        std::fs::metadata(&self.output).map_or(0, |file| file.len())
+    }
+
     pub(crate) fn verdict(&self) -> Verdict {
         audit(&self.committed.lock().unwrap(), &self.delivered())
     }
