@@ -15,6 +15,8 @@ pub(super) struct Destination {
     pub(super) failing: BTreeSet<KeyId>,
     /// Heads whose failure counts against them only if the destination turns out to be up.
     pub(super) suspects: Vec<(KeyId, Failure)>,
+    /// The suspects were not alone when they failed, though those beside them may have ended without telling.
+    pub(super) accompanied: bool,
     /// Set while the destination is taken for down.
     pub(super) outage: Option<Outage>,
     /// Heads in memory that wait for the end of the outage.
@@ -51,6 +53,7 @@ impl Destination {
             name,
             failing: BTreeSet::new(),
             suspects: Vec::new(),
+            accompanied: false,
             outage: None,
             blocked: VecDeque::new(),
             held: VecDeque::new(),

@@ -79,15 +79,24 @@ impl Leader {
             let Some(destination) = self.destinations.get_mut(&id) else { continue };
             let verdict = destination.judge(turn.policy().breaker_keys, others);
             if verdict == Verdict::Open {
+                destination.accompanied = true;
                 continue;
             }
+            let accompanied = std::mem::take(&mut destination.accompanied);
             let suspects = std::mem::take(&mut destination.suspects);
             if verdict == Verdict::Alone {
                 if let (Some(_), Some((_, failure))) = (&destination.outage, suspects.first()) {
                     let failure = failure.clone();
                     self.destination_is_down(turn, id, &failure);
                 }
-                suspects.iter().for_each(|(key, failure)| self.strike(turn, *key, failure));
+                for (key, failure) in &suspects {
+                    if accompanied {
+                        // It failed beside others that told nothing in the end: tried once more, now alone.
+                        self.proceed(turn, *key);
+                    } else {
+                        self.strike(turn, *key, failure);
+                    }
+                }
                 continue;
             }
             let Some((_, failure)) = suspects.last() else { continue };
