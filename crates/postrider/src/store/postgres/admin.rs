@@ -2,7 +2,8 @@
 
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
-use super::line::{Turn, Work};
+use super::line::Turn;
+use super::session::Work;
 use super::time::Time;
 use super::{progress, row};
 use crate::ledger::{Intervals, Progress};

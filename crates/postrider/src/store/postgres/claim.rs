@@ -16,23 +16,26 @@ use std::time::Duration;
 
 use tokio_postgres::Row;
 
-use super::connect::{PostgresConfig, Session};
+use super::connect::PostgresConfig;
 use super::failure::failed;
 use super::history::{Incarnation, started, timeline};
-use super::line::Params;
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
+use super::session::Session;
+use super::statement::Params;
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
-/// A transaction id of our own.
-const STAMP: &str = "SELECT pg_current_xact_id()::text::bigint";
+/// A transaction id of our own, and whose it is.
+const STAMP: &str = concat!("SELECT pg_current_xact_id()::text::bigint, ", started!(), ", ", timeline!());
 
 /// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
 /// first. One look at the lock table, so that the names belong together. No index: shared memory.
-const WRITERS: &str = "
+/// One more name is that of the server: the writers of another prove nothing.
+const WRITERS: &str = concat!(
+    "
     WITH locks AS MATERIALIZED (
         SELECT locktype, database, relation, mode, virtualtransaction, transactionid
         FROM pg_locks
@@ -48,9 +51,14 @@ const WRITERS: &str = "
     UNION
     SELECT 'xid ' || l.transactionid::text
     FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'";
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
+    UNION ALL
+    SELECT 'server ' || ",
+    started!(),
+    " || ' ' || ",
+    timeline!()
+);
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 const COMMIT: &str = "COMMIT";
 
 /// Index: the primary key (position), one row.
@@ -205,30 +213,38 @@ impl PostgresClaimer {
         };
         let mark = self.highest.map(|mark| mark.position.get());
         let head_params: Params<'_> = &[&mark];
-        let (head, read) = (statements.get(client, HEAD).await?, statements.get(client, read).await?);
-        let (stamp, writers) = (statements.get(client, STAMP).await?, statements.get(client, WRITERS).await?);
+        let head = statements.get(client, HEAD, head_params).await?;
+        let read = statements.get(client, read, read_params).await?;
+        let (stamp, writers) =
+            (statements.get(client, STAMP, &[]).await?, statements.get(client, WRITERS, &[]).await?);
         let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
         // Each future sends its statement when it is first asked, and they are asked in this order.
         let (stamp, writers, begun, head, rows, ended) = tokio::join!(
             biased;
-            async { if wants_stamp { client.query(&stamp, &[]).await.map(Some) } else { Ok(None) } },
-            async { if wants_writers { client.query(&writers, &[]).await.map(Some) } else { Ok(None) } },
-            client.batch_execute(BEGIN),
-            client.query(&head, head_params),
-            client.query(&read, read_params),
+            async { if wants_stamp { stamp.query(client, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_writers { writers.query(client, &[]).await.map(Some) } else { Ok(None) } },
+            client.batch_execute(session.begin_read()),
+            head.query(client, head_params),
+            read.query(client, read_params),
             client.batch_execute(COMMIT),
         );
         begun.map_err(failed)?;
         let (head, rows) = (head.map_err(failed)?, rows.map_err(failed)?);
         ended.map_err(failed)?;
+        let server = self.server.as_ref().unwrap_or(&session.incarnation);
         let stamp = match stamp.map_err(failed)?.as_deref() {
+            Some([row, ..]) if !server.is_same(get(row, 1)?, get(row, 2)?) => return Err(session.give_up()),
             Some([row, ..]) => u64::try_from(get::<i64>(row, 0)?).ok(),
             _ => None,
         };
-        let writers = match writers.map_err(failed)? {
-            Some(rows) => Some(rows.iter().map(|row| get(row, 0)).collect::<Result<_>>()?),
+        let mut writers = match writers.map_err(failed)? {
+            Some(rows) => Some(rows.iter().map(|row| get(row, 0)).collect::<Result<BTreeSet<_>>>()?),
             None => None,
         };
+        let named = format!("server {} {}", server.started, server.timeline());
+        if writers.as_mut().is_some_and(|names| !names.remove(&named)) {
+            return Err(session.give_up());
+        }
         let head = head.into_iter().next();
         let head =
             head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox is gone"))?;
@@ -259,7 +275,7 @@ impl Claimer for PostgresClaimer {
         Box::pin(async move {
             let claimed = self.claim_next(budget).await;
             if let Link::Open(session) = &self.link
-                && session.client.is_closed()
+                && !session.is_usable()
             {
                 self.link = Link::Lost;
             }

@@ -1,34 +1,20 @@
 //! Where the database is, and a connection to it with everything checked.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, NoTls, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Socket};
 
-use super::failure::{connect_failed, failed};
-use super::history::Incarnation;
+use super::failure::connect_failed;
 use super::migrate;
+use super::pooler::{Pooler, Word, options_refused, set_for_session};
+use super::session::{Session, Sharing};
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Code, Error, Ident, Result};
-
-/// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
-const SERVER_VERSION_MIN: i32 = 140_000;
-
-/// What every connection is told. A statement that cannot get a lock gives up, so that nobody waits longer
-/// than a lease behind somebody who has stopped; and a transaction that is left open is ended by the server.
-/// The planner is kept to the one index there is: it may not have statistics yet, and a plan with a sort of
-/// the whole outbox would be found out only when the outbox is large.
-const SETTINGS: &str = "
-    SET lock_timeout = '5s';
-    SET idle_in_transaction_session_timeout = '30s';
-    SET default_transaction_isolation = 'read committed';
-    SET jit = off;
-    SET plan_cache_mode = force_generic_plan;
-    SET enable_seqscan = off;
-    SET enable_bitmapscan = off";
 
 /// How to reach an outbox in PostgreSQL.
 #[derive(Clone)]
@@ -37,10 +23,16 @@ pub struct PostgresConfig {
     schema: Ident,
     connector: Connector,
     patience: Patience,
+    pooler: Pooler,
+    listens: bool,
 }
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
-type Connector = Arc<dyn Fn(Config) -> BoxFuture<'static, Result<Client>> + Send + Sync>;
+type Connector =
+    Arc<dyn Fn(Config, Option<Ears>) -> BoxFuture<'static, Result<Client, SqlError>> + Send + Sync>;
+
+/// Rung when a notification arrives, and when the connection has ended.
+pub(super) type Ears = Arc<Notify>;
 
 impl PostgresConfig {
     /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words. Without TLS,
@@ -65,7 +57,14 @@ impl PostgresConfig {
             config.tcp_user_timeout(Duration::from_secs(30));
         }
         let patience = Patience { list_after: Duration::from_secs(1), holes_max: 10_000 };
-        Ok(Self { config, schema: Ident::default(), connector: connector(NoTls), patience })
+        Ok(Self {
+            config,
+            schema: Ident::default(),
+            connector: connector(NoTls),
+            patience,
+            pooler: Pooler::Detect,
+            listens: false,
+        })
     }
 
     /// The schema with the outbox; `postrider` if not given.
@@ -102,6 +101,31 @@ impl PostgresConfig {
         self
     }
 
+    /// What stands between us and the server; found out if not given.
+    #[must_use]
+    pub fn pooler(mut self, pooler: Pooler) -> Self {
+        self.pooler = pooler;
+        self
+    }
+
+    /// Whether a relay on this outbox LISTENs for the [`PostgresNotifier`](super::PostgresNotifier) of writers,
+    /// over one more connection. Not if not given: without a notifier there is nothing to hear, and polling
+    /// finds every event anyway. Behind a transaction pooler this does nothing.
+    #[must_use]
+    pub fn listen(mut self, listens: bool) -> Self {
+        self.listens = listens;
+        self
+    }
+
+    pub(super) fn listens(&self) -> bool {
+        self.listens
+    }
+
+    /// What the driver is told.
+    pub(super) fn driver(&self) -> &Config {
+        &self.config
+    }
+
     pub(super) fn schema_name(&self) -> &Ident {
         &self.schema
     }
@@ -110,20 +134,51 @@ impl PostgresConfig {
         self.patience
     }
 
-    /// A connection on which nothing is checked yet.
-    pub(super) async fn connect_unchecked(&self) -> Result<Session> {
-        let client = (self.connector)(self.config.clone()).await?;
-        client.batch_execute(SETTINGS).await.map_err(failed)?;
-        let incarnation = Incarnation::of(&client).await?;
-        refuse(&incarnation)?;
-        Ok(Session { client, statements: Statements::new(self.schema.clone()), incarnation })
-    }
-
     /// A connection to a primary with the schema this program knows.
     pub(super) async fn connect(&self) -> Result<Session> {
         let session = self.connect_unchecked().await?;
         migrate::check(&session.client, &self.schema).await?;
         Ok(session)
+    }
+
+    /// A connection to a primary, whatever its schema.
+    pub(super) async fn connect_unchecked(&self) -> Result<Session> {
+        let (client, sharing) = self.open(None).await?;
+        Session::new(client, sharing, self.schema.clone()).await
+    }
+
+    /// A connection, and whether it is ours alone. Notifications are told to `ears`.
+    pub(super) async fn open(&self, ears: Option<Ears>) -> Result<(Client, Sharing)> {
+        if self.pooler == Pooler::Transaction {
+            return Ok((
+                self.dial(self.config.clone(), ears).await.map_err(connect_failed)?,
+                Sharing::Pooled,
+            ));
+        }
+        let word = Word::new();
+        match self.dial(word.said_in(&self.config), ears.clone()).await {
+            Ok(client) if word.is_known_to(&client).await? => Ok((client, Sharing::Own)),
+            Ok(client) => self.without_options(client).await,
+            Err(error) if !options_refused(&error) => Err(connect_failed(error)),
+            Err(_) => {
+                let client = self.dial(self.config.clone(), ears).await.map_err(connect_failed)?;
+                self.without_options(client).await
+            }
+        }
+    }
+
+    /// What a connection is on which our startup options did not arrive.
+    async fn without_options(&self, client: Client) -> Result<(Client, Sharing)> {
+        if self.pooler != Pooler::None {
+            return Ok((client, Sharing::Pooled));
+        }
+        set_for_session(&client).await?;
+        Ok((client, Sharing::Own))
+    }
+
+    /// A connection with nothing said on it yet.
+    pub(super) async fn dial(&self, config: Config, ears: Option<Ears>) -> Result<Client, SqlError> {
+        (self.connector)(config, ears).await
     }
 }
 
@@ -144,57 +199,24 @@ where
     T::TlsConnect: Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    Arc::new(move |config| {
+    Arc::new(move |config, ears| {
         let tls = tls.clone();
         Box::pin(async move {
-            let (client, connection) = config.connect(tls).await.map_err(connect_failed)?;
+            let (client, mut connection) = config.connect(tls).await?;
             // Ends with the client. Its error is also told to whoever waits for an answer.
-            tokio::spawn(async move { _ = connection.await });
+            tokio::spawn(async move {
+                while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+                    if let (AsyncMessage::Notification(_), Some(ears)) = (message, &ears) {
+                        ears.notify_one();
+                    }
+                }
+                // The client learns that it is closed before the listener looks.
+                drop(connection);
+                if let Some(ears) = ears {
+                    ears.notify_one();
+                }
+            });
             Ok(client)
         })
     })
-}
-
-fn refuse(server: &Incarnation) -> Result<()> {
-    if server.version < SERVER_VERSION_MIN {
-        let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
-        let what = format!("the server is PostgreSQL {major}, at least {least} is needed");
-        return Err(Error::new(Code::ServerTooOld, what));
-    }
-    if server.in_recovery {
-        return Err(Error::new(Code::StoreReadOnly, "the server is a standby")
-            .hint("connect to the primary: give several hosts and target_session_attrs=read-write"));
-    }
-    Ok(())
-}
-
-/// A connection, what is prepared on it, and which server it leads to.
-pub(super) struct Session {
-    pub(super) client: Client,
-    pub(super) statements: Statements,
-    pub(super) incarnation: Incarnation,
-}
-
-/// Statements of one connection, prepared when first used.
-pub(super) struct Statements {
-    schema: Ident,
-    prepared: Mutex<HashMap<&'static str, Statement>>,
-}
-
-impl Statements {
-    fn new(schema: Ident) -> Self {
-        Self { schema, prepared: Mutex::default() }
-    }
-
-    /// The statement with the schema's name put in. The first use costs a round trip.
-    pub(super) async fn get(&self, client: &Client, statement: &'static str) -> Result<Statement> {
-        let known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(statement).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let prepared = client.prepare(&self.schema.put_into(statement)).await.map_err(failed)?;
-        let mut all = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(statement, prepared.clone());
-        Ok(prepared)
-    }
 }

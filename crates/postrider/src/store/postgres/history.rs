@@ -3,10 +3,11 @@
 use tokio_postgres::Client;
 
 use super::failure::failed;
-use super::line::Work;
 use super::row;
+use super::session::Work;
+use super::statement::query_unnamed;
 use crate::ledger::Mark;
-use crate::{Position, Result};
+use crate::{Code, Error, Position, Result};
 
 /// One life of one server. A restart begins another, and so does a failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,17 @@ macro_rules! started {
 }
 pub(super) use started;
 
+/// Whether the statement runs on the server whose start and timeline are given, in any statement.
+macro_rules! on_server {
+    ($started:literal, $timeline:literal) => {
+        concat!(started!(), " = ", $started, " AND ", timeline!(), " = ", $timeline)
+    };
+}
+pub(super) use on_server;
+
+/// Which server this is, for a transaction that cannot know. No table is read.
+pub(super) const WHO: &str = concat!("SELECT ", started!(), ", ", timeline!());
+
 impl Incarnation {
     pub(super) async fn of(client: &Client) -> Result<Self> {
         // No table is read.
@@ -50,13 +62,19 @@ impl Incarnation {
             started!(),
             " FROM pg_control_system()"
         );
-        let row = client.query_one(sql, &[]).await.map_err(failed)?;
+        let rows = query_unnamed(client, sql, &[]).await.map_err(failed)?;
+        let row = rows.first().ok_or_else(|| Error::new(Code::StoreFailed, "PostgreSQL gave no answer"))?;
         Ok(Self {
             version: row.try_get(0).map_err(failed)?,
             in_recovery: row.try_get(1).map_err(failed)?,
             history: row.try_get(2).map_err(failed)?,
             started: row.try_get(3).map_err(failed)?,
         })
+    }
+
+    /// Whether a start and a timeline are this one's.
+    pub(super) fn is_same(&self, started: &str, timeline: &str) -> bool {
+        started == self.started && timeline == self.timeline()
     }
 
     /// The timeline alone.

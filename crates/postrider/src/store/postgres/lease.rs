@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
-use super::history::Incarnation;
-use super::line::{Turn, Work};
+use super::history::{Incarnation, on_server, started, timeline};
+use super::line::Turn;
 use super::row::get;
+use super::session::Work;
+use super::statement::Params;
 use super::{park, progress};
 use crate::ledger::ParkedState;
 use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
@@ -92,41 +94,60 @@ async fn take(work: &Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()>
     Ok(())
 }
 
+/// Does nothing on another server than the lease was taken on. Index: the primary key (name), of both tables.
+const RENEW: &str = concat!(
+    "WITH renewed AS (
+         UPDATE {schema}.leases
+         SET expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'
+         WHERE name = $1 AND holder = $2 AND epoch = $3 AND ",
+    on_server!("$5", "$6"),
+    "    RETURNING name
+     )
+     SELECT ",
+    on_server!("$5", "$6"),
+    "      , renewed.name IS NOT NULL, s.paused
+     FROM (SELECT) AS one
+     LEFT JOIN renewed ON true
+     LEFT JOIN {schema}.subscriptions AS s ON s.name = renewed.name"
+);
+
 /// See [`Store::renew`](crate::store::Store::renew).
 pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
-    // Index: the primary key (name), of both tables.
-    let sql = "WITH renewed AS (
-                   UPDATE {schema}.leases
-                   SET expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'
-                   WHERE name = $1 AND holder = $2 AND epoch = $3
-                   RETURNING name
-               )
-               SELECT s.paused FROM renewed JOIN {schema}.subscriptions AS s ON s.name = renewed.name";
-    let rows =
-        turn.query(sql, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+    let server = turn.incarnation()?;
+    let LeaseRequest { subscription, holder, duration } = lease;
+    let params: Params<'_> =
+        &[subscription, holder, &epoch.0, &micros(*duration), &server.started, &server.timeline()];
+    let rows = turn.query(RENEW, params).await?;
     match rows.first() {
-        Some(row) => Ok(Renewed::Held { paused: get(row, 0)? }),
-        None => Ok(Renewed::Lost),
+        Some(row) if !get::<bool>(row, 0)? => Err(turn.give_up()),
+        Some(row) if get(row, 1)? => Ok(Renewed::Held { paused: get(row, 2)? }),
+        _ => Ok(Renewed::Lost),
     }
 }
 
-/// See [`Store::release`](crate::store::Store::release).
+/// Does nothing on another server than the lease was taken on. Index: the primary key (name), of both tables.
+const RELEASE: &str = concat!(
+    "WITH owned AS (
+         UPDATE {schema}.subscriptions AS s
+         SET clean = $3
+         FROM {schema}.leases AS l
+         WHERE s.name = $1 AND s.epoch = $2 AND l.name = s.name AND l.epoch = s.epoch AND ",
+    on_server!("$4", "$5"),
+    "    RETURNING s.name
+     )
+     DELETE FROM {schema}.leases AS l USING owned WHERE l.name = owned.name"
+);
+
+/// See [`Store::release`](crate::store::Store::release). A lease that was not taken here is not ours to give up.
 pub(super) async fn release(
     turn: &mut Turn<'_>,
     subscription: &str,
     epoch: Epoch,
     clean: bool,
 ) -> Result<()> {
-    // Index: the primary key (name), of both tables.
-    let sql = "WITH owned AS (
-                   UPDATE {schema}.subscriptions AS s
-                   SET clean = $3
-                   FROM {schema}.leases AS l
-                   WHERE s.name = $1 AND s.epoch = $2 AND l.name = s.name AND l.epoch = s.epoch
-                   RETURNING s.name
-               )
-               DELETE FROM {schema}.leases AS l USING owned WHERE l.name = owned.name";
-    turn.query(sql, &[&subscription, &epoch.0, &clean]).await?;
+    let Some(server) = turn.forget_lease(subscription) else { return Ok(()) };
+    let params: Params<'_> = &[&subscription, &epoch.0, &clean, &server.started, &server.timeline()];
+    turn.query(RELEASE, params).await?;
     Ok(())
 }
 

@@ -1,19 +1,16 @@
 //! A connection that is made again when it is lost, and the transactions on it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::{Mutex, MutexGuard};
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
+use tokio_postgres::Row;
 
-use super::connect::{PostgresConfig, Session, Statements};
-use super::failure::{commit_failed, failed};
+use super::connect::PostgresConfig;
 use super::history::Incarnation;
+use super::session::{Alone, Session, Work};
+use super::statement::Params;
 use crate::{Code, Error, Result};
-
-/// Parameters of a statement.
-pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// One connection for many callers, one after the other.
 ///
@@ -31,13 +28,23 @@ struct Slot {
     open: Option<Open>,
     /// The owner of the store has given it up.
     is_closed: bool,
+    /// Connections made so far.
+    connections: u64,
+    /// Leases that were taken and not released, by subscription.
+    leases: HashMap<String, Taken>,
 }
 
 /// The connection of the moment.
 struct Open {
     session: Session,
-    /// Subscriptions whose lease was taken over this connection.
-    leases: HashSet<String>,
+    /// The how manieth.
+    number: u64,
+}
+
+/// Where a lease was taken.
+struct Taken {
+    connection: u64,
+    server: Incarnation,
 }
 
 /// The right to use the connection.
@@ -60,18 +67,19 @@ impl Line {
         if slot.is_closed {
             return Err(Error::new(Code::StoreFailed, "the store is closed"));
         }
-        if slot.open.as_ref().is_none_or(|open| open.session.client.is_closed()) {
+        if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
             slot.open = None;
             let session = self.config.connect().await?;
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.incarnation.clone());
-            slot.open = Some(Open { session, leases: HashSet::new() });
+            slot.connections += 1;
+            slot.open = Some(Open { session, number: slot.connections });
         }
         Ok(Turn(slot))
     }
 
     /// Gives the connection back after the turns that wait for it; there is none afterwards.
     pub(super) async fn close(&self) {
-        *self.slot.lock().await = Slot { open: None, is_closed: true };
+        *self.slot.lock().await = Slot { is_closed: true, ..Slot::default() };
     }
 }
 
@@ -91,76 +99,52 @@ impl Turn<'_> {
 
     /// Remembers that a lease was taken over this connection.
     pub(super) fn remember_lease(&mut self, subscription: &str) -> Result<()> {
-        self.open()?.leases.insert(subscription.to_owned());
+        let open = self.open()?;
+        let taken = Taken { connection: open.number, server: open.session.incarnation.clone() };
+        self.0.leases.insert(subscription.to_owned(), taken);
         Ok(())
+    }
+
+    /// Forgets a lease, and tells on which server it was taken.
+    pub(super) fn forget_lease(&mut self, subscription: &str) -> Option<Incarnation> {
+        self.0.leases.remove(subscription).map(|taken| taken.server)
     }
 
     /// Refuses a lease that was taken over a connection that is lost.
     pub(super) fn check_lease(&mut self, subscription: &str) -> Result<()> {
-        if self.open()?.leases.contains(subscription) {
+        let number = self.open()?.number;
+        if self.0.leases.get(subscription).is_some_and(|taken| taken.connection == number) {
             return Ok(());
         }
         let what = format!("the connection on which the lease of {subscription:?} was taken is gone");
         Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is taken anew"))
     }
 
+    /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.
+    pub(super) fn give_up(&mut self) -> Error {
+        match self.open() {
+            Ok(open) => open.session.give_up(),
+            Err(error) => error,
+        }
+    }
+
     /// Runs one statement that stands for itself: when it is answered, it is committed.
     pub(super) async fn query(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        let Session { client, statements, .. } = &self.open()?.session;
-        let statement = statements.get(client, statement).await?;
-        client.query(&statement, params).await.map_err(commit_failed)
+        self.open()?.session.alone(Alone::Writes, statement, params).await
     }
 
     /// Runs one statement that changes nothing.
     pub(super) async fn read(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        let Session { client, statements, .. } = &self.open()?.session;
-        let statement = statements.get(client, statement).await?;
-        client.query(&statement, params).await.map_err(failed)
+        self.open()?.session.alone(Alone::Reads, statement, params).await
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
     pub(super) async fn look(&mut self) -> Result<Work<'_>> {
-        let Session { client, statements, .. } = &mut self.open()?.session;
-        let looking =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        Ok(Work { transaction: looking.start().await.map_err(failed)?, statements })
+        self.open()?.session.begin(Alone::Reads).await
     }
 
     /// Begins a transaction; dropped without a commit it is rolled back.
     pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
-        let Session { client, statements, .. } = &mut self.open()?.session;
-        Ok(Work { transaction: client.transaction().await.map_err(failed)?, statements })
-    }
-}
-
-/// A transaction of several statements.
-pub(super) struct Work<'a> {
-    transaction: Transaction<'a>,
-    statements: &'a Statements,
-}
-
-impl Work<'_> {
-    fn client(&self) -> &Client {
-        self.transaction.client()
-    }
-
-    pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        let statement = self.statements.get(self.client(), statement).await?;
-        self.transaction.query(&statement, params).await.map_err(failed)
-    }
-
-    /// The first row, if there is one.
-    pub(super) async fn query_opt(&self, statement: &'static str, params: Params<'_>) -> Result<Option<Row>> {
-        Ok(self.query(statement, params).await?.into_iter().next())
-    }
-
-    /// How many rows were changed.
-    pub(super) async fn execute(&self, statement: &'static str, params: Params<'_>) -> Result<u64> {
-        let statement = self.statements.get(self.client(), statement).await?;
-        self.transaction.execute(&statement, params).await.map_err(failed)
-    }
-
-    pub(super) async fn commit(self) -> Result<()> {
-        self.transaction.commit().await.map_err(commit_failed)
+        self.open()?.session.begin(Alone::Writes).await
     }
 }

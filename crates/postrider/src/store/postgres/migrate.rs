@@ -1,9 +1,12 @@
 //! Bringing a database to the schema this program knows, and telling whether it is there.
 
 use tokio_postgres::Client;
+use tokio_postgres::types::FromSqlOwned;
 
-use super::connect::Session;
 use super::failure::{commit_failed, failed};
+use super::pooler::settings_here;
+use super::session::Session;
+use super::statement::query_unnamed;
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
@@ -28,12 +31,12 @@ const PLACE: &str = "the PostgreSQL database";
 /// work, the others wait for its transaction and find it done.
 pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migrated> {
     let tx = session.client.transaction().await.map_err(failed)?;
+    tx.batch_execute(settings_here!()).await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
-    tx.execute(lock, &[&name.as_str()]).await.map_err(failed)?;
+    query_unnamed(tx.client(), lock, &[&name.as_str()]).await.map_err(failed)?;
     // IF NOT EXISTS would ask for the right to create one even where it stands.
     let missing = "SELECT to_regnamespace($1) IS NULL";
-    let row = tx.query_one(missing, &[&name.as_str()]).await.map_err(failed)?;
-    if row.try_get(0).map_err(failed)? {
+    if answer(tx.client(), missing, name).await?.unwrap_or(false) {
         tx.batch_execute(&name.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
     }
     let from = version(tx.client(), name).await?;
@@ -70,8 +73,7 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
                WHERE s.seqrelid = to_regclass($1 || '.events_position_seq')
                  AND p.attrelid = to_regclass($1 || '.events') AND p.attname = 'position'
                  AND t.attrelid = p.attrelid AND t.attname = 'tx'";
-    let row = client.query_opt(sql, &[&name.as_str()]).await.map_err(failed)?;
-    if row.map_or(Ok(false), |row| row.try_get(0)).map_err(failed)? {
+    if answer(client, sql, name).await?.unwrap_or(false) {
         return Ok(());
     }
     let what = format!("{name}.events is not as the migrations made it");
@@ -82,11 +84,17 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
 
 async fn version(client: &Client, name: &Ident) -> Result<i64> {
     let known = "SELECT to_regclass($1 || '.migrations') IS NOT NULL";
-    let row = client.query_one(known, &[&name.as_str()]).await.map_err(failed)?;
-    if !row.try_get::<_, bool>(0).map_err(failed)? {
+    if !answer(client, known, name).await?.unwrap_or(false) {
         return Ok(0);
     }
-    let sql = name.put_into("SELECT coalesce(max(version), 0) FROM {schema}.migrations");
-    let row = client.query_one(&sql, &[]).await.map_err(failed)?;
-    row.try_get(0).map_err(failed)
+    let sql = name.put_into("SELECT max(version) FROM {schema}.migrations");
+    let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
+    let newest = rows.first().map_or(Ok(None), |row| row.try_get::<_, Option<i64>>(0)).map_err(failed)?;
+    Ok(newest.unwrap_or(0))
+}
+
+/// The first value of the first row, of a statement that is given the schema's name.
+async fn answer<T: FromSqlOwned>(client: &Client, sql: &str, name: &Ident) -> Result<Option<T>> {
+    let rows = query_unnamed(client, sql, &[&name.as_str()]).await.map_err(failed)?;
+    rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)
 }

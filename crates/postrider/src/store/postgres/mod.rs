@@ -18,15 +18,19 @@ mod migrate;
 mod overview;
 mod page;
 mod park;
+mod pooler;
 mod progress;
 mod row;
+mod session;
 mod settle;
+mod statement;
 mod time;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use connect::PostgresConfig;
+pub use pooler::Pooler;
 
 use self::line::Line;
 use super::{
@@ -137,7 +141,14 @@ impl Store for PostgresStore {
     }
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
-        Box::pin(async move { page::fetch(&mut self.0.reader.turn().await?, &positions, bytes_max).await })
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            // What is fetched belongs to leases that were taken on the settler's server.
+            if self.0.settler.server().is_some_and(|server| turn.incarnation().ok() != Some(server)) {
+                return Err(turn.give_up());
+            }
+            page::fetch(&mut turn, &positions, bytes_max).await
+        })
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {

@@ -2,8 +2,8 @@
 
 use super::history::{last_position, mark_at_or_below};
 use super::lease::unknown;
-use super::line::Work;
 use super::row::get;
+use super::session::Work;
 use super::time::Time;
 use super::{park, progress};
 use crate::ledger::Intervals;

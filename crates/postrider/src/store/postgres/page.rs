@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
-use super::connect::Session;
-use super::failure::failed;
 use super::line::Turn;
 use super::row::{self, event_columns, get};
+use super::session::{Alone, Session};
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Error, Position, Result, StoredEvent};
@@ -58,16 +58,17 @@ impl Read {
     /// Reads the payloads that stayed behind.
     pub(super) async fn complete(mut self, session: &Session) -> Result<Self> {
         if !self.bare.is_empty() {
-            let statement = session.statements.get(&session.client, PAYLOADS).await?;
-            let rows = session.client.query(&statement, &[&self.positions()]).await.map_err(failed)?;
+            let (positions, ids) = self.asked();
+            let rows = session.alone(Alone::Reads, PAYLOADS, &[&positions, &ids]).await?;
             self.take_in(&rows)?;
         }
         Ok(self)
     }
 
-    /// The positions of events without their payloads.
-    fn positions(&self) -> Vec<i64> {
-        self.bare.iter().map(|place| self.events[*place].position.get()).collect()
+    /// The positions and ids of events without their payloads.
+    fn asked(&self) -> (Vec<i64>, Vec<Uuid>) {
+        let bare = self.bare.iter().map(|place| &self.events[*place]);
+        bare.map(|event| (event.position.get(), event.event.id)).unzip()
     }
 
     /// Gives the bare events their payloads, which come in the same order.
@@ -86,11 +87,11 @@ impl Read {
     }
 }
 
-/// Index: the primary key (position).
+/// With the id, so that an event never gets the payload of another. Index: the primary key (position).
 const PAYLOADS: &str = "
     SELECT payload
-    FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (position, place)
-    JOIN {schema}.events USING (position)
+    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
+    JOIN {schema}.events USING (position, id)
     ORDER BY place";
 
 /// Index: the primary key (position).
@@ -112,7 +113,8 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     let rows = turn.read(FETCH, &[&payload_limit(budget), &asked]).await?;
     let mut read = Read::of(&rows, budget)?;
     if !read.bare.is_empty() {
-        let payloads = turn.read(PAYLOADS, &[&read.positions()]).await?;
+        let (positions, ids) = read.asked();
+        let payloads = turn.read(PAYLOADS, &[&positions, &ids]).await?;
         read.take_in(&payloads)?;
     }
     // What stands before the first event that did not fit, and was not found, is gone.

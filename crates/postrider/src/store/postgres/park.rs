@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::line::Work;
 use super::row::{self, get};
+use super::session::Work;
 use super::time::Time;
 use crate::ledger::{ParkedRow, ParkedState};
 use crate::{Code, Error, Position, Result};

@@ -3,8 +3,8 @@
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::line::Work;
 use super::row::{self, get};
+use super::session::Work;
 use crate::ledger::{Mark, Progress, Trial};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};

@@ -2,20 +2,26 @@
 
 use std::collections::HashSet;
 
+use super::history::{on_server, started, timeline};
 use super::line::Turn;
 use super::park::Rows;
 use super::progress::{Columns, record};
+use super::row::get;
 use crate::Result;
 use crate::ledger::Progress;
 use crate::store::{Settled, Settlement};
 
 /// One statement, so that a relay that stops in the middle leaves no lock behind. It begins with the lock on
-/// the progress row: a takeover waits for it or makes it find nothing, and then nothing else happens.
+/// the progress row: a takeover waits for it or makes it find nothing, and then nothing else happens. Nor does
+/// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
+/// and gives the positions it never received to other events.
 ///
 /// Indexes: the primary keys (name) and (subscription, position).
 const SETTLE: &str = concat!(
     "WITH fence AS (",
     record!(),
+    " AND ",
+    on_server!("$17", "$18"),
     "    RETURNING name
      ), removed AS (
          DELETE FROM {schema}.parked AS p
@@ -33,7 +39,8 @@ const SETTLE: &str = concat!(
              next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error,
              updated_at = excluded.updated_at
      )
-     SELECT 1 FROM fence"
+     SELECT EXISTS (SELECT FROM fence), ",
+    on_server!("$17", "$18"),
 );
 
 /// See [`Store::settle`](crate::store::Store::settle).
@@ -48,7 +55,8 @@ pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Resul
         .map(|position| position.get())
         .filter(|position| !kept.contains(position))
         .collect();
-    let fenced = turn
+    let server = turn.incarnation()?;
+    let rows = turn
         .query(
             SETTLE,
             &[
@@ -68,9 +76,18 @@ pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Resul
                 &put.attempts,
                 &put.next_attempts_at,
                 &put.last_errors,
+                &server.started,
+                &server.timeline(),
             ],
         )
-        .await?
-        .is_empty();
-    Ok(if fenced { Settled::Fenced } else { Settled::Done })
+        .await?;
+    let (done, same_server) = match rows.first() {
+        Some(row) => (get(row, 0)?, get(row, 1)?),
+        None => (false, false),
+    };
+    match (done, same_server) {
+        (true, _) => Ok(Settled::Done),
+        (false, true) => Ok(Settled::Fenced),
+        (false, false) => Err(turn.give_up()),
+    }
 }
