@@ -145,7 +145,7 @@ pub(super) async fn release(
     epoch: Epoch,
     clean: bool,
 ) -> Result<()> {
-    let Some(server) = turn.forget_lease(subscription) else { return Ok(()) };
+    let Some(server) = turn.lease_taken_on(subscription) else { return Ok(()) };
     let params: Params<'_> = &[&subscription, &epoch.0, &clean, &server.started, &server.timeline()];
     turn.query(RELEASE, params).await?;
     Ok(())

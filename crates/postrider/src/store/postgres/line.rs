@@ -30,7 +30,7 @@ struct Slot {
     is_closed: bool,
     /// Connections made so far.
     connections: u64,
-    /// Leases that were taken and not released, by subscription.
+    /// Leases that were taken, by subscription.
     leases: HashMap<String, Taken>,
 }
 
@@ -105,9 +105,9 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Forgets a lease, and tells on which server it was taken.
-    pub(super) fn forget_lease(&mut self, subscription: &str) -> Option<Incarnation> {
-        self.0.leases.remove(subscription).map(|taken| taken.server)
+    /// On which server a lease was taken, whatever became of the connection.
+    pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<Incarnation> {
+        self.0.leases.get(subscription).map(|taken| taken.server.clone())
     }
 
     /// Refuses a lease that was taken over a connection that is lost.

@@ -1,0 +1,185 @@
+//! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction};
+
+use super::failure::{commit_failed, failed};
+use super::history::{Incarnation, WHO};
+use super::pooler::settings_here;
+use super::row::get;
+use super::statement::{Params, Statements};
+use crate::{Code, Error, Ident, Result};
+
+/// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
+const SERVER_VERSION_MIN: i32 = 140_000;
+
+/// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Nobody: what is set and prepared stays.
+    Own,
+    /// Others between our transactions: nothing stays, and the server itself may change.
+    Pooled,
+}
+
+/// A connection to one incarnation of one server. When that changes, the connection is of no use any more.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) statements: Statements,
+    pub(super) incarnation: Incarnation,
+    pub(super) sharing: Sharing,
+    /// Another server has answered.
+    replaced: Replaced,
+}
+
+/// Set once another server has answered on a connection.
+#[derive(Debug, Default)]
+struct Replaced(AtomicBool);
+
+/// What a statement that stands alone does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alone {
+    Reads,
+    Writes,
+}
+
+const BEGIN_WRITE: &str = concat!("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; ", settings_here!());
+const BEGIN_READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", settings_here!());
+const BEGIN_READ_OWN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
+impl Session {
+    /// Asks the server who it is, and refuses one that cannot be used.
+    pub(super) async fn new(client: Client, sharing: Sharing, schema: Ident) -> Result<Self> {
+        let incarnation = Incarnation::of(&client).await?;
+        refuse(&incarnation)?;
+        let statements = Statements::new(schema, sharing == Sharing::Own);
+        Ok(Self { client, statements, incarnation, sharing, replaced: Replaced::default() })
+    }
+
+    /// Whether anything can still be asked on it.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.replaced.0.load(Ordering::Relaxed)
+    }
+
+    /// Another server has answered: nothing more is asked on this connection.
+    pub(super) fn give_up(&self) -> Error {
+        self.replaced.set()
+    }
+
+    /// The `BEGIN` of a transaction with one snapshot that writes nothing.
+    pub(super) fn begin_read(&self) -> &'static str {
+        match self.sharing {
+            Sharing::Own => BEGIN_READ_OWN,
+            Sharing::Pooled => BEGIN_READ,
+        }
+    }
+
+    /// Runs one statement as a transaction of its own, in one round trip.
+    pub(super) async fn alone(
+        &self,
+        does: Alone,
+        statement: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>> {
+        let Self { client, statements, incarnation, sharing, replaced } = self;
+        let unanswered = if does == Alone::Writes { commit_failed } else { failed };
+        let ready = statements.get(client, statement, params).await?;
+        if *sharing == Sharing::Own {
+            return ready.query(client, params).await.map_err(unanswered);
+        }
+        let begin = if does == Alone::Writes { BEGIN_WRITE } else { BEGIN_READ };
+        let who = statements.get(client, WHO, &[]).await?;
+        // Each future sends its statement when it is first asked, and they are asked in this order. All of it
+        // is on its way before anything is waited for, so nobody who stops leaves a lock behind.
+        let (begun, who, rows, ended) = tokio::join!(
+            biased;
+            client.batch_execute(begin),
+            who.query(client, &[]),
+            ready.query(client, params),
+            client.batch_execute("COMMIT"),
+        );
+        replaced.check(incarnation, who)?;
+        begun.map_err(unanswered)?;
+        let rows = rows.map_err(unanswered)?;
+        ended.map_err(unanswered)?;
+        Ok(rows)
+    }
+
+    /// Begins a transaction of several statements; dropped without a commit it is rolled back.
+    pub(super) async fn begin(&mut self, does: Alone) -> Result<Work<'_>> {
+        let Self { client, statements, incarnation, sharing, replaced } = self;
+        let writes = does == Alone::Writes;
+        let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
+        let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
+        let transaction = beginning.start().await.map_err(failed)?;
+        if *sharing == Sharing::Pooled {
+            let client = transaction.client();
+            let who = statements.get(client, WHO, &[]).await?;
+            let (set, who) =
+                tokio::join!(biased; client.batch_execute(settings_here!()), who.query(client, &[]));
+            replaced.check(incarnation, who)?;
+            set.map_err(failed)?;
+        }
+        Ok(Work { transaction, statements })
+    }
+}
+
+/// A transaction of several statements.
+pub(super) struct Work<'a> {
+    transaction: Transaction<'a>,
+    statements: &'a Statements,
+}
+
+impl Work<'_> {
+    pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
+        let client = self.transaction.client();
+        self.statements.get(client, statement, params).await?.query(client, params).await.map_err(failed)
+    }
+
+    /// The first row, if there is one.
+    pub(super) async fn query_opt(&self, statement: &'static str, params: Params<'_>) -> Result<Option<Row>> {
+        Ok(self.query(statement, params).await?.into_iter().next())
+    }
+
+    /// How many rows were changed.
+    pub(super) async fn execute(&self, statement: &'static str, params: Params<'_>) -> Result<u64> {
+        let client = self.transaction.client();
+        self.statements.get(client, statement, params).await?.execute(client, params).await.map_err(failed)
+    }
+
+    pub(super) async fn commit(self) -> Result<()> {
+        self.transaction.commit().await.map_err(commit_failed)
+    }
+}
+
+impl Replaced {
+    fn set(&self) -> Error {
+        self.0.store(true, Ordering::Relaxed);
+        Error::new(Code::StoreFailed, "the server behind the connection to PostgreSQL was replaced")
+            .hint("nothing to do: the subscription is loaded anew")
+    }
+
+    /// Refuses the answer to [`WHO`] of another server, and that of one which cannot tell: a standby.
+    fn check(&self, known: &Incarnation, who: Result<Vec<Row>, SqlError>) -> Result<()> {
+        let who = who.map_err(|error| self.set().source(error))?;
+        let same = match who.first() {
+            Some(row) => known.is_same(get(row, 0)?, get(row, 1)?),
+            None => false,
+        };
+        if same { Ok(()) } else { Err(self.set()) }
+    }
+}
+
+fn refuse(server: &Incarnation) -> Result<()> {
+    if server.version < SERVER_VERSION_MIN {
+        let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
+        let what = format!("the server is PostgreSQL {major}, at least {least} is needed");
+        return Err(Error::new(Code::ServerTooOld, what));
+    }
+    if server.in_recovery {
+        return Err(Error::new(Code::StoreReadOnly, "the server is a standby")
+            .hint("connect to the primary: give several hosts and target_session_attrs=read-write"));
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Statements and their parameters, the same for a connection of our own and for one that is shared.
+//!
+//! On a connection of our own a statement is prepared once under a name and planned once. Behind a pooler the
+//! next transaction may run on another server process, which does not know the name; there every statement
+//! goes out unnamed with the types of its parameters, in one message.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error as SqlError, Row, Statement};
+use uuid::Uuid;
+
+use super::failure::failed;
+use super::time::Time;
+use crate::{Ident, Result};
+
+/// Parameters of a statement, in the order of `$1`, `$2`, ...
+pub(super) type Params<'a> = &'a [&'a dyn Param];
+
+/// A value that knows its type in SQL. A statement is parsed with these types however it is sent.
+pub(super) trait Param: ToSql + Sync {
+    fn sql_type(&self) -> Type;
+    fn as_sql(&self) -> &(dyn ToSql + Sync);
+}
+
+impl<T: Typed + ToSql + Sync> Param for T {
+    fn sql_type(&self) -> Type {
+        T::TYPE
+    }
+
+    fn as_sql(&self) -> &(dyn ToSql + Sync) {
+        self
+    }
+}
+
+/// A Rust type with one type in SQL, and the type of an array of it.
+pub(super) trait Typed {
+    const TYPE: Type;
+    const ARRAY: Type;
+}
+
+macro_rules! typed {
+    ($($rust:ty => $one:ident, $many:ident;)*) => {
+        $(impl Typed for $rust {
+            const TYPE: Type = Type::$one;
+            const ARRAY: Type = Type::$many;
+        })*
+    };
+}
+
+typed! {
+    bool => BOOL, BOOL_ARRAY;
+    i32 => INT4, INT4_ARRAY;
+    i64 => INT8, INT8_ARRAY;
+    &str => TEXT, TEXT_ARRAY;
+    String => TEXT, TEXT_ARRAY;
+    Time => TIMESTAMPTZ, TIMESTAMPTZ_ARRAY;
+    Uuid => UUID, UUID_ARRAY;
+}
+
+impl<T: Typed> Typed for Option<T> {
+    const TYPE: Type = T::TYPE;
+    const ARRAY: Type = T::ARRAY;
+}
+
+impl<T: Typed> Typed for Vec<T> {
+    const TYPE: Type = T::ARRAY;
+    const ARRAY: Type = T::ARRAY;
+}
+
+/// Statements of one connection, made ready when first used.
+pub(super) struct Statements {
+    schema: Ident,
+    /// Whether they may be prepared under a name.
+    named: bool,
+    ready: Mutex<HashMap<&'static str, Ready>>,
+}
+
+/// A statement that can be sent.
+#[derive(Clone)]
+pub(super) enum Ready {
+    Named(Statement),
+    Unnamed(Arc<str>),
+}
+
+impl Statements {
+    pub(super) fn new(schema: Ident, named: bool) -> Self {
+        Self { schema, named, ready: Mutex::default() }
+    }
+
+    /// The statement with the schema's name put in. The first use costs a round trip where it gets a name.
+    pub(super) async fn get(
+        &self,
+        client: &Client,
+        statement: &'static str,
+        params: Params<'_>,
+    ) -> Result<Ready> {
+        let known = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(statement).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let text = self.schema.put_into(statement);
+        let ready = if self.named {
+            let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
+            Ready::Named(client.prepare_typed(&text, &types).await.map_err(failed)?)
+        } else {
+            Ready::Unnamed(text.into())
+        };
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(statement, ready.clone());
+        Ok(ready)
+    }
+}
+
+impl Ready {
+    /// Sends the statement when the future is first asked, and reads the whole answer.
+    pub(super) async fn query(&self, client: &Client, params: Params<'_>) -> Result<Vec<Row>, SqlError> {
+        match self {
+            Self::Named(statement) => {
+                let params: Vec<_> = params.iter().map(|param| param.as_sql()).collect();
+                client.query(statement, &params).await
+            }
+            Self::Unnamed(text) => query_unnamed(client, text, params).await,
+        }
+    }
+
+    /// The same for a statement without rows; answers how many it changed.
+    pub(super) async fn execute(&self, client: &Client, params: Params<'_>) -> Result<u64, SqlError> {
+        match self {
+            Self::Named(statement) => {
+                let params: Vec<_> = params.iter().map(|param| param.as_sql()).collect();
+                client.execute(statement, &params).await
+            }
+            Self::Unnamed(text) => {
+                let params: Vec<_> = params.iter().map(|param| (param.as_sql(), param.sql_type())).collect();
+                client.execute_typed(text, &params).await
+            }
+        }
+    }
+}
+
+/// Runs a statement that is used once in the life of a connection. Works on every kind of connection.
+pub(super) async fn query_unnamed(
+    client: &Client,
+    text: &str,
+    params: Params<'_>,
+) -> Result<Vec<Row>, SqlError> {
+    let params: Vec<_> = params.iter().map(|param| (param.as_sql(), param.sql_type())).collect();
+    client.query_typed(text, &params).await
+}
