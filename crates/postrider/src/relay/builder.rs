@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::shell::{Handle, Shell};
-use super::{Relay, Served, Subscription};
+use super::{Relay, Served, Subscription, waker};
 use crate::store::Store;
 use crate::{Clock, Code, Error, Result, SystemClock};
 
@@ -71,12 +71,17 @@ impl RelayBuilder {
         let (stop, stopped) = watch::channel(false);
         let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
         for (store, subscriptions) in self.outboxes {
+            let mut handles = Vec::new();
             for subscription in subscriptions {
                 let handle = Arc::new(Handle::new(&subscription.name));
+                handles.push(handle.clone());
                 let name = subscription.name.clone();
                 served.push(Served { name, store: store.clone(), handle: handle.clone() });
                 let shell = Shell::new(&holder, clock.clone(), store.clone(), subscription, handle);
                 tasks.spawn(shell.run(stopped.clone()));
+            }
+            if let Some(wakes) = store.wakes() {
+                tasks.spawn(waker::run(wakes, handles, stopped.clone()));
             }
         }
         Ok(Relay { name: holder, subscriptions: served, stop, tasks })

@@ -13,6 +13,7 @@ mod report;
 mod routing;
 mod shell;
 mod subscription;
+mod waker;
 
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};

@@ -71,6 +71,12 @@ pub trait Store: Send + Sync + 'static {
     /// What waits to be read is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
+    /// Tells when somebody says that events were committed, if the database can. A relay asks once, at its start.
+    /// Only a hint that saves waiting: events are found by polling all the same.
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        None
+    }
+
     /// Gives the connections back, once what was asked for is done. For the owner of the store, after the last
     /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -82,6 +88,13 @@ pub trait Store: Send + Sync + 'static {
 pub trait Claimer: Send {
     /// Reads on. One snapshot: holes, tail and the history check agree with each other.
     fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
+}
+
+/// Wake-ups from a database; see [`Store::wakes`].
+pub trait Wakes: Send {
+    /// Waits until there may be new events: somebody said so, or may have said so while nobody listened. Several
+    /// wake-ups may come as one. Dropping the future loses none.
+    fn next(&mut self) -> BoxFuture<'_, ()>;
 }
 
 /// How much one claim may read. At least one event is read whatever its size.

@@ -38,6 +38,11 @@ impl Case {
         Ok(case)
     }
 
+    /// The same outbox at another address of the server.
+    pub(crate) fn config_at(&self, url: &str) -> Result<PostgresConfig> {
+        at(url, &self.schema)
+    }
+
     /// The same outbox for another user.
     pub(crate) fn config_as(&self, user: &str) -> Result<PostgresConfig> {
         at(&url()?.replace("postgres@", &format!("{user}@")), &self.schema)

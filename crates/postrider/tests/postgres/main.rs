@@ -2,6 +2,7 @@
 #![cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     reason = "clippy sees only the tests themselves as tests, not their helpers"
@@ -11,7 +12,12 @@ mod case;
 mod conformance;
 mod connection;
 mod holes;
+mod idle;
+mod kept;
+mod pooled;
+mod replaced;
 mod schema;
 mod start;
 mod storm;
+mod wake;
 mod write;

@@ -56,6 +56,10 @@ impl PostgresConfig {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(Duration::from_secs(30));
         }
+        // The same for who listens and never sends; the driver's own default is two hours.
+        if config.get_keepalives_idle() == Duration::from_secs(2 * 60 * 60) {
+            config.keepalives_idle(Duration::from_secs(60));
+        }
         let patience = Patience { list_after: Duration::from_secs(1), holes_max: 10_000 };
         Ok(Self {
             config,

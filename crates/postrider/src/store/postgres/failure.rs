@@ -1,6 +1,7 @@
 //! From tokio-postgres's errors to ours.
 
 use tokio_postgres::Error as SqlError;
+use tokio_postgres::error::SqlState;
 
 use crate::postgres_error::code_of;
 use crate::{Code, Error};
@@ -16,7 +17,13 @@ pub(super) fn failed(error: SqlError) -> Error {
     } else {
         "PostgreSQL answered with an error"
     };
-    explained(code, what, error)
+    let is_nameless = matches!(error.code().map(SqlState::code), Some("26000" | "42P05"));
+    let error = explained(code, what, error);
+    if is_nameless {
+        error.hint("a pooler shares the connection: set the pooler to `Transaction`")
+    } else {
+        error
+    }
 }
 
 /// A statement that commits failed: without an answer of the server, nobody knows whether it happened.

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::connect::PostgresConfig;
 use super::history::Incarnation;
-use super::session::{Alone, Session, Work};
+use super::session::{Alone, Session, Sharing, Work};
 use super::statement::Params;
 use crate::{Code, Error, Result};
 
@@ -95,6 +95,11 @@ impl Turn<'_> {
     /// Which server this is.
     pub(super) fn incarnation(&mut self) -> Result<Incarnation> {
         Ok(self.open()?.session.incarnation.clone())
+    }
+
+    /// Who else uses the server process.
+    pub(super) fn sharing(&mut self) -> Result<Sharing> {
+        Ok(self.open()?.session.sharing)
     }
 
     /// Remembers that a lease was taken over this connection.

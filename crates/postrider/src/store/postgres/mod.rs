@@ -2,7 +2,8 @@
 //!
 //! One connection settles, one reads parked events again, and every claimer has one of its own, so that
 //! reading ahead and settling never wait for each other. A lost connection is made anew by the next verb;
-//! leases taken over the lost one are refused and the relay loads its subscriptions again.
+//! leases taken over the lost one are refused and the relay loads its subscriptions again. Behind a transaction
+//! pooler all of it works without the state of a session; see [`Pooler`].
 //!
 //! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
 //! delays only its own events. Times are the database's clock.
@@ -15,6 +16,7 @@ mod history;
 mod lease;
 mod line;
 mod migrate;
+mod notify;
 mod overview;
 mod page;
 mod park;
@@ -25,17 +27,20 @@ mod session;
 mod settle;
 mod statement;
 mod time;
+mod wake;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use connect::PostgresConfig;
+pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
 
 use self::line::Line;
+use self::session::Sharing;
 use super::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store,
+    Settlement, Start, Store, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Result};
@@ -87,6 +92,14 @@ impl PostgresStore {
         let store = Self(Arc::new(Lines { config: config.clone(), settler: line(), reader: line() }));
         store.0.settler.turn().await?;
         Ok(store)
+    }
+
+    /// Whether the connection is taken for one through a transaction pooler; see [`Pooler`].
+    ///
+    /// # Errors
+    /// What the database says, if a new connection has to be made.
+    pub async fn is_pooled(&self) -> Result<bool> {
+        Ok(self.0.settler.turn().await?.sharing()? == Sharing::Pooled)
     }
 }
 
@@ -187,6 +200,10 @@ impl Store for PostgresStore {
             let mut turn = self.0.reader.turn().await?;
             overview::overview(&turn.look().await?, backlog_max).await
         })
+    }
+
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

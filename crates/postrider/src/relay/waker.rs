@@ -1,0 +1,23 @@
+//! Wake-ups that come from a database, for the subscriptions of its outbox.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::shell::Handle;
+use crate::store::Wakes;
+
+/// Wakes the subscriptions whenever the store says so, until the relay stops.
+pub(super) async fn run(
+    mut wakes: Box<dyn Wakes>,
+    handles: Vec<Arc<Handle>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => return,
+            () = wakes.next() => handles.iter().for_each(|handle| handle.wake()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Life behind a PgBouncer that lends server processes per transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
+use postrider::store::{Start, Store};
+use postrider::{Event, Position, Result};
+use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
+use postrider_testkit::servers::pgbouncer;
+
+use super::case::{Case, case};
+use super::kept::Kept;
+
+postrider_testkit::store_conformance!(Pooled);
+
+/// An outbox whose store is reached through the pooler; the application is not.
+struct Pooled(Case);
+
+fn through_pooler(case: &Case) -> Option<Result<PostgresConfig>> {
+    pgbouncer::url().map(|url| case.config_at(url))
+}
+
+impl StoreUnderTest for Pooled {
+    type Backup = i64;
+
+    fn is_available() -> bool {
+        Case::is_available() && pgbouncer::url().is_some()
+    }
+
+    async fn fresh() -> Result<Self> {
+        Case::new().await.map(Self)
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        let config = through_pooler(&self.0).expect("the pooler was there before")?;
+        Ok(Arc::new(PostgresStore::connect(&config).await?))
+    }
+
+    async fn write(&self, events: Vec<Event>) -> Result<Vec<Position>> {
+        self.0.write(events).await
+    }
+
+    async fn begin(&self, events: Vec<Event>) -> Result<Box<dyn OpenTransaction>> {
+        self.0.begin(events).await
+    }
+
+    async fn waste_position(&self) -> Result<Position> {
+        self.0.waste_position().await
+    }
+
+    async fn delete(&self, position: Position) -> Result<()> {
+        self.0.delete(position).await
+    }
+
+    async fn back_up(&self) -> Result<i64> {
+        self.0.back_up().await
+    }
+
+    async fn restore(&self, last: i64) -> Result<()> {
+        self.0.restore(last).await
+    }
+
+    async fn expire_lease(&self, subscription: &str) -> Result<()> {
+        self.0.expire_lease(subscription).await
+    }
+}
+
+case! {
+    async fn a_transaction_pooler_is_noticed_and_a_plain_server_is_not_taken_for_one(case) {
+        assert!(!case.store().await?.is_pooled().await?);
+        let told = case.config.clone().pooler(Pooler::Transaction);
+        assert!(PostgresStore::connect(&told).await?.is_pooled().await?, "what is told is believed");
+        let Some(config) = through_pooler(&case) else { return Ok(()) };
+        assert!(PostgresStore::connect(&config?).await?.is_pooled().await?);
+    }
+}
+
+case! {
+    async fn the_tables_can_be_made_through_a_pooler(case) {
+        let Some(config) = through_pooler(&case) else { return Ok(()) };
+        case.run("DROP SCHEMA {schema} CASCADE").await?;
+        let config = config?;
+        PostgresStore::migrate(&config).await?;
+        let schema = PostgresStore::schema(&config).await?;
+        assert_eq!(schema.found, schema.needed);
+    }
+}
+
+case! {
+    async fn nothing_of_a_session_is_left_with_the_pooler(case) {
+        let Some(config) = through_pooler(&case) else { return Ok(()) };
+        let relay = relay(&config?, &Kept::new()).await?;
+        case.committed("a").await?;
+        relay.shutdown().await?;
+        // Every process of the pool, one after the other: each is held while the next is asked.
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let url = pgbouncer::url().unwrap();
+            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let sql = "BEGIN; SELECT count(*), current_setting('enable_seqscan'), current_setting('lock_timeout')
+                       FROM pg_prepared_statements";
+            let answers = client.simple_query(sql).await.unwrap();
+            let found = answers.iter().find_map(|answer| match answer {
+                tokio_postgres::SimpleQueryMessage::Row(row) => {
+                    Some([0, 1, 2].map(|column| row.get(column).unwrap().to_owned()))
+                }
+                _ => None,
+            });
+            assert_eq!(found, Some(["0", "on", "0"].map(str::to_owned)));
+            held.push(client);
+        }
+    }
+}
+
+async fn relay(config: &PostgresConfig, sink: &Kept) -> Result<Relay> {
+    let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
+    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
+    Relay::builder().outbox(store, [subscription]).spawn().await
+}
+
+case! {
+    async fn two_relays_behind_a_pooler_deliver_and_one_takes_over_from_the_other(case) {
+        let Some(config) = through_pooler(&case) else { return Ok(()) };
+        let (config, sink) = (config?, Kept::new());
+        let first = relay(&config, &sink).await?;
+        let second = relay(&config, &sink).await?;
+        case.committed("before").await?;
+        sink.wait_for("before").await;
+        let (leader, standby) = if first.status()[0].brain.leading.is_some() { (first, second) } else { (second, first) };
+        // Like a crash: the lease has to run out.
+        drop(leader);
+        for number in 0..20 {
+            case.committed(&format!("after.{number}")).await?;
+        }
+        for number in 0..20 {
+            sink.wait_for(&format!("after.{number}")).await;
+        }
+        standby.shutdown().await?;
+    }
+}
