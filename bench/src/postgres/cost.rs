@@ -77,7 +77,7 @@ async fn wal_bytes(client: &Client) -> Result<i64, Error> {
 }
 
 /// Makes a connection tell the server's statistics what it did, which it does now and then by itself.
-pub(super) async fn report(client: &Client) -> Result<(), Error> {
+pub(crate) async fn report(client: &Client) -> Result<(), Error> {
     let sql = "SELECT current_setting('server_version_num')::int >= 150000";
     if client.query_one(sql, &[]).await?.try_get(0)? {
         client.batch_execute("SELECT pg_stat_force_next_flush()").await?;

@@ -9,6 +9,6 @@ mod select;
 mod server;
 mod skip_locked;
 
-pub(crate) use cost::{Cost, Gauge, row};
+pub(crate) use cost::{Cost, Gauge, report, row};
 pub(crate) use fixture::Fixture;
 pub(crate) use looks::Looks;

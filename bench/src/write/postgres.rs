@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Statement, Transaction};
 use super::Write;
 use crate::drain::rates;
 use crate::filling::Filling;
-use crate::postgres::{Cost, Fixture, Gauge, row};
+use crate::postgres::{Cost, Fixture, Gauge, report, row};
 use crate::{Error, Ratio, Report, Usage};
 
 /// The same columns with nothing but a primary key: no checks, no index beyond it.
@@ -114,6 +114,7 @@ impl Writer {
             }
             tx.commit().await?;
         }
+        report(&self.client).await?;
         gauge.stop().await
     }
 }
