@@ -20,8 +20,8 @@ sim: ## Run the simulator (SEEDS=0..10000, or SEED=42 to replay one history)
 soak: ## Run the long programs and keep their figures in docs/figures
 	$(CARGO) run --release -q -p xtask -- soak
 
-bench: ## Measure how fast a backlog drains
-	$(CARGO) run --release -q -p postrider-bench --example drain -- 200000 0 5
+bench: ## Measure how fast a backlog drains (ARGS="--db postgres --keys 20")
+	$(CARGO) run --release -q -p postrider-cli -- bench drain $(ARGS)
 
 lint: ## Check format, lints, docs, tidiness and dependencies
 	$(CARGO) fmt --all --check

@@ -6,8 +6,12 @@ pub mod growth;
 pub mod latency;
 pub mod write;
 
+mod carry;
+mod filling;
 mod machine;
+mod memory;
 mod plot;
+mod postgres;
 mod report;
 mod sqlite;
 

@@ -55,10 +55,35 @@ fn field(file: &str, name: &str) -> Option<u64> {
 }
 
 fn cpu() -> Duration {
-    let ticks = std::fs::read_to_string("/proc/self/stat").ok().and_then(|text| {
-        // The name of the program may hold spaces; what follows its bracket does not.
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        Some(fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?)
-    });
-    Duration::from_secs_f64(ticks.unwrap_or(0.0) / TICKS_PER_SECOND)
+    process(std::process::id()).map_or(Duration::ZERO, |this| this.cpu)
+}
+
+/// What the system tells of a process.
+pub(crate) struct Process {
+    /// The name of its program.
+    pub(crate) name: String,
+    pub(crate) parent: u32,
+    /// CPU time, all threads.
+    pub(crate) cpu: Duration,
+    /// And that of children it has waited for.
+    pub(crate) with_children_ended: Duration,
+}
+
+/// A process of this machine; `None` if there is none or the system does not say.
+pub(crate) fn process(id: u32) -> Option<Process> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name of the program may hold spaces and brackets; what follows its bracket does not.
+    let (head, fields) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let time = |index: usize| {
+        let ticks: f64 = fields.get(index)?.parse().ok()?;
+        Some(Duration::from_secs_f64(ticks / TICKS_PER_SECOND))
+    };
+    let cpu = time(11)? + time(12)?;
+    Some(Process {
+        name: head.split_once('(')?.1.to_owned(),
+        parent: fields.get(1)?.parse().ok()?,
+        cpu,
+        with_children_ended: cpu + time(13)? + time(14)?,
+    })
 }

@@ -2,24 +2,16 @@
 
 use std::path::PathBuf;
 
-use postrider::Event;
 use postrider::store::sqlite::SqliteStore;
 use postrider::write::Outbox;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::Error;
+use crate::filling::Filling;
 
 /// Events per transaction while filling.
 const FILL_BATCH: u64 = 5_000;
-
-/// What to fill a file with.
-pub(crate) struct Filling {
-    pub(crate) events: u64,
-    pub(crate) payload_bytes: usize,
-    /// Different keys; 0: every event has its own.
-    pub(crate) keys: u64,
-}
 
 /// A fresh database in a folder of its own, gone when dropped.
 pub(crate) struct Fixture {
@@ -40,7 +32,7 @@ impl Fixture {
         while next < filling.events {
             let until = (next + FILL_BATCH).min(filling.events);
             let tx = connection.transaction()?;
-            outbox.write_all(&*tx, (next..until).map(|number| event(filling, number)))?;
+            outbox.write_all(&*tx, (next..until).map(|number| filling.event(number)))?;
             tx.commit()?;
             next = until;
         }
@@ -52,12 +44,4 @@ impl Fixture {
     pub(crate) fn connect(&self) -> Result<Connection, Error> {
         Ok(Connection::open(&self.path)?)
     }
-}
-
-fn event(filling: &Filling, number: u64) -> Event {
-    let key = if filling.keys == 0 { number } else { number % filling.keys };
-    let head = format!("{{\"number\":{number},\"text\":\"");
-    let filler = filling.payload_bytes.saturating_sub(head.len() + 2);
-    Event::new("order.placed", format!("{head}{}\"}}", "x".repeat(filler)))
-        .with_aggregate("Order", format!("order-{key}"))
 }

@@ -5,4 +5,4 @@ mod relay;
 mod row_by_row;
 mod select;
 
-pub(crate) use fixture::{Filling, Fixture};
+pub(crate) use fixture::Fixture;

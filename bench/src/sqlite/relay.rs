@@ -1,17 +1,14 @@
-//! Postrider itself: a relay that drains the events to the null sink.
+//! Postrider itself, on the file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use postrider::Position;
-use postrider::encode::Plain;
-use postrider::relay::{Policy, Relay, Subscription};
-use postrider::store::{Start, sqlite::SqliteStore};
-use postrider_sinks::Null;
+use postrider::relay::Policy;
+use postrider::store::sqlite::SqliteStore;
 
 use super::Fixture;
-use crate::machine::{Meter, rss_bytes};
+use crate::carry::carry;
+use crate::machine::Meter;
+use crate::memory::Memory;
 use crate::{Error, Usage};
 
 impl Fixture {
@@ -29,47 +26,10 @@ impl Fixture {
         events: u64,
         policy: Policy,
     ) -> Result<(Usage, u64), Error> {
-        let start = Start::Position(Position::new(i64::try_from(position)?));
-        let sink = Arc::new(Null::new());
         let store = Arc::new(SqliteStore::open(&self.path)?);
-        let subscription = Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(start);
         let memory = Memory::watch();
         let meter = Meter::start();
-        let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
-        while sink.messages() < events {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        relay.shutdown().await?;
+        carry(store, name, position, events, policy).await?;
         Ok((meter.stop(), memory.most().await))
-    }
-}
-
-/// Looks at the memory of the process every few milliseconds.
-struct Memory {
-    idle_bytes: u64,
-    most_bytes: Arc<AtomicU64>,
-    over: Arc<AtomicBool>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Memory {
-    fn watch() -> Self {
-        let (most_bytes, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let task = tokio::spawn({
-            let (most_bytes, over) = (most_bytes.clone(), over.clone());
-            async move {
-                while !over.load(Ordering::Relaxed) {
-                    most_bytes.fetch_max(rss_bytes(), Ordering::Relaxed);
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            }
-        });
-        Self { idle_bytes: rss_bytes(), most_bytes, over, task }
-    }
-
-    async fn most(self) -> u64 {
-        self.over.store(true, Ordering::Relaxed);
-        _ = self.task.await;
-        self.most_bytes.load(Ordering::Relaxed).saturating_sub(self.idle_bytes)
     }
 }

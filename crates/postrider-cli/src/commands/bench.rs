@@ -16,12 +16,16 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "Examples:
   postrider bench drain                       how fast a backlog is carried away
   postrider bench drain --keys 20 --svg d.svg with few hot keys, and as a picture
+  postrider bench drain --db postgres         on a server it starts itself, if there is one to start
   postrider bench latency --json              commit to acknowledgement, for programs";
 
 /// Measure this machine and database, each figure beside its physical limit
 ///
 /// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
 /// ratios; figures alone say more about the machine.
+///
+/// On PostgreSQL it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it makes
+/// schemas postrider_bench_* and drops them again.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {
@@ -44,6 +48,7 @@ pub struct Bench {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Database {
     Sqlite,
+    Postgres,
 }
 
 #[derive(Debug, Subcommand)]
@@ -98,7 +103,6 @@ enum BenchCommand {
 
 impl Bench {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        let Database::Sqlite = self.db;
         let progress = |what: &str| context.output.say(what);
         let report = self.measure(progress).map_err(|error| {
             Error::new(Code::BenchFailed, "the benchmark could not be run to its end").source(error)
@@ -117,19 +121,57 @@ impl Bench {
         match self.command {
             BenchCommand::Drain { events, payload_bytes, keys } => {
                 let repetitions = repetitions(Drain::default().repetitions);
-                runtime.block_on(drain::sqlite(Drain { events, payload_bytes, keys, repetitions }, progress))
+                let drain = Drain { events, payload_bytes, keys, repetitions };
+                match self.db {
+                    Database::Sqlite => runtime.block_on(drain::sqlite(drain, progress)),
+                    Database::Postgres => {
+                        runtime.block_on(drain::postgres(&Self::server()?, drain, progress))
+                    }
+                }
             }
             BenchCommand::Latency { rate, seconds } => {
                 let repetitions = repetitions(Latency::default().repetitions);
-                runtime.block_on(latency::sqlite(Latency { rate, seconds, repetitions }, progress))
+                let latency = Latency { rate, seconds, repetitions };
+                match self.db {
+                    Database::Sqlite => runtime.block_on(latency::sqlite(latency, progress)),
+                    Database::Postgres => {
+                        runtime.block_on(latency::postgres(&Self::server()?, latency, progress))
+                    }
+                }
             }
             BenchCommand::Write { transactions, payload_bytes } => {
                 let repetitions = repetitions(Write::default().repetitions);
-                write::sqlite(&Write { transactions, payload_bytes, repetitions }, progress)
+                let write = Write { transactions, payload_bytes, repetitions };
+                match self.db {
+                    Database::Sqlite => write::sqlite(&write, progress),
+                    Database::Postgres => {
+                        runtime.block_on(write::postgres(&Self::server()?, &write, progress))
+                    }
+                }
             }
             BenchCommand::Growth { few, many, backlog } => {
                 let repetitions = repetitions(Growth::default().repetitions);
-                runtime.block_on(growth::sqlite(Growth { few, many, backlog, repetitions }, progress))
+                let growth = Growth { few, many, backlog, repetitions };
+                match self.db {
+                    Database::Sqlite => runtime.block_on(growth::sqlite(growth, progress)),
+                    Database::Postgres => {
+                        runtime.block_on(growth::postgres(&Self::server()?, growth, progress))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The server to measure: the given one, or one of our own that ends with this process.
+    fn server() -> Result<String, postrider_bench::Error> {
+        match std::env::var("POSTRIDER_BENCH_URL") {
+            Ok(url) => Ok(url),
+            Err(_) => {
+                let started = postrider_testkit::servers::postgres::url();
+                let started = started.ok_or(
+                    "no PostgreSQL server can be started here: put the URL of one into POSTRIDER_BENCH_URL",
+                )?;
+                Ok(started.to_owned())
             }
         }
     }

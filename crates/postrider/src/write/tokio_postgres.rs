@@ -4,7 +4,7 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Client, Error as SqlError, Row};
 use uuid::Uuid;
 
-use super::postgres::{Arrays, INSERT};
+use super::postgres::{Arrays, INSERT, INSERT_ONE};
 use super::{Batch, Transaction, Written};
 use crate::postgres_error::insert_failed;
 use crate::{BoxFuture, Error, Result};
@@ -23,7 +23,12 @@ impl<'c> Transaction for &'c Client {
                 return answer(Vec::new());
             }
             let arrays = Arrays::of(&batch)?;
-            let rows = insert(self, &batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
+            let rows = if batch.events().len() == 1 {
+                insert_one(self, &batch.schema().put_into(INSERT_ONE), &arrays).await
+            } else {
+                insert(self, &batch.schema().put_into(INSERT), &arrays).await
+            };
+            let rows = rows.map_err(error)?;
             let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
             answer(arrays.written(told)?)
         })
@@ -63,6 +68,31 @@ async fn insert(client: &Client, statement: &str, arrays: &Arrays<'_>) -> Result
                 (&arrays.actions, Type::TEXT_ARRAY),
                 (&arrays.namespaces, Type::TEXT_ARRAY),
                 (&arrays.producers, Type::TEXT_ARRAY),
+            ],
+        )
+        .await
+}
+
+/// The same for one event.
+async fn insert_one(client: &Client, statement: &str, one: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
+    client
+        .query_typed(
+            statement,
+            &[
+                (&one.ids[0], Type::UUID),
+                (&one.types[0], Type::TEXT),
+                (&one.aggregate_types[0], Type::TEXT),
+                (&one.aggregate_ids[0], Type::TEXT),
+                (&one.keys[0], Type::TEXT),
+                (&one.payloads[0], Type::BYTEA),
+                (&one.headers[0], Type::TEXT),
+                (&one.times[0], Type::INT8),
+                (&one.topics[0], Type::TEXT),
+                (&one.max_attempts[0], Type::INT8),
+                (&one.expires_at[0], Type::INT8),
+                (&one.actions[0], Type::TEXT),
+                (&one.namespaces[0], Type::TEXT),
+                (&one.producers[0], Type::TEXT),
             ],
         )
         .await

@@ -1,29 +1,12 @@
-//! Whether speed holds as the table grows: the same backlog behind few and many delivered events.
+//! On a SQLite file.
 
 use postrider::relay::Policy;
 
+use super::Growth;
 use crate::drain::rates;
-use crate::sqlite::{Filling, Fixture};
+use crate::filling::Filling;
+use crate::sqlite::Fixture;
 use crate::{Error, Report, Row};
-
-/// How much lies in front of the backlog.
-#[derive(Debug, Clone)]
-pub struct Growth {
-    /// Delivered events in the small table.
-    pub few: u64,
-    /// Delivered events in the large table.
-    pub many: u64,
-    /// Events to drain behind them.
-    pub backlog: u64,
-    /// Runs of each contender, in turns.
-    pub repetitions: usize,
-}
-
-impl Default for Growth {
-    fn default() -> Self {
-        Self { few: 10_000, many: 500_000, backlog: 50_000, repetitions: 5 }
-    }
-}
 
 /// Runs it on two fresh SQLite files.
 ///

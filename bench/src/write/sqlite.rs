@@ -1,30 +1,15 @@
-//! What an event costs the transaction that writes it.
+//! On a SQLite file.
 
 use postrider::Event;
 use postrider::write::Outbox;
 use rusqlite::{Connection, params};
 
+use super::Write;
 use crate::drain::rates;
+use crate::filling::Filling;
 use crate::machine::Meter;
-use crate::sqlite::{Filling, Fixture};
+use crate::sqlite::Fixture;
 use crate::{Error, Ratio, Report, Row, Usage};
-
-/// How much to write.
-#[derive(Debug, Clone)]
-pub struct Write {
-    /// Transactions per run, each with one business row and one event.
-    pub transactions: u64,
-    /// Bytes of each payload.
-    pub payload_bytes: usize,
-    /// Runs of each contender, in turns.
-    pub repetitions: usize,
-}
-
-impl Default for Write {
-    fn default() -> Self {
-        Self { transactions: 2_000, payload_bytes: 340, repetitions: 5 }
-    }
-}
 
 /// The same columns with nothing but a primary key: no defaults, no checks.
 const BARE: &str = "CREATE TABLE IF NOT EXISTS bare_events (

@@ -1,37 +1,18 @@
-//! How fast a backlog drains, beside the fastest way to read it at all and the slowest way people do it.
+//! On a SQLite file.
 
 use postrider::relay::Policy;
 
-use crate::sqlite::{Filling, Fixture};
-use crate::{Error, Measure, Ratio, Report, Row, Spread, Usage};
-
-/// What to drain and how often.
-#[derive(Debug, Clone)]
-pub struct Drain {
-    /// Events in the backlog.
-    pub events: u64,
-    /// Bytes of each payload.
-    pub payload_bytes: usize,
-    /// Different keys; 0: every event has its own.
-    pub keys: u64,
-    /// Runs of each contender, in turns.
-    pub repetitions: usize,
-}
-
-impl Default for Drain {
-    fn default() -> Self {
-        Self { events: 200_000, payload_bytes: 340, keys: 0, repetitions: 5 }
-    }
-}
-
-/// Events the row-by-row contender gets: it needs not a million to show its rate.
-const ROW_BY_ROW_EVENTS: u64 = 1_000;
+use super::{Drain, ROW_BY_ROW_EVENTS, rates};
+use crate::filling::Filling;
+use crate::sqlite::Fixture;
+use crate::{Error, Ratio, Report, Row, Spread};
 
 /// Runs a drain on a fresh SQLite file. `progress` is told what happens next.
 ///
 /// # Errors
 /// What SQLite or the relay says.
 pub async fn sqlite(drain: Drain, progress: impl Fn(&str)) -> Result<Report, Error> {
+    let title = format!("drain on SQLite: {}", drain.describe());
     let Drain { events, payload_bytes, keys, repetitions } = drain;
     progress(&format!("writing {events} events of {payload_bytes} bytes"));
     let fixture = Fixture::fill(&Filling { events, payload_bytes, keys })?;
@@ -46,11 +27,8 @@ pub async fn sqlite(drain: Drain, progress: impl Fn(&str)) -> Result<Report, Err
         memory.push(memory_bytes as f64 / (1024.0 * 1024.0));
         row_by_row.push(fixture.row_by_row(ROW_BY_ROW_EVENTS, 100)?);
     }
-    let keys = if keys == 0 { "a key each".to_owned() } else { format!("{keys} keys") };
     Ok(Report {
-        title: format!(
-            "drain on SQLite: {events} events of {payload_bytes} bytes, {keys}, {repetitions} runs in turns"
-        ),
+        title,
         rows: vec![
             Row::of_runs("paged SELECT (the limit)", events, &select),
             Row::of_runs("postrider to the null sink", events, &relay),
@@ -62,16 +40,4 @@ pub async fn sqlite(drain: Drain, progress: impl Fn(&str)) -> Result<Report, Err
             Ratio { name: "memory above idle, MiB".to_owned(), spread: Spread::of(memory) },
         ],
     })
-}
-
-/// Compares two contenders' rates, run by run.
-pub(crate) fn rates(name: &str, one: (&[Usage], u64), other: (&[Usage], u64)) -> Ratio {
-    let rate = |(usage, events): (&Usage, u64)| events as f64 / usage.wall.as_secs_f64().max(1e-9);
-    let pairs = one.0.iter().zip(other.0);
-    Ratio::of(name, pairs.map(|(a, b)| (rate((a, one.1)), rate((b, other.1)))))
-}
-
-/// A measure of plain values, one per run.
-pub(crate) fn measure(name: &'static str, values: impl IntoIterator<Item = f64>) -> Measure {
-    Measure { name, spread: Spread::of(values) }
 }

@@ -1,0 +1,31 @@
+//! Postrider itself, whatever the database: a relay that drains events to the null sink.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::Position;
+use postrider::encode::Plain;
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::{Start, Store};
+use postrider_sinks::Null;
+
+use crate::Error;
+
+/// Drains so many events that stand at and behind a position, with a new subscription.
+pub(crate) async fn carry(
+    store: Arc<dyn Store>,
+    name: &str,
+    position: u64,
+    events: u64,
+    policy: Policy,
+) -> Result<(), Error> {
+    let start = Start::Position(Position::new(i64::try_from(position)?));
+    let sink = Arc::new(Null::new());
+    let subscription = Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(start);
+    let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
+    while sink.messages() < events {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    relay.shutdown().await?;
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Whether speed holds as the table grows: the same backlog behind few and many delivered events.
+
+mod postgres;
+mod sqlite;
+
+pub use postgres::postgres;
+pub use sqlite::sqlite;
+
+/// How much lies in front of the backlog.
+#[derive(Debug, Clone)]
+pub struct Growth {
+    /// Delivered events in the small table.
+    pub few: u64,
+    /// Delivered events in the large table.
+    pub many: u64,
+    /// Events to drain behind them.
+    pub backlog: u64,
+    /// Runs of each contender, in turns.
+    pub repetitions: usize,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self { few: 10_000, many: 500_000, backlog: 50_000, repetitions: 5 }
+    }
+}

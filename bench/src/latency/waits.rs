@@ -1,0 +1,79 @@
+//! When each event was acknowledged, and how long after its commit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use postrider::BoxFuture;
+use postrider::sink::{Message, Outcome, Sink};
+
+use crate::drain::measure;
+use crate::{Error, Row};
+
+/// Looks for the last acknowledgement, a hundred a second.
+const LOOKS_MAX: usize = 6_000;
+
+/// A sink that notes when each message was acknowledged. A message says its number and nothing else.
+pub(super) struct Clocked {
+    inner: Arc<dyn Sink>,
+    acknowledged: Mutex<Vec<(u64, Instant)>>,
+}
+
+impl Clocked {
+    pub(super) fn new(inner: Arc<dyn Sink>) -> Self {
+        Self { inner, acknowledged: Mutex::default() }
+    }
+
+    /// Waits for the acknowledgement of every commit. Answers the milliseconds between them, sorted.
+    pub(super) async fn waits(&self, commits: &[Instant]) -> Result<Vec<f64>, Error> {
+        let seen = || self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..LOOKS_MAX {
+            if seen().len() >= commits.len() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let seen = seen().clone();
+        if seen.len() < commits.len() {
+            return Err(format!("{} of {} events were acknowledged", seen.len(), commits.len()).into());
+        }
+        let pairs =
+            seen.iter().filter_map(|(number, at)| Some((at, commits.get(usize::try_from(*number).ok()?)?)));
+        let mut waits: Vec<f64> =
+            pairs.map(|(at, committed)| at.duration_since(*committed).as_secs_f64() * 1e3).collect();
+        waits.sort_by(f64::total_cmp);
+        Ok(waits)
+    }
+}
+
+impl Sink for Clocked {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let outcomes = self.inner.publish(batch).await;
+            let number = |message: &Message| std::str::from_utf8(&message.body).ok()?.parse().ok();
+            #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+            let now = Instant::now();
+            let taken =
+                batch.iter().zip(&outcomes).filter(|(_, one)| matches!(one, Outcome::Acknowledged(_)));
+            let mut acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+            acknowledged.extend(taken.filter_map(|(message, _)| Some((number(message)?, now))));
+            outcomes
+        })
+    }
+}
+
+/// The usual figures of runs of sorted waits.
+pub(super) fn row(name: &str, runs: &[Vec<f64>]) -> Row {
+    Row {
+        name: name.to_owned(),
+        measures: vec![
+            measure("p50 ms", runs.iter().map(|run| quantile(run, 0.50))),
+            measure("p99 ms", runs.iter().map(|run| quantile(run, 0.99))),
+            measure("max ms", runs.iter().map(|run| quantile(run, 1.0))),
+        ],
+    }
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(at.saturating_sub(1)).copied().unwrap_or(0.0)
+}

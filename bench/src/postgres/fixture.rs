@@ -1,0 +1,90 @@
+//! A schema full of events, for all contenders.
+
+use std::sync::Arc;
+
+use postrider::Ident;
+use postrider::store::postgres::{PostgresConfig, PostgresStore};
+use postrider::write::Outbox;
+use tokio_postgres::{Client, NoTls};
+
+use crate::Error;
+use crate::filling::Filling;
+
+/// Events per transaction while filling.
+const FILL_BATCH: u64 = 5_000;
+
+/// A fresh schema of its own, dropped by [`Fixture::close`].
+pub(crate) struct Fixture {
+    url: String,
+    pub(crate) schema: Ident,
+    pub(crate) client: Client,
+}
+
+impl Fixture {
+    /// Makes a schema of this name and writes events into it, the ordinary way.
+    pub(crate) async fn fill(url: &str, name: &str, filling: &Filling) -> Result<Self, Error> {
+        let schema = Ident::new(&format!("postrider_bench_{name}"))?;
+        let client = connect(url).await?;
+        client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
+        let mut fixture = Self { url: url.to_owned(), schema, client };
+        PostgresStore::migrate(&fixture.config()?).await?;
+        let outbox = Outbox::new().schema(fixture.schema.clone());
+        let mut next = 0;
+        while next < filling.events {
+            let until = (next + FILL_BATCH).min(filling.events);
+            let tx = fixture.client.transaction().await?;
+            outbox.write_all(&tx, (next..until).map(|number| filling.event(number))).await?;
+            tx.commit().await?;
+            next = until;
+        }
+        fixture.settle().await?;
+        Ok(fixture)
+    }
+
+    /// Makes a schema with events that the server makes up itself, which is faster for many.
+    pub(crate) async fn generate(url: &str, name: &str, events: u64) -> Result<Self, Error> {
+        let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+        let fixture = Self::fill(url, name, &none).await?;
+        let sql = "INSERT INTO {schema}.events (type, aggregate_type, aggregate_id, payload)
+                   SELECT 'order.placed', 'Order', n::text, convert_to(repeat('x', 340), 'UTF8')
+                   FROM generate_series(1, $1::bigint) AS n";
+        fixture.client.execute(&fixture.sql(sql), &[&i64::try_from(events)?]).await?;
+        fixture.settle().await?;
+        Ok(fixture)
+    }
+
+    /// Everybody starts with clean pages: hint bits set, nothing left for the checkpointer to write.
+    pub(crate) async fn settle(&self) -> Result<(), Error> {
+        self.client.batch_execute(&self.sql("VACUUM ANALYZE {schema}.events")).await?;
+        self.client.batch_execute("CHECKPOINT").await?;
+        Ok(())
+    }
+
+    /// A statement with the schema's name put in.
+    pub(crate) fn sql(&self, statement: &str) -> String {
+        statement.replace("{schema}", &self.schema.to_string())
+    }
+
+    pub(crate) fn config(&self) -> Result<PostgresConfig, Error> {
+        Ok(PostgresConfig::new(&self.url)?.schema(self.schema.clone()))
+    }
+
+    pub(crate) async fn store(&self) -> Result<Arc<PostgresStore>, Error> {
+        Ok(Arc::new(PostgresStore::connect(&self.config()?).await?))
+    }
+
+    /// One more connection.
+    pub(crate) async fn connect(&self) -> Result<Client, Error> {
+        connect(&self.url).await
+    }
+
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        Ok(self.client.batch_execute(&self.sql("DROP SCHEMA {schema} CASCADE")).await?)
+    }
+}
+
+async fn connect(url: &str) -> Result<Client, Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(async move { _ = connection.await });
+    Ok(client)
+}

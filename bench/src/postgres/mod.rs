@@ -1,0 +1,14 @@
+//! The contenders on a PostgreSQL server.
+
+mod cost;
+mod fixture;
+mod looks;
+mod relay;
+mod row_by_row;
+mod select;
+mod server;
+mod skip_locked;
+
+pub(crate) use cost::{Cost, Gauge, report, row};
+pub(crate) use fixture::Fixture;
+pub(crate) use looks::Looks;

@@ -1,0 +1,29 @@
+//! Postrider itself, on the schema.
+
+use postrider::relay::Policy;
+
+use super::{Cost, Fixture, Gauge};
+use crate::Error;
+use crate::carry::carry;
+use crate::memory::Memory;
+
+impl Fixture {
+    /// Drains so many events that stand at and behind a position, with a new subscription. Also tells how
+    /// much memory it took at most, beyond what the idle process had.
+    pub(crate) async fn relay(&self, name: &str, position: u64, events: u64) -> Result<(Cost, u64), Error> {
+        let store = self.store().await?;
+        let memory = Memory::watch();
+        let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
+        carry(store, name, position, events, Policy::default()).await?;
+        Ok((gauge.stop().await?, memory.most().await))
+    }
+
+    /// The same while another connection keeps an old snapshot open.
+    pub(crate) async fn relay_beside_an_old_snapshot(&self, name: &str, events: u64) -> Result<Cost, Error> {
+        let reader = self.connect().await?;
+        reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_snapshot()").await?;
+        let (cost, _) = self.relay(name, 1, events).await?;
+        reader.batch_execute("COMMIT").await?;
+        Ok(cost)
+    }
+}
