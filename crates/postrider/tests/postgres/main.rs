@@ -13,5 +13,4 @@ mod connection;
 mod holes;
 mod schema;
 mod start;
-mod storm;
 mod write;
