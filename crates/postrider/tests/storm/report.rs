@@ -13,13 +13,15 @@ use super::writers::Tally;
 /// A wrong design that was found out.
 pub(crate) struct Caught {
     pub(crate) design: Design,
-    pub(crate) seed: u64,
+    /// The round; if `None`, the schedule.
+    pub(crate) seed: Option<u64>,
     pub(crate) verdict: Verdict,
 }
 
 pub(crate) fn print_caught(caught: &[Caught]) {
     println!("{:44} {:>8} {:>8} {:>8} {:>12}", "wrong design", "seed", "events", "lost", "out of order");
     for Caught { design, seed, verdict } in caught {
+        let seed = seed.map_or_else(|| "schedule".to_owned(), |seed| seed.to_string());
         let Verdict { written, lost, out_of_order, .. } = verdict;
         println!("{:44} {seed:>8} {written:>8} {lost:>8} {out_of_order:>12}", design.text());
     }
