@@ -7,7 +7,7 @@ struct Soak {
     /// Names its file of figures.
     name: &'static str,
     cargo: &'static [&'static str],
-    /// What makes it large.
+    /// What makes it large, unless the caller's environment says otherwise.
     environment: &'static [(&'static str, &'static str)],
 }
 
@@ -32,6 +32,23 @@ const SOAKS: &[Soak] = &[
         name: "kill",
         cargo: &["test", "--release", "-q", "-p", "postrider-sinks", "--", "killed", "--nocapture"],
         environment: &[("KILLS", "200")],
+    },
+    Soak {
+        name: "storm-postgres",
+        cargo: &[
+            "test",
+            "--release",
+            "-q",
+            "-p",
+            "postrider",
+            "--features",
+            "postgres",
+            "--test",
+            "storm",
+            "--",
+            "--nocapture",
+        ],
+        environment: &[("STORM_SECONDS", "600")],
     },
     Soak {
         name: "drain-sqlite",
@@ -183,23 +200,22 @@ pub(crate) fn run(names: &[String]) -> Result<bool, String> {
 }
 
 impl Soak {
-    fn environment_text(&self) -> String {
-        self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let value = |name, large: &str| std::env::var(name).unwrap_or_else(|_| large.to_owned());
+        self.environment.iter().map(|(name, large)| (*name, value(name, large))).collect()
     }
 
     /// Answers whether it passed. Figures of a run that failed are shown but not kept.
     fn run(&self) -> Result<bool, String> {
-        let mut figures =
-            format!("{}cargo {}\n{}\n", self.environment_text(), self.cargo.join(" "), machine::stamp());
+        let environment = self.environment();
+        let settings: String = environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let mut figures = format!("{settings}cargo {}\n{}\n", self.cargo.join(" "), machine::stamp());
         print!("{figures}");
-        let status = process::stream(
-            process::cargo().args(self.cargo).envs(self.environment.iter().copied()),
-            |line| {
-                println!("{line}");
-                figures.push_str(line);
-                figures.push('\n');
-            },
-        )?;
+        let status = process::stream(process::cargo().args(self.cargo).envs(environment), |line| {
+            println!("{line}");
+            figures.push_str(line);
+            figures.push('\n');
+        })?;
         if !status.success() {
             return Ok(false);
         }

@@ -1,13 +1,16 @@
-//! The smallest relay: events of a SQLite file to a file of JSON lines, until it is interrupted.
+//! The smallest relay: events of a SQLite file or a PostgreSQL database to a file of JSON lines, until it is
+//! interrupted.
 //!
-//! `cargo run --example relay -- shop.db events.jsonl`. `LEASE_MS`, `FLUSH_MS` and `WINDOW` set lease, flush
-//! interval and window.
+//! `cargo run --example relay -- shop.db events.jsonl`, or a URL `postgres://...` in place of the file.
+//! `LEASE_MS`, `FLUSH_MS` and `WINDOW` set lease, flush interval and window.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::relay::{Policy, Relay, Subscription};
-use postrider::store::{Start, sqlite::SqliteStore};
+use postrider::store::postgres::{PostgresConfig, PostgresStore};
+use postrider::store::sqlite::SqliteStore;
+use postrider::store::{Start, Store};
 use postrider_sinks::file::{File, FileConfig};
 
 #[tokio::main]
@@ -25,7 +28,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let sink = File::open(&FileConfig::new(output))?;
     let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
-    let store = Arc::new(SqliteStore::open(database)?);
+    let store: Arc<dyn Store> = if database.starts_with("postgres://") {
+        Arc::new(PostgresStore::connect(&PostgresConfig::new(&database)?).await?)
+    } else {
+        Arc::new(SqliteStore::open(database)?)
+    };
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
     tokio::signal::ctrl_c().await?;
     Ok(relay.shutdown().await?)

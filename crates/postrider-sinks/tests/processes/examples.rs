@@ -1,5 +1,6 @@
 //! The example programs as child processes.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -14,19 +15,20 @@ pub(crate) fn program(name: &str) -> PathBuf {
 pub(crate) struct RelayProcess(Child);
 
 impl RelayProcess {
-    pub(crate) fn start(database: &Path, output: &Path, lease_ms: u64, window: usize) -> Self {
+    /// The database is the path of a SQLite file or the URL of a PostgreSQL server.
+    pub(crate) fn start(database: impl AsRef<OsStr>, output: &Path, lease_ms: u64, window: usize) -> Self {
         Self::start_with(database, output, lease_ms, 50, window)
     }
 
     pub(crate) fn start_with(
-        database: &Path,
+        database: impl AsRef<OsStr>,
         output: &Path,
         lease_ms: u64,
         flush_ms: u64,
         window: usize,
     ) -> Self {
         let child = Command::new(program("relay"))
-            .args([database, output])
+            .args([database.as_ref(), output.as_os_str()])
             .env("LEASE_MS", lease_ms.to_string())
             .env("FLUSH_MS", flush_ms.to_string())
             .env("WINDOW", window.to_string())

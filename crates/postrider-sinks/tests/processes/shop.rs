@@ -1,6 +1,6 @@
 //! A shop whose writers keep a version per key, and the audit of what its relay delivered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -69,10 +69,7 @@ impl Shop {
 
     /// Everything the relay's file holds, in its order.
     pub(crate) fn delivered(&self) -> Vec<Sighting> {
-        let text = std::fs::read_to_string(&self.output).unwrap_or_default();
-        // A line that is being written has no end yet.
-        let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        whole.lines().filter(|line| !line.is_empty()).map(sighting).collect()
+        delivered_to(&self.output)
     }
 
     /// How long the relay's file is: a cheap sign that something was delivered.
@@ -132,6 +129,14 @@ fn write(connection: &mut Connection, random: u64) -> Vec<Sighting> {
     }
     tx.commit().unwrap();
     events
+}
+
+/// Everything a relay's file holds, in its order.
+pub(crate) fn delivered_to(output: &Path) -> Vec<Sighting> {
+    let text = std::fs::read_to_string(output).unwrap_or_default();
+    // A line that is being written has no end yet.
+    let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    whole.lines().filter(|line| !line.is_empty()).map(sighting).collect()
 }
 
 fn sighting(line: &str) -> Sighting {

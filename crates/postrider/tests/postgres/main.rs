@@ -18,6 +18,5 @@ mod pooled;
 mod replaced;
 mod schema;
 mod start;
-mod storm;
 mod wake;
 mod write;

@@ -1,0 +1,142 @@
+//! The storm: many writers at once, and readers of every kind, right and wrong, that deliver what they commit.
+//!
+//! First the wrong designs are run against it, and each must be caught. Only then do the zeros of the right one
+//! count: nothing lost, nothing invented, every key in order, no more duplicates than crashes explain, nobody
+//! waiting for a transaction that is not his.
+//!
+//! `STORM_SECONDS=600` makes it long, `STORM_SEED=n` begins with that seed.
+#![cfg(all(unix, feature = "postgres"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
+
+mod claimer;
+mod crew;
+mod database;
+mod designs;
+mod dice;
+mod postgres;
+mod reader;
+mod report;
+mod round;
+mod schedule;
+mod weather;
+mod writers;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::Result;
+use postrider_testkit::audit::Verdict;
+use postrider_testkit::servers;
+
+use claimer::Alone;
+use crew::Crew;
+use database::{Database, Proof};
+use designs::{Design, Designed, WRONG};
+use postgres::Postgres;
+use reader::Reader;
+use report::{Caught, Sum};
+use round::Plan;
+use writers::KEYS;
+
+/// Rounds that a wrong design may survive, before it is shown the moment it must not survive.
+const SEEDS_MAX: u64 = 2;
+
+/// How long a phase of a round against wrong designs is.
+const WRONG_PHASE: Duration = Duration::from_millis(1_500);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_that_catches_every_wrong_design_finds_nothing_wrong_with_ours() -> Result<()> {
+    let Some(url) = servers::postgres::url() else { return Ok(()) };
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one("storm") % 1_000_000);
+    let seconds = number("STORM_SECONDS").unwrap_or(12);
+    println!("storm on PostgreSQL, STORM_SEED={seed} STORM_SECONDS={seconds}");
+    let started = tokio::time::Instant::now();
+    catch_the_wrong_designs(url, seed).await?;
+
+    // Long enough for crashes and lists, short enough that a seed that fails is soon run again.
+    let phase = Duration::from_millis((seconds * 1_000 / 4).clamp(1_000, 7_000));
+    let mut sum = Sum::default();
+    for seed in seed.. {
+        let database = Arc::new(Postgres::new(url, KEYS).await?);
+        let readers: Vec<Box<dyn Reader>> = vec![
+            Box::new(Crew::new(&database, seed)),
+            Box::new(Alone::new(&database, Proof::WritersAtOnce, seed)),
+            Box::new(Alone::new(&database, Proof::HorizonAlone, seed)),
+        ];
+        let plan = Plan { seed, phase, delivers_all: true };
+        let round = round::run(&database, plan, readers).await?;
+        database.remove().await?;
+        round.check(seed);
+        sum += round;
+        if started.elapsed() >= Duration::from_secs(seconds) {
+            break;
+        }
+    }
+    println!("{sum}");
+    sum.check();
+    Ok(())
+}
+
+/// Each must be caught, and the control must not.
+async fn catch_the_wrong_designs(url: &'static str, first: u64) -> Result<()> {
+    let (mut at_large, mut caught) = (WRONG.to_vec(), Vec::new());
+    for seed in first..first + SEEDS_MAX {
+        let database = Arc::new(Postgres::new(url, KEYS).await?);
+        let designs = at_large.iter().chain([&Design::Right]);
+        let readers: Vec<Box<dyn Reader>> = designs
+            .map(|design| -> Box<dyn Reader> { Box::new(Designed::new(&database, *design, seed)) })
+            .collect();
+        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false };
+        let round = round::run(&database, plan, readers).await?;
+        database.remove().await?;
+        for (design, (_, verdict, findings)) in at_large.clone().into_iter().zip(&round.readers) {
+            if !verdict.is_clean() {
+                caught.push(Caught { design, seed: Some(seed), verdict: *verdict });
+                at_large.retain(|free| *free != design);
+            } else {
+                println!("seed {seed}: {} survived: {verdict}, buried {}", design.text(), findings.buried);
+            }
+        }
+        let (_, control, findings) = round.readers.last().unwrap();
+        assert!(
+            control.is_clean() && control.duplicates == 0,
+            "seed {seed}: the control is caught: {control}"
+        );
+        assert!(findings.buried > 0, "seed {seed}: no hole died");
+        println!("seed {seed}: control {control}, buried {}", findings.buried);
+        if at_large.is_empty() {
+            break;
+        }
+    }
+    for design in std::mem::take(&mut at_large) {
+        let verdict = in_the_schedule(url, design).await?;
+        match verdict.is_clean() {
+            true => at_large.push(design),
+            false => caught.push(Caught { design, seed: None, verdict }),
+        }
+    }
+    report::print_caught(&caught);
+    assert!(at_large.is_empty(), "these wrong designs were not caught: {at_large:?}");
+    let control = in_the_schedule(url, Design::Right).await?;
+    assert!(control.is_clean() && control.duplicates == 0, "the schedule catches the control: {control}");
+    // Mistakes that need a moment are caught in theirs, whatever the storm did.
+    for design in [Design::StampedWithXmax, Design::TwoStatements, Design::WritersAfterRows] {
+        let verdict = in_the_schedule(url, design).await?;
+        assert!(!verdict.is_clean(), "the schedule does not catch {design:?}: {verdict}");
+    }
+    Ok(())
+}
+
+async fn in_the_schedule(url: &'static str, design: Design) -> Result<Verdict> {
+    let database = Arc::new(Postgres::new(url, KEYS).await?);
+    let verdict = schedule::run(&database, design).await?;
+    database.remove().await?;
+    Ok(verdict)
+}

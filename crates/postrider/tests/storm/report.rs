@@ -1,0 +1,117 @@
+//! What the storm says in the end.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use postrider_testkit::audit::Verdict;
+
+use super::designs::Design;
+use super::reader::Findings;
+use super::round::{Round, WRITERS};
+use super::writers::Tally;
+
+/// A wrong design that was found out.
+pub(crate) struct Caught {
+    pub(crate) design: Design,
+    /// The round; if `None`, the schedule.
+    pub(crate) seed: Option<u64>,
+    pub(crate) verdict: Verdict,
+}
+
+pub(crate) fn print_caught(caught: &[Caught]) {
+    println!("{:44} {:>8} {:>8} {:>8} {:>12}", "wrong design", "seed", "events", "lost", "out of order");
+    for Caught { design, seed, verdict } in caught {
+        let seed = seed.map_or_else(|| "schedule".to_owned(), |seed| seed.to_string());
+        let Verdict { written, lost, out_of_order, .. } = verdict;
+        println!("{:44} {seed:>8} {written:>8} {lost:>8} {out_of_order:>12}", design.text());
+    }
+}
+
+impl Round {
+    /// What must hold of every round.
+    pub(crate) fn check(&self, seed: u64) {
+        for (name, verdict, findings) in &self.readers {
+            assert!(verdict.is_clean(), "STORM_SEED={seed}: {name}: {verdict}");
+            let bound = findings.duplicates_max as usize;
+            assert!(verdict.duplicates <= bound, "STORM_SEED={seed}: {name}: {verdict}, bound {bound}");
+        }
+    }
+}
+
+/// All rounds together.
+#[derive(Default)]
+pub(crate) struct Sum {
+    rounds: u64,
+    events: u64,
+    tally: Tally,
+    readers: Vec<(String, Verdict, Findings)>,
+}
+
+impl AddAssign<Round> for Sum {
+    fn add_assign(&mut self, round: Round) {
+        self.rounds += 1;
+        self.events += round.events;
+        self.tally += round.tally;
+        if self.readers.is_empty() {
+            self.readers = round.readers;
+            return;
+        }
+        for ((_, verdict, findings), (_, v, f)) in self.readers.iter_mut().zip(round.readers) {
+            verdict.written += v.written;
+            verdict.delivered += v.delivered;
+            verdict.distinct += v.distinct;
+            verdict.lost += v.lost;
+            verdict.phantom += v.phantom;
+            verdict.out_of_order += v.out_of_order;
+            verdict.duplicates += v.duplicates;
+            findings.crashes += f.crashes;
+            findings.takeovers += f.takeovers;
+            findings.duplicates_max += f.duplicates_max;
+            findings.buried += f.buried;
+            findings.holes_max = findings.holes_max.max(f.holes_max);
+        }
+    }
+}
+
+impl Sum {
+    /// A storm in which nothing happened proves nothing.
+    pub(crate) fn check(&self) {
+        let all = |count: fn(&Findings) -> u64| {
+            self.readers.iter().map(|(.., findings)| count(findings)).sum::<u64>()
+        };
+        assert!(all(|findings| findings.buried) > 0, "no hole died while writers ran");
+        assert!(all(|findings| findings.crashes) > 0, "nobody crashed");
+        assert!(all(|findings| findings.takeovers) > 0, "no relay took over from another");
+        let Tally { rollbacks, savepoints, failed, prepared, bulk, vanished, .. } = self.tally;
+        let least = [rollbacks, savepoints, failed, prepared, bulk, vanished].into_iter().min();
+        assert!(least > Some(0), "not everything happened: {:?}", self.tally);
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { transactions, rollbacks, savepoints, failed, prepared, bulk, vanished } = self.tally;
+        writeln!(
+            f,
+            "{} rounds, {WRITERS} writers: {} events, {transactions} transactions, {rollbacks} rolled back, \
+             {savepoints} savepoints, {failed} failed statements, {prepared} prepared, {bulk} bulk, \
+             {vanished} connections lost",
+            self.rounds, self.events
+        )?;
+        for (name, verdict, findings) in &self.readers {
+            let Findings { crashes, takeovers, duplicates_max, buried, holes_max } = findings;
+            writeln!(f, "{name}")?;
+            writeln!(f, "    {verdict} (at most {duplicates_max})")?;
+            write!(f, "    {crashes} crashes")?;
+            if *takeovers > 0 {
+                writeln!(f, ", {takeovers} takeovers")?;
+            } else {
+                writeln!(
+                    f,
+                    ", {buried} holes declared dead while writers ran, at most {holes_max} holes at once"
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

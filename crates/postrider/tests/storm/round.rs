@@ -1,0 +1,146 @@
+//! One round of the storm: four phases on an outbox of its own, and what became of it.
+//!
+//! 1. the storm
+//! 2. quiet: one writer slow, one quick, readers that look often
+//! 3. the storm, with one transaction open from its beginning to its end that has written events itself
+//! 4. the storm again
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::Result;
+use postrider_testkit::audit::{Sighting, Verdict};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::database::{Database, Session};
+use super::postgres::failed;
+use super::reader::{Findings, Log, Reader};
+use super::weather::Weather;
+use super::writers::{Manner, Tally, Writer};
+
+pub(crate) const WRITERS: u64 = 16;
+
+/// What is not delivered by then waits for the open transaction.
+const LONG: Duration = Duration::from_secs(60);
+
+/// The key that only the open transaction writes.
+const OPEN: &str = "open";
+
+/// How long a round is, and whether its readers are to deliver everything that is committed at any time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) phase: Duration,
+    pub(crate) delivers_all: bool,
+}
+
+/// What became of a round.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) tally: Tally,
+    pub(crate) events: u64,
+    pub(crate) readers: Vec<(String, Verdict, Findings)>,
+}
+
+/// Runs a round.
+pub(crate) async fn run<D: Database>(
+    database: &Arc<D>,
+    plan: Plan,
+    readers: Vec<Box<dyn Reader>>,
+) -> Result<Round> {
+    let weather = Arc::new(Weather::default());
+    let mut running: Vec<Running> = Vec::new();
+    for reader in readers {
+        let (name, log) = (reader.name(), reader.log());
+        running.push(Running { name, log, task: tokio::spawn(reader.run(weather.clone())) });
+    }
+    let mut storm =
+        Storm { plan, database: database.clone(), weather, writers: Vec::new(), tally: Tally::default() };
+    for name in 0..WRITERS {
+        storm.writers.push(Writer::new(database, plan.seed, name).await?);
+    }
+
+    storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    storm.weather.set_quiet(true);
+    storm.phase(&[Manner::Slow, Manner::Quick]).await?;
+    storm.weather.set_quiet(false);
+    storm.phase_with_an_open_transaction(&running).await?;
+    storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    storm.weather.end();
+
+    let committed = storm.committed().await?;
+    let mut round = Round { tally: storm.tally, events: committed.len() as u64, readers: Vec::new() };
+    for Running { name, log, task } in running {
+        let findings = task.await.map_err(failed)??;
+        round.readers.push((name, log.audit(&committed), findings));
+    }
+    Ok(round)
+}
+
+/// A reader at work.
+struct Running {
+    name: String,
+    log: Arc<Log>,
+    task: JoinHandle<Result<Findings>>,
+}
+
+struct Storm<D: Database> {
+    plan: Plan,
+    database: Arc<D>,
+    weather: Arc<Weather>,
+    writers: Vec<Writer<D>>,
+    tally: Tally,
+}
+
+impl<D: Database> Storm<D> {
+    /// The first writers write for a while, each in its manner. At the end every transaction of theirs is over.
+    async fn phase(&mut self, manners: &[Manner]) -> Result<()> {
+        self.weather.set_writing(true);
+        let mut running = JoinSet::new();
+        for (writer, manner) in self.writers.drain(..manners.len()).zip(manners) {
+            running.spawn(writer.run(*manner, self.weather.clone()));
+        }
+        tokio::time::sleep(self.plan.phase).await;
+        self.weather.set_writing(false);
+        while let Some(ended) = running.join_next().await {
+            let (writer, tally) = ended.map_err(failed)??;
+            self.writers.push(writer);
+            self.tally += tally;
+        }
+        Ok(())
+    }
+
+    /// Whoever delivers must have delivered everything else while the transaction is still open.
+    async fn phase_with_an_open_transaction(&mut self, readers: &[Running]) -> Result<()> {
+        let mut open = self.database.connect().await?;
+        open.begin(None).await?;
+        for _ in 0..3 {
+            open.write(OPEN).await?;
+        }
+        self.phase(&[Manner::Storm; WRITERS as usize]).await?;
+        let others = self.committed().await?;
+        if self.plan.delivers_all {
+            for reader in readers {
+                let all = tokio::time::timeout(LONG, reader.log.until_delivered(&others)).await;
+                assert!(
+                    all.is_ok(),
+                    "{}: {} events wait for a transaction that is not theirs",
+                    reader.name,
+                    reader.log.missing(&others)
+                );
+            }
+        }
+        assert!(
+            !readers.iter().any(|reader| reader.log.has(OPEN)),
+            "an event was read that nobody committed"
+        );
+        open.commit().await?;
+        let committed = self.committed().await?;
+        assert_eq!(committed.len(), others.len() + 3, "nobody else wrote after the phase");
+        Ok(())
+    }
+
+    async fn committed(&self) -> Result<Vec<Sighting>> {
+        Ok(self.database.committed().await?.into_iter().map(|event| event.sighting).collect())
+    }
+}

@@ -1,0 +1,45 @@
+//! What everybody in the storm knows of its state.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The state of the storm.
+#[derive(Debug, Default)]
+pub(crate) struct Weather {
+    writing: AtomicBool,
+    quiet: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Weather {
+    /// Writers run.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.load(Ordering::SeqCst)
+    }
+
+    /// Nobody but two writers and the readers is there, and readers look often.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::SeqCst)
+    }
+
+    /// Every transaction has ended; what is committed is to be read to its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_writing(&self, writing: bool) {
+        self.writing.store(writing, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::SeqCst);
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+
+    /// Longest pause of a reader between two looks.
+    pub(crate) fn poll_micros_max(&self) -> u64 {
+        if self.is_quiet() { 500 } else { 8_000 }
+    }
+}
