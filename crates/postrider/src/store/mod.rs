@@ -111,8 +111,11 @@ pub struct Page {
     pub dead: Vec<(Position, Position)>,
     /// Rows that no event can be made of, and why. They are handed out once, like events.
     pub damaged: Vec<(Position, String)>,
-    /// Whether more is known to be waiting.
-    pub more: bool,
+    /// The next claim has something to read: make it at once.
+    pub more_at_once: bool,
+    /// Not everything that was visible has been read, or it is not known. Also while nothing new is read because
+    /// of `holes_full`, where looking again at once helps nobody.
+    pub left_unread: bool,
     /// Ranges of positions that hold no event and may still get one. Every claim looks at all of them.
     pub holes: usize,
     /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
@@ -124,7 +127,7 @@ pub struct Page {
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
-    /// Positions that hold no event any more, or a damaged one.
+    /// Positions that hold no event any more, or one that no event can be made of.
     pub gone: Vec<Position>,
 }
 

@@ -46,6 +46,8 @@ macro_rules! store_conformance {
                 a_wasted_position_is_reported_dead
                 a_position_with_an_event_is_never_reported_dead
                 two_claimers_read_independently
+                a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody
+                damaged_rows_fill_a_page_like_events
                 fetch_reads_again_and_says_what_is_gone
                 fetch_stops_at_its_byte_budget
             }
