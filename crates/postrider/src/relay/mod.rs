@@ -10,12 +10,14 @@ mod perform;
 mod policy;
 mod publish;
 mod report;
+mod retention;
 mod routing;
 mod shell;
 mod subscription;
 
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};
+pub use retention::Retention;
 pub use shell::SubscriptionStatus;
 pub use subscription::Subscription;
 

@@ -10,7 +10,9 @@
 mod case;
 mod conformance;
 mod connection;
+mod failover;
 mod holes;
+mod retention;
 mod schema;
 mod start;
 mod storm;

@@ -79,6 +79,16 @@ macro_rules! store_conformance {
                 accepting_the_history_forgets_what_is_parked_above_its_start
                 accepting_the_history_fences_the_owner_before
             }
+            maintain {
+                what_is_delivered_and_old_is_deleted
+                deleting_keeps_to_its_batch
+                a_young_event_ends_the_deleting
+                what_is_parked_stays
+                the_slowest_subscription_holds_everything_back
+                without_a_subscription_nothing_is_deleted
+                a_subscription_created_meanwhile_loses_nothing_it_counted_on
+                a_subscription_moved_back_keeps_what_is_left
+            }
             overview {
                 what_is_not_done_is_the_backlog
                 counting_stops_at_its_limit

@@ -8,6 +8,7 @@ pub mod claim;
 pub mod content;
 pub mod history;
 pub mod lease;
+pub mod maintain;
 pub mod overview;
 pub mod settle;
 pub mod subscribe;

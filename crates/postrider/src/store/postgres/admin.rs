@@ -4,7 +4,7 @@ use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::line::{Turn, Work};
 use super::time::Time;
-use super::{progress, row};
+use super::{maintain, progress, row};
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Start};
 use crate::{Error, Position, Result, Timestamp};
@@ -16,6 +16,7 @@ pub(super) async fn subscribe(
     start: Start,
     server: &Incarnation,
 ) -> Result<bool> {
+    maintain::keep_events(work).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
@@ -109,6 +110,7 @@ pub(super) async fn accept_history(
     start: Start,
     server: &Incarnation,
 ) -> Result<()> {
+    maintain::keep_events(work).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2

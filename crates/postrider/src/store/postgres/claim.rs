@@ -237,13 +237,9 @@ impl PostgresClaimer {
     fn history_change(&self, head: &Row, sequence: Position) -> Result<Option<String>> {
         let (started, timeline): (&str, &str) = (get(head, 0)?, get(head, 1)?);
         if let Some(server) = &self.server {
-            if timeline != server.timeline() {
-                let known = server.timeline();
-                return Ok(Some(format!(
-                    "the server was at timeline {known} and is at {timeline}: it was failed over or restored"
-                )));
-            }
-            if started != server.started {
+            // Another life of the server, or another server: whether the subscription may go on there is decided
+            // when its state is loaded anew.
+            if timeline != server.timeline() || started != server.started {
                 return Err(lost());
             }
         }

@@ -11,6 +11,7 @@ use tokio_postgres::{Client, Config, NoTls, Socket, Statement};
 use super::failure::{connect_failed, failed};
 use super::history::Incarnation;
 use super::migrate;
+use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Code, Error, Ident, Result};
 
@@ -37,6 +38,7 @@ pub struct PostgresConfig {
     schema: Ident,
     connector: Connector,
     patience: Patience,
+    after_failover: AfterFailover,
 }
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
@@ -65,7 +67,13 @@ impl PostgresConfig {
             config.tcp_user_timeout(Duration::from_secs(30));
         }
         let patience = Patience { list_after: Duration::from_secs(1), holes_max: 10_000 };
-        Ok(Self { config, schema: Ident::default(), connector: connector(NoTls), patience })
+        Ok(Self {
+            config,
+            schema: Ident::default(),
+            connector: connector(NoTls),
+            patience,
+            after_failover: AfterFailover::default(),
+        })
     }
 
     /// The schema with the outbox; `postrider` if not given.
@@ -100,6 +108,17 @@ impl PostgresConfig {
     pub fn holes_max(mut self, holes_max: usize) -> Self {
         self.patience.holes_max = holes_max.max(1);
         self
+    }
+
+    /// What a failover of the server means; subscriptions halt if not given.
+    #[must_use]
+    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
+        self.after_failover = choice;
+        self
+    }
+
+    pub(super) fn failover_choice(&self) -> AfterFailover {
+        self.after_failover
     }
 
     pub(super) fn schema_name(&self) -> &Ident {
