@@ -52,6 +52,11 @@ impl StoreUnderTest for Memory {
         Ok(())
     }
 
+    async fn damage(&self, position: Position) -> Result<()> {
+        self.0.database().log.damage(position);
+        Ok(())
+    }
+
     async fn back_up(&self) -> Result<Log> {
         Ok(self.0.database().log.backup())
     }

@@ -63,6 +63,11 @@ impl StoreUnderTest for SqliteFile {
         self.connect()?.execute(sql, [position.get()]).map(|_| ()).map_err(failed)
     }
 
+    async fn damage(&self, position: Position) -> Result<()> {
+        let sql = "UPDATE postrider_events SET action = '{}' WHERE position = ?1";
+        self.connect()?.execute(sql, [position.get()]).map(|_| ()).map_err(failed)
+    }
+
     async fn back_up(&self) -> Result<i64> {
         let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'postrider_events'";
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)

@@ -32,7 +32,8 @@ pub fn assemble(settings: &Settings, stores: &mut Stores) -> Result<RelayBuilder
         let subscriptions = of_outbox
             .map(|(name, of)| subscription(name, of, settings, &sinks))
             .collect::<Result<Vec<_>>>()?;
-        relay = relay.outbox(store.clone(), subscriptions);
+        let retention = settings.outboxes.get(outbox).map(|of| of.retention.clone()).unwrap_or_default();
+        relay = relay.outbox_keeping(store.clone(), subscriptions, retention);
     }
     Ok(relay)
 }

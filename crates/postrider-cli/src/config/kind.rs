@@ -25,6 +25,8 @@ pub enum Kind {
     },
     /// A time such as `5s`.
     Duration,
+    /// A time such as `7d`, or `forever`.
+    Retention,
     /// A number of bytes such as `1MiB`.
     Size,
     /// One of these words.
@@ -64,6 +66,7 @@ impl Kind {
             Self::Number { min: 0 } => "a whole number".into(),
             Self::Number { min } => format!("a whole number of at least {min}"),
             Self::Duration => "a duration such as \"250ms\", \"5s\" or \"2m\"".into(),
+            Self::Retention => "a duration such as \"12h\" or \"7d\", or \"forever\"".into(),
             Self::Size => "a size such as \"64KiB\" or \"1MiB\"".into(),
             Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
             Self::List => "a list of texts".into(),
@@ -90,6 +93,10 @@ impl Kind {
             Self::Choice(words) => Value::Text(raw.text().filter(|text| words.contains(text))?.to_owned()),
             Self::Path => Value::Path(PathBuf::from(raw.text()?)),
             Self::Duration => Value::Duration(duration::parse(raw.text()?)?),
+            Self::Retention => Value::Retention(match raw.text()? {
+                "forever" => None,
+                text => Some(duration::parse(text)?),
+            }),
             Self::Size => Value::Size(size::parse(raw.text()?)?),
             Self::Start => Value::Start(start(raw.text()?)?),
             Self::Bool => Value::Bool(raw.bool()?),

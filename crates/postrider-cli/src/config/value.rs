@@ -20,6 +20,7 @@ pub enum Value {
     Bool(bool),
     Number(u64),
     Duration(Duration),
+    Retention(Option<Duration>),
     Size(u64),
     List(Vec<String>),
     Map(BTreeMap<String, String>),
@@ -51,7 +52,8 @@ impl fmt::Display for Value {
             Self::Text(text) => f.write_str(&url::masked_if_secret(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Duration(time) => f.write_str(&duration::show(*time)),
+            Self::Retention(None) => f.write_str("forever"),
+            Self::Duration(time) | Self::Retention(Some(time)) => f.write_str(&duration::show(*time)),
             Self::Size(bytes) => f.write_str(&size::show(*bytes)),
             Self::List(texts) => write_all(f, texts.iter().map(|text| url::masked_if_secret(text))),
             Self::Map(entries) => write_all(

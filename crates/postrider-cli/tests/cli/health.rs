@@ -123,3 +123,23 @@ fn looking_disturbs_no_file_at_rest() {
         assert!(program.files() == before, "{args:?}");
     }
 }
+
+#[test]
+fn status_names_the_subscription_that_holds_retention_back() {
+    let program = shop::delivered();
+    shop::run_sql(
+        &program,
+        "INSERT INTO postrider_events (type, payload, time) VALUES ('shop.old', '', 1);
+         INSERT INTO postrider_subscriptions (name, floor, done, created_at, updated_at)
+         VALUES ('ahead', 9, '9', 0, 0)",
+    );
+    let table = program.run(&["status"]).stdout;
+    let held: Vec<&str> = table.lines().filter(|line| line.contains("holds retention back")).collect();
+    assert!(matches!(held[..], [line] if line.contains("orders")), "{table}");
+    let rows = program.run(&["status", "--json"]).stdout;
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let held: Vec<&Value> = rows.iter().filter(|row| row["holds_retention_back"] == true).collect();
+    assert!(matches!(held[..], [row] if row["subscription"] == "orders"), "{rows:?}");
+    let forever = program.run(&["status", "--set", "outbox.shop.retention=forever"]).stdout;
+    assert!(!forever.contains("retention"), "{forever}");
+}

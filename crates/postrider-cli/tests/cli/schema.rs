@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Limits;
-use postrider::relay::Policy;
+use postrider::relay::{Policy, Retention};
+use postrider::store::AfterFailover;
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
 use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
@@ -49,6 +50,8 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
     let settings = settings(&least()).unwrap();
     assert_eq!(settings.subscriptions["s"].policy, Policy::default());
     assert_eq!(settings.outboxes["shop"].limits, Limits::default());
+    assert_eq!(settings.outboxes["shop"].retention, Retention::default());
+    assert_eq!(settings.outboxes["shop"].after_failover, AfterFailover::default());
 }
 
 #[test]

@@ -94,7 +94,8 @@ impl MemoryDatabase {
     pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
         let (mut found, mut bytes) = (Found::default(), 0);
         for position in positions {
-            let Some(event) = self.log.get(*position) else {
+            let event = self.log.get(*position).filter(|_| !self.log.is_damaged(*position));
+            let Some(event) = event else {
                 found.gone.push(*position);
                 continue;
             };

@@ -1,6 +1,6 @@
 //! The events table: a position is taken at the insert and seen by others at the commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub struct Log {
     open: BTreeMap<Position, TransactionId>,
     pending: BTreeMap<TransactionId, Vec<(Position, Arc<Event>)>>,
     transactions: u64,
+    /// Committed rows that no event can be made of.
+    damaged: BTreeSet<Position>,
 }
 
 impl Log {
@@ -62,6 +64,16 @@ impl Log {
     /// Removes a committed event; its position stays empty for ever.
     pub fn delete(&mut self, position: Position) {
         self.visible.remove(&position);
+    }
+
+    /// Makes a committed row one that no event can be made of.
+    pub fn damage(&mut self, position: Position) {
+        self.damaged.insert(position);
+    }
+
+    /// Whether no event can be made of the row at a position.
+    pub fn is_damaged(&self, position: Position) -> bool {
+        self.damaged.contains(&position)
     }
 
     /// A transaction of one event.

@@ -6,6 +6,7 @@
 
 mod database;
 mod log;
+mod maintain;
 mod overview;
 mod reader;
 mod store;

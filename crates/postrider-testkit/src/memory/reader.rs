@@ -25,6 +25,8 @@ pub struct Reading {
     pub events: Vec<(Position, Arc<Event>)>,
     /// Positions proven empty, both ends included.
     pub dead: Vec<(Position, Position)>,
+    /// Rows that no event can be made of, and why.
+    pub damaged: Vec<(Position, String)>,
     /// Whether the budget ended the reading.
     pub more: bool,
 }
@@ -51,10 +53,14 @@ impl Reader {
         let gaps = self.taken.gaps(log.sequence());
         for (position, event) in gaps.into_iter().flat_map(|(start, end)| log.range(start..=end)) {
             bytes += event.payload.len();
-            let full = reading.events.len() >= budget.events_max || bytes > budget.bytes_max;
-            if full && !reading.events.is_empty() {
+            let rows = reading.events.len() + reading.damaged.len();
+            if rows > 0 && (rows >= budget.events_max || bytes > budget.bytes_max) {
                 reading.more = true;
                 break;
+            }
+            if log.is_damaged(position) {
+                reading.damaged.push((position, format!("the event at position {position} cannot be read")));
+                continue;
             }
             reading.events.push((position, event.clone()));
         }
@@ -64,6 +70,7 @@ impl Reader {
                 self.highest = Some(Mark { position: *position, id: event.id });
             }
         }
+        reading.damaged.iter().for_each(|(position, _)| self.taken.insert(*position));
         reading.dead = self.bury(log);
         reading
     }
@@ -71,10 +78,11 @@ impl Reader {
     /// The same in the words of the store.
     pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
         match self.read(log, budget) {
-            Ok(Reading { events, dead, more }) => {
+            Ok(Reading { events, dead, damaged, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 let events = events.into_iter().map(stored).collect();
-                Claimed::Page(Page { events, dead, more, ..Page::default() })
+                let (more_at_once, left_unread) = (more, more);
+                Claimed::Page(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() })
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::ledger::Progress;
 use postrider::store::{
     Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement,
-    Start, Store,
+    Start, Store, Trim, Trimmed,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
 
@@ -92,6 +92,11 @@ impl Store for MemoryStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let accepted = self.database().accept_history(subscription, start);
         self.done(accepted)
+    }
+
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        let trimmed = self.database().trim(&trim, self.clock.now().wall);
+        self.done(Ok(trimmed))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

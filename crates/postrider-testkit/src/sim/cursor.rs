@@ -57,6 +57,6 @@ impl Cursor {
             }
             self.last = *position;
         }
-        Reading { more: events.len() == budget.events_max, events, dead }
+        Reading { more: events.len() == budget.events_max, events, dead, damaged: Vec::new() }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use postrider::Position;
 use postrider::relay::brain::Input;
-use postrider::store::Start;
+use postrider::store::{Start, Trim};
 
 use super::agenda::Happening;
 use super::bug::Bug;
@@ -43,10 +44,23 @@ impl World {
             Fault::Shutdown => self.shutdown(relay),
             Fault::StickSettle => self.stick_settle[subscription] = true,
         }
+        self.trim();
         // One ill destination is enough to see whether the others stay well.
         if self.scenario.kind != Kind::Isolation {
             self.plan_fault();
         }
+    }
+
+    /// Somebody deletes what is delivered, whatever else goes wrong. Not where a backup may bring it back: the
+    /// writers take their versions from the events they find after a restore.
+    fn trim(&mut self) {
+        if self.scenario.faults.contains(&Fault::Backup) {
+            return;
+        }
+        let trim = Trim { after: Position::ZERO, older_than: Duration::from_millis(50), events_max: 20 };
+        let deleted = self.database.trim(&trim, self.wall()).deleted;
+        self.tally.add("delivered event deleted", deleted);
+        self.note(|_| format!("{deleted} delivered events are deleted"));
     }
 
     /// The process is gone: answers are lost, work on its way may still be done.

@@ -134,7 +134,7 @@ impl World {
     }
 
     fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> Claim {
-        let Reading { events, dead, more } = match reading {
+        let Reading { events, dead, damaged, more } = match reading {
             Ok(reading) => reading,
             Err(reason) => return Claim::HistoryChanged(reason),
         };
@@ -151,7 +151,7 @@ impl World {
             .into_iter()
             .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
             .collect();
-        Claim::Page { events, dead, damaged: Vec::new(), more }
+        Claim::Page { events, dead, damaged, more_at_once: more, left_unread: more }
     }
 
     fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> Fetch {

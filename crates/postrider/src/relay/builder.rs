@@ -7,8 +7,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::retention::Cleaner;
 use super::shell::{Handle, Shell};
-use super::{Relay, Served, Subscription, waker};
+use super::{Relay, Retention, Served, Subscription, waker};
 use crate::store::Store;
 use crate::{Clock, Code, Error, Result, SystemClock};
 
@@ -17,7 +18,14 @@ use crate::{Clock, Code, Error, Result, SystemClock};
 pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
-    outboxes: Vec<(Arc<dyn Store>, Vec<Subscription>)>,
+    outboxes: Vec<Outbox>,
+}
+
+/// One outbox to serve.
+struct Outbox {
+    store: Arc<dyn Store>,
+    subscriptions: Vec<Subscription>,
+    retention: Retention,
 }
 
 impl RelayBuilder {
@@ -33,14 +41,27 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. May be called for several outboxes.
+    /// Serves these subscriptions of an outbox. May be called for several outboxes. Delivered events are deleted
+    /// after seven days.
     #[must_use]
     pub fn outbox(
-        mut self,
+        self,
         store: Arc<dyn Store>,
         subscriptions: impl IntoIterator<Item = Subscription>,
     ) -> Self {
-        self.outboxes.push((store, subscriptions.into_iter().collect()));
+        self.outbox_keeping(store, subscriptions, Retention::default())
+    }
+
+    /// As [`outbox`](Self::outbox), and says how long its delivered events are kept.
+    #[must_use]
+    pub fn outbox_keeping(
+        mut self,
+        store: Arc<dyn Store>,
+        subscriptions: impl IntoIterator<Item = Subscription>,
+        retention: Retention,
+    ) -> Self {
+        let subscriptions = subscriptions.into_iter().collect();
+        self.outboxes.push(Outbox { store, subscriptions, retention });
         self
     }
 
@@ -60,17 +81,17 @@ impl RelayBuilder {
     pub async fn spawn(self) -> Result<Relay> {
         let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        for (_, subscriptions) in &self.outboxes {
-            check(subscriptions)?;
+        for outbox in &self.outboxes {
+            check(&outbox.subscriptions)?;
         }
-        for (store, subscriptions) in &self.outboxes {
+        for Outbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
                 store.subscribe(&subscription.name, subscription.start).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);
         let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
-        for (store, subscriptions) in self.outboxes {
+        for Outbox { store, subscriptions, retention } in self.outboxes {
             let mut handles = Vec::new();
             for subscription in subscriptions {
                 let handle = Arc::new(Handle::new(&subscription.name));
@@ -81,7 +102,10 @@ impl RelayBuilder {
                 tasks.spawn(shell.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
-                tasks.spawn(waker::run(wakes, handles, stopped.clone()));
+                tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
+            }
+            if let Some(cleaner) = Cleaner::new(store, clock.clone(), handles, &retention) {
+                tasks.spawn(cleaner.run(stopped.clone()));
             }
         }
         Ok(Relay { name: holder, subscriptions: served, stop, tasks })
@@ -107,8 +131,7 @@ fn check(subscriptions: &[Subscription]) -> Result<()> {
 
 impl std::fmt::Debug for RelayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let subscriptions: Vec<_> =
-            self.outboxes.iter().flat_map(|(_, subscriptions)| subscriptions).collect();
+        let subscriptions: Vec<_> = self.outboxes.iter().flat_map(|outbox| &outbox.subscriptions).collect();
         f.debug_struct("RelayBuilder")
             .field("name", &self.name)
             .field("subscriptions", &subscriptions)

@@ -10,6 +10,7 @@ mod perform;
 mod policy;
 mod publish;
 mod report;
+mod retention;
 mod routing;
 mod shell;
 mod subscription;
@@ -17,6 +18,7 @@ mod waker;
 
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};
+pub use retention::Retention;
 pub use shell::SubscriptionStatus;
 pub use subscription::Subscription;
 

@@ -58,7 +58,8 @@ impl Routing {
                 damaged: page.damaged,
                 events: page.events.into_iter().map(|event| self.route(event)).collect(),
                 dead: page.dead,
-                more: page.more,
+                more_at_once: page.more_at_once,
+                left_unread: page.left_unread,
             },
             Claimed::HistoryChanged(reason) => Claim::HistoryChanged(reason),
         }

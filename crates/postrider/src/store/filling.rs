@@ -18,24 +18,23 @@ impl Filling {
         Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }
     }
 
-    /// Whether an event with a payload of this size is one too many.
+    /// Whether an event with a payload of this size is one too many. A damaged row counts as an event: whoever
+    /// asked for so many rows and got them must not take the last one for the end.
     pub(super) fn is_full_for(&self, payload_bytes: usize) -> bool {
         let bytes = self.bytes.saturating_add(payload_bytes);
-        !self.events.is_empty()
-            && (self.events.len() >= self.budget.events_max || bytes > self.budget.bytes_max)
+        let taken = self.events.len() + self.damaged.len();
+        taken > 0 && (taken >= self.budget.events_max || bytes > self.budget.bytes_max)
     }
 
-    /// Takes an event in; `payload_bytes` may be known before the payload itself is here.
-    pub(super) fn push(&mut self, event: StoredEvent, payload_bytes: usize) {
+    fn push(&mut self, event: StoredEvent, payload_bytes: usize) {
         self.bytes = self.bytes.saturating_add(payload_bytes);
         self.events.push(event);
     }
 
-    /// Takes a row's event in. One that cannot be read must neither stop the others nor be skipped in silence.
+    /// Takes a row's event in; `bytes` may be known before the payload itself is here. A row that cannot be read must neither stop the others nor be skipped in silence.
     ///
     /// # Errors
     /// Any error but a damaged row's.
-    #[cfg(feature = "sqlite")]
     pub(super) fn take<E>(
         &mut self,
         position: Position,

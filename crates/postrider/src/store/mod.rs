@@ -8,6 +8,7 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod filling;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -17,15 +18,18 @@ mod holes;
 mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod schema;
+mod trim;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use failover::AfterFailover;
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use schema::{Migrated, Migration, Schema};
+pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};
 
 use std::time::Duration;
 
@@ -66,6 +70,12 @@ pub trait Store: Send + Sync + 'static {
     /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
     /// above it are removed, for their events are read again; those below it stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
+
+    /// Deletes one batch of events that every subscription is done with and that are old enough, in one short
+    /// transaction: all of it or nothing. What somebody has parked stays, and so does the highest event each
+    /// subscription has seen. A subscription that is created or moved meanwhile waits, or makes this one
+    /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does somebody else who deletes.
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>>;
 
     /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
     /// What waits to be read is counted up to `backlog_max` events per subscription.
@@ -124,8 +134,11 @@ pub struct Page {
     pub dead: Vec<(Position, Position)>,
     /// Rows that no event can be made of, and why. They are handed out once, like events.
     pub damaged: Vec<(Position, String)>,
-    /// Whether more is known to be waiting.
-    pub more: bool,
+    /// The next claim has something to read: make it at once.
+    pub more_at_once: bool,
+    /// Not everything that was visible has been read, or it is not known. Also while nothing new is read because
+    /// of `holes_full`, where looking again at once helps nobody.
+    pub left_unread: bool,
     /// Ranges of positions that hold no event and may still get one. Every claim looks at all of them.
     pub holes: usize,
     /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
@@ -137,7 +150,7 @@ pub struct Page {
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
-    /// Positions that hold no event any more, or a damaged one.
+    /// Positions that hold no event any more, or one that no event can be made of.
     pub gone: Vec<Position>,
 }
 

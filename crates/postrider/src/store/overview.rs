@@ -1,8 +1,9 @@
 //! What an outbox looks like from outside, for people who ask how it is doing.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use super::Epoch;
+use super::{Epoch, HeldBack};
 use crate::ledger::{Mark, ParkedRow, ParkedState};
 use crate::{Position, Timestamp};
 
@@ -17,6 +18,15 @@ pub struct Overview {
     pub newest: Option<(Mark, Timestamp)>,
     /// By name.
     pub subscriptions: Vec<SubscriptionOverview>,
+}
+
+impl Overview {
+    /// Who keeps events from being deleted that happened longer ago than this, if somebody does.
+    pub fn held_back(&self, older_than: Duration) -> Option<HeldBack> {
+        let lowest = self.subscriptions.iter().min_by_key(|subscription| subscription.floor)?;
+        let oldest = lowest.backlog.oldest.filter(|time| time.until(self.now) > older_than)?;
+        Some(HeldBack { subscription: lowest.name.clone(), floor: lowest.floor, oldest })
+    }
 }
 
 /// One subscription.

@@ -51,6 +51,10 @@ impl StoreUnderTest for Case {
         self.run(&format!("DELETE FROM {{schema}}.events WHERE position = {position}")).await
     }
 
+    async fn damage(&self, position: Position) -> Result<()> {
+        self.run(&format!("UPDATE {{schema}}.events SET action = '{{}}' WHERE position = {position}")).await
+    }
+
     async fn back_up(&self) -> Result<i64> {
         let last = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {schema}.events_position_seq";
         self.one(last).await

@@ -92,6 +92,21 @@ case! {
 }
 
 case! {
+    async fn a_damaged_row_of_a_late_committer_fills_its_hole(case) {
+        let late = case.another().await?;
+        let insert = "BEGIN; INSERT INTO {schema}.events (type, payload, action) VALUES ('late', '', '{}')";
+        late.batch_execute(&case.sql(insert)).await.map_err(failed)?;
+        case.committed("fast").await?;
+        let mut reader = Reader::on(&case).await?;
+        assert_eq!(reader.claim().await?.holes, 1);
+        late.batch_execute("COMMIT").await.map_err(failed)?;
+        let page = reader.claim().await?;
+        assert_eq!(page.damaged.iter().map(|(position, _)| position.get()).collect::<Vec<_>>(), [1]);
+        assert_eq!((page.holes, page.dead, page.left_unread), (0, Vec::new(), false));
+    }
+}
+
+case! {
     async fn a_rolled_back_position_dies_by_the_cheap_rule(case) {
         let mut reader = Reader::with_the_cheap_rule(&case).await?;
         let gone = case.writing("gone").await?;
@@ -195,7 +210,7 @@ case! {
         assert_eq!(reader.claim().await?.holes, 1);
         late.batch_execute("COMMIT").await.map_err(failed)?;
         case.committed("next").await?;
-        while reader.claim().await?.more {}
+        while reader.claim().await?.more_at_once {}
         let expected: Vec<i64> = std::iter::once(2501).chain(1..=2500).chain([2502]).collect();
         assert_eq!(reader.read, expected);
     }
@@ -213,10 +228,12 @@ case! {
         reader.claim().await?;
         case.committed("beyond").await?;
         let page = reader.claim().await?;
-        assert_eq!((page.holes, page.holes_full, page.more), (2, true, false));
+        assert_eq!((page.holes, page.holes_full), (2, true));
+        assert_eq!((page.more_at_once, page.left_unread), (false, true));
         assert_eq!(reader.read, [2, 4]);
         open.remove(0).batch_execute("COMMIT").await.map_err(failed)?;
-        while reader.claim().await?.holes_full {}
+        let page = reader.claim().await?;
+        assert_eq!((page.holes_full, page.more_at_once, page.left_unread), (false, true, true));
         reader.claim().await?;
         assert_eq!(reader.read, [2, 4, 1, 5]);
     }

@@ -34,7 +34,8 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                     Effect::Claim(_) => {
                         looks += counted;
                         let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
-                        Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more: false }))
+                        let (more_at_once, left_unread) = (false, false);
+                        Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more_at_once, left_unread }))
                     }
                     Effect::Report(_) => continue,
                     other => panic!("an idle relay has no business with {other:?}"),

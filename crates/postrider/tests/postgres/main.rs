@@ -11,11 +11,13 @@
 mod case;
 mod conformance;
 mod connection;
+mod failover;
 mod holes;
 mod idle;
 mod kept;
 mod pooled;
 mod replaced;
+mod retention;
 mod schema;
 mod start;
 mod wake;

@@ -54,6 +54,10 @@ impl StoreUnderTest for Pooled {
         self.0.delete(position).await
     }
 
+    async fn damage(&self, position: Position) -> Result<()> {
+        self.0.damage(position).await
+    }
+
     async fn back_up(&self) -> Result<i64> {
         self.0.back_up().await
     }

@@ -150,7 +150,7 @@ case! {
             let claimed = claimer.claim(Budget { events_max: 100, bytes_max: 20_000 }).await?;
             let Claimed::Page(page) = claimed else { panic!("the history did not change") };
             read.extend(page.events);
-            if !page.more {
+            if !page.more_at_once {
                 break;
             }
         }

@@ -35,6 +35,8 @@ struct Row {
     backlog: Backlog,
     oldest_undelivered: Option<String>,
     oldest_undelivered_seconds: Option<f64>,
+    /// It is the one that keeps events from being deleted that are older than the outbox's `retention`.
+    holds_retention_back: bool,
     parked: BTreeMap<&'static str, u64>,
     last_error: Option<String>,
 }
@@ -79,8 +81,12 @@ impl Report {
     pub(super) fn add(&mut self, outbox: &str, overview: &Overview, settings: &Settings) {
         let configured = |name: &str| settings.subscriptions.get(name).is_some_and(|of| of.outbox == outbox);
         let known = |name: &str| overview.subscriptions.iter().any(|subscription| subscription.name == name);
+        let keep = settings.outboxes.get(outbox).and_then(|of| of.retention.keep);
+        let held = keep.and_then(|keep| overview.held_back(keep)).map(|held| held.subscription);
         for subscription in &overview.subscriptions {
-            self.rows.push(Row::new(outbox, subscription, overview, configured(&subscription.name)));
+            let mut row = Row::new(outbox, subscription, overview, configured(&subscription.name));
+            row.holds_retention_back = held.as_ref() == Some(&subscription.name);
+            self.rows.push(row);
         }
         for name in settings.subscriptions.keys().filter(|name| configured(name) && !known(name)) {
             self.rows.push(Row::of_new(outbox, name, overview.last));
@@ -108,6 +114,7 @@ impl Row {
             backlog: Backlog { events: subscription.backlog.events, at_least: subscription.backlog.more },
             oldest_undelivered: oldest.map(|time| time.to_string()),
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
+            holds_retention_back: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
             last_error: subscription.parked.last_error.clone(),
         }
@@ -125,6 +132,7 @@ impl Row {
             backlog: Backlog::default(),
             oldest_undelivered: None,
             oldest_undelivered_seconds: None,
+            holds_retention_back: false,
             parked: BTreeMap::new(),
             last_error: None,
         }
@@ -140,7 +148,8 @@ impl Row {
             (State::Idle, None) => "no relay".to_owned(),
             (State::New, _) => "not created yet".to_owned(),
         };
-        if self.configured { words } else { format!("{words}; not in the configuration") }
+        let words = if self.configured { words } else { format!("{words}; not in the configuration") };
+        if self.holds_retention_back { format!("{words}; holds retention back") } else { words }
     }
 
     fn cells(&self) -> [String; 7] {

@@ -24,6 +24,8 @@ pub(super) const KEYS: &[Entry] = &[
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),
 
     key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`.").required(),
+    key(Outbox, "retention", Retention, r#""30d""#, "How long events stay after every subscription is done with them; `forever` deletes nothing. Parked and given up events stay.").default("7d"),
+    key(Outbox, "after_failover", Choice(&["halt", "check"]), r#""check""#, "After a failover of the database the subscriptions halt for an operator, or go on if the last event they saw is still there. PostgreSQL only.").default("halt"),
     key(Outbox, "payload_max", Size, r#""256KiB""#, "Largest payload of an event that is written.").default("1MiB"),
     key(Outbox, "text_max", Size, r#""120B""#, "Longest type, aggregate, key, topic, namespace or producer.").default("255B"),
     key(Outbox, "headers_max", Number { min: 0 }, "16", "Headers of one event.").default("64"),

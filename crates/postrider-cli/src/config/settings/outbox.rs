@@ -1,5 +1,7 @@
 //! `[outbox.NAME]`
 
+use postrider::relay::Retention;
+use postrider::store::AfterFailover;
 use postrider::{Code, Limits};
 
 use super::{Database, Read};
@@ -13,6 +15,10 @@ pub struct OutboxSettings {
     pub database: Database,
     /// What its writer accepts.
     pub limits: Limits,
+    /// How long its delivered events stay.
+    pub retention: Retention,
+    /// What a failover of the database means. For PostgreSQL.
+    pub after_failover: AfterFailover,
 }
 
 impl OutboxSettings {
@@ -26,6 +32,9 @@ impl OutboxSettings {
         limits.headers_max = read.count("headers_max")?;
         limits.payload_bytes_max = read.count("payload_max")?;
         limits.events_per_call_max = read.count("events_per_call_max")?;
-        Ok(Self { database, limits })
+        let retention = Retention { keep: read.retention("retention")?, ..Retention::default() };
+        let choices = [("halt", AfterFailover::Halt), ("check", AfterFailover::Check)];
+        let after_failover = read.choice("after_failover", &choices)?;
+        Ok(Self { database, limits, retention, after_failover })
     }
 }

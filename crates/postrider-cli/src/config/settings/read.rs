@@ -72,6 +72,14 @@ impl<'a> Read<'a> {
         }
     }
 
+    /// How long to keep something; `None` for ever.
+    pub(super) fn retention(&self, key: &str) -> Result<Option<Duration>, Problem> {
+        match self.value(key)? {
+            Some(Value::Retention(keep)) => Ok(*keep),
+            _ => Err(self.mistake(key)),
+        }
+    }
+
     /// A number or size, as whichever integer the caller needs.
     pub(super) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
         let (Some(Value::Number(number) | Value::Size(number)), setting) =

@@ -46,6 +46,8 @@ macro_rules! store_conformance {
                 a_wasted_position_is_reported_dead
                 a_position_with_an_event_is_never_reported_dead
                 two_claimers_read_independently
+                a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody
+                damaged_rows_fill_a_page_like_events
                 fetch_reads_again_and_says_what_is_gone
                 fetch_stops_at_its_byte_budget
             }
@@ -76,6 +78,16 @@ macro_rules! store_conformance {
                 accepting_the_history_starts_again_where_told
                 accepting_the_history_forgets_what_is_parked_above_its_start
                 accepting_the_history_fences_the_owner_before
+            }
+            maintain {
+                what_is_delivered_and_old_is_deleted
+                deleting_keeps_to_its_batch
+                a_young_event_ends_the_deleting
+                what_is_parked_stays
+                the_slowest_subscription_holds_everything_back
+                without_a_subscription_nothing_is_deleted
+                a_subscription_created_meanwhile_loses_nothing_it_counted_on
+                a_subscription_moved_back_keeps_what_is_left
             }
             overview {
                 what_is_not_done_is_the_backlog

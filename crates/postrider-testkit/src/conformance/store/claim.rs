@@ -6,7 +6,7 @@ use postrider::{Event, Result};
 
 use super::StoreUnderTest;
 use super::stage::{
-    PLENTY, dead_until, drain, events, granted, page, positions, set_of, settlement, subscribed,
+    PLENTY, dead_until, drain, events, failed, granted, page, positions, set_of, settlement, subscribed,
 };
 
 /// Also when events come while it reads.
@@ -30,7 +30,8 @@ pub async fn a_page_keeps_to_the_number_of_events<S: StoreUnderTest>() -> Result
     let budget = Budget { events_max: 2, ..PLENTY };
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
         let page = page(&mut claimer, budget).await?;
-        assert_eq!((positions(&page.events).as_slice(), page.more), (expected, more));
+        assert_eq!(positions(&page.events), expected);
+        assert_eq!((page.more_at_once, page.left_unread), (more, more));
     }
     Ok(())
 }
@@ -43,7 +44,8 @@ pub async fn a_page_keeps_to_the_number_of_bytes<S: StoreUnderTest>() -> Result<
     let budget = Budget { bytes_max: 20, ..PLENTY };
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
         let page = page(&mut claimer, budget).await?;
-        assert_eq!((positions(&page.events).as_slice(), page.more), (expected, more));
+        assert_eq!(positions(&page.events), expected);
+        assert_eq!((page.more_at_once, page.left_unread), (more, more));
     }
     Ok(())
 }
@@ -127,6 +129,49 @@ pub async fn two_claimers_read_independently<S: StoreUnderTest>() -> Result<()> 
     let (mut first, mut second) = (store.claimer(&loaded.progress), store.claimer(&loaded.progress));
     assert_eq!(positions(&drain(&mut first).await?), written);
     assert_eq!(positions(&drain(&mut second).await?), written);
+    Ok(())
+}
+
+/// It is neither skipped nor dead, and whoever asks for it again is told that it is gone.
+pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(3)).await?;
+    under_test.damage(written[1]).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let read = page(&mut claimer, PLENTY).await?;
+    assert_eq!(positions(&read.events), [written[0], written[2]]);
+    let [(position, why)] = &read.damaged[..] else { return Err(failed(format!("{read:?}"))) };
+    assert_eq!(*position, written[1]);
+    assert!(why.contains(&written[1].to_string()), "{why:?} names the position");
+    assert_eq!((read.dead, read.holes), (Vec::new(), 0));
+    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    let fetched = store.fetch(written.clone(), usize::MAX).await?;
+    assert_eq!(positions(&fetched.events), [written[0], written[2]]);
+    assert_eq!(fetched.gone, [written[1]]);
+    Ok(())
+}
+
+/// So that the row that ends a page is never taken for the end of the outbox.
+pub async fn damaged_rows_fill_a_page_like_events<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(7)).await?;
+    for place in [0, 1, 3, 4] {
+        under_test.damage(written[place]).await?;
+    }
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let mut read = Vec::new();
+    loop {
+        let page = page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?;
+        let damaged = page.damaged.iter().map(|(position, _)| *position);
+        let mut rows: Vec<_> = positions(&page.events).into_iter().chain(damaged).collect();
+        assert!((1..=2).contains(&rows.len()), "{rows:?}");
+        rows.sort_unstable();
+        read.extend(rows);
+        if !page.left_unread {
+            break;
+        }
+    }
+    assert_eq!(read, written);
     Ok(())
 }
 

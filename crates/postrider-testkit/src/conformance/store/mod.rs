@@ -8,6 +8,7 @@ pub mod claim;
 pub mod content;
 pub mod history;
 pub mod lease;
+pub mod maintain;
 pub mod overview;
 pub mod settle;
 pub mod subscribe;
@@ -48,6 +49,9 @@ pub trait StoreUnderTest: Sized + Send + Sync {
 
     /// Deletes a committed event.
     fn delete(&self, position: Position) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes a committed row one that no event can be made of.
+    fn damage(&self, position: Position) -> impl Future<Output = Result<()>> + Send;
 
     /// Remembers the outbox: its events and the position that comes next.
     fn back_up(&self) -> impl Future<Output = Result<Self::Backup>> + Send;

@@ -138,8 +138,10 @@ pub enum Claim {
         dead: Vec<(Position, Position)>,
         /// Rows that no event can be made of, and why.
         damaged: Vec<(Position, String)>,
-        /// Whether more is known to be waiting.
-        more: bool,
+        /// The next claim has something to read.
+        more_at_once: bool,
+        /// Not everything that was visible has been read.
+        left_unread: bool,
     },
     /// The database is not the one it was.
     HistoryChanged(String),

@@ -10,7 +10,7 @@ use super::dispatch::Batch;
 use super::keys::{ByNumber, DestinationId, KeyId};
 use super::lease::Lease;
 use super::lines::{Entry, Line, Lines, Stage};
-use super::reader::Reader;
+use super::reader::{Look, Reader};
 use super::trial::Caution;
 use super::turn::Turn;
 use super::{BatchId, Brake, Claim, Deposed, Effect, ParkedEvent, Reply, Report};
@@ -171,14 +171,15 @@ impl Leader {
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(turn.elapsed()),
-            Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more })) => {
+            Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more_at_once, left_unread })) => {
                 self.memory.claiming = Memory::NOTHING;
                 for (start, end) in dead {
                     self.books.finish(start, end, turn.elapsed());
                 }
                 self.bury_damaged(turn, damaged);
                 let last = events.last().map(|event| event.position);
-                self.reader.claimed(last, more, turn.elapsed(), turn.policy());
+                let look = Look { last, more_at_once, left_unread };
+                self.reader.claimed(look, turn.elapsed(), turn.policy());
                 self.arrive(turn, events);
                 self.have_read();
             }

@@ -17,11 +17,31 @@ pub(super) struct Reader {
     empty_looks: u32,
     /// Whatever was visible up to here has been read; `None` once all of it has.
     passed: Option<Position>,
+    /// The last look left something out.
+    left_unread: bool,
+}
+
+/// What a claim brought, for the cadence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// The position of its last event, if it brought any.
+    pub(super) last: Option<Position>,
+    /// The next one would bring something.
+    pub(super) more_at_once: bool,
+    /// Not everything that was visible has been read.
+    pub(super) left_unread: bool,
 }
 
 impl Reader {
     pub(super) fn new(now: Duration) -> Self {
-        Self { claiming: false, woken: false, next_at: now, empty_looks: 0, passed: Some(Position::ZERO) }
+        Self {
+            claiming: false,
+            woken: false,
+            next_at: now,
+            empty_looks: 0,
+            passed: Some(Position::ZERO),
+            left_unread: true,
+        }
     }
 
     /// When to claim next, if no claim is under way.
@@ -29,9 +49,9 @@ impl Reader {
         (!self.claiming).then_some(self.next_at)
     }
 
-    /// The last look found nothing.
+    /// The last look found nothing, and nothing was left out of it.
     pub(super) fn is_idle(&self) -> bool {
-        !self.claiming && self.empty_looks > 0
+        !self.claiming && self.empty_looks > 0 && !self.left_unread
     }
 
     /// Whether everything this session may find before a position has been read.
@@ -50,18 +70,70 @@ impl Reader {
         self.next_at = now;
     }
 
-    /// A claim came back with events up to `last`, or without any.
-    pub(super) fn claimed(&mut self, last: Option<Position>, more: bool, now: Duration, policy: &Policy) {
+    /// A claim came back. One that left something out without having more at once is waited after like an empty
+    /// one: only time helps.
+    pub(super) fn claimed(&mut self, look: Look, now: Duration, policy: &Policy) {
+        let Look { last, more_at_once, left_unread } = look;
         self.claiming = false;
-        self.passed = self.passed.filter(|_| more).map(|passed| last.map_or(passed, |last| last.max(passed)));
+        self.left_unread = left_unread;
+        self.passed =
+            self.passed.filter(|_| left_unread).map(|passed| last.map_or(passed, |last| last.max(passed)));
         self.empty_looks = if last.is_some() { 0 } else { self.empty_looks.saturating_add(1) };
         let wait = doubled(policy.poll_min, policy.poll_max, self.empty_looks.saturating_sub(1));
-        self.next_at = if more || self.woken { now } else { now + wait };
+        self.next_at = if more_at_once || self.woken { now } else { now + wait };
     }
 
     /// A claim failed and nothing was read.
     pub(super) fn failed(&mut self, now: Duration, policy: &Policy) {
         self.claiming = false;
         self.next_at = now + policy.poll_max;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, left_unread: bool) -> Duration {
+        reader.start();
+        let look = Look { last: last.map(Position::new), more_at_once, left_unread };
+        reader.claimed(look, NOW, &Policy::default());
+        reader.due().unwrap() - NOW
+    }
+
+    #[test]
+    fn looks_that_may_read_nothing_new_come_ever_less_often_and_never_count_as_all_was_read() {
+        let mut reader = Reader::new(NOW);
+        assert_eq!(looked(&mut reader, Some(7), true, true), Duration::ZERO);
+        let waits: Vec<u128> = (0..8).map(|_| looked(&mut reader, None, false, true).as_millis()).collect();
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 500, 500]);
+        assert!(reader.has_passed(Position::new(7)) && !reader.has_passed(Position::new(8)));
+        assert!(!reader.is_idle());
+    }
+
+    #[test]
+    fn a_look_that_left_nothing_out_has_read_all_there_was() {
+        let mut reader = Reader::new(NOW);
+        looked(&mut reader, Some(7), false, false);
+        assert!(reader.has_passed(Position::new(1_000)));
+        // What a session could not know at its start, it need not wait for.
+        looked(&mut reader, None, false, true);
+        assert!(reader.has_passed(Position::new(1_000)) && !reader.is_idle());
+        looked(&mut reader, None, false, false);
+        assert!(reader.is_idle());
+    }
+
+    #[test]
+    fn somebody_who_says_there_is_more_ends_the_wait() {
+        let mut reader = Reader::new(NOW);
+        looked(&mut reader, None, false, true);
+        reader.wake(NOW);
+        assert_eq!(reader.due(), Some(NOW));
+        reader.start();
+        reader.wake(NOW);
+        reader.claimed(Look { last: None, more_at_once: false, left_unread: true }, NOW, &Policy::default());
+        assert_eq!(reader.due(), Some(NOW));
     }
 }

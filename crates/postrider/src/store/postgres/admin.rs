@@ -5,7 +5,7 @@ use super::lease::unknown;
 use super::line::Turn;
 use super::session::Work;
 use super::time::Time;
-use super::{progress, row};
+use super::{maintain, progress, row};
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Start};
 use crate::{Error, Position, Result, Timestamp};
@@ -17,6 +17,7 @@ pub(super) async fn subscribe(
     start: Start,
     server: &Incarnation,
 ) -> Result<bool> {
+    maintain::keep_events(work).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
@@ -110,6 +111,7 @@ pub(super) async fn accept_history(
     start: Start,
     server: &Incarnation,
 ) -> Result<()> {
+    maintain::keep_events(work).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2

@@ -114,8 +114,6 @@ pub(super) struct PostgresClaimer {
     highest: Option<Mark>,
     /// The sequence was seen at least here.
     sequence: Position,
-    /// Whether the end of the outbox was reached once.
-    caught_up: bool,
 }
 
 enum Link {
@@ -143,7 +141,6 @@ impl PostgresClaimer {
             server,
             clock: SystemClock::new(),
             highest,
-            caught_up: false,
         }
     }
 
@@ -170,8 +167,8 @@ impl PostgresClaimer {
             self.highest = Some(Mark { position: last.position, id: last.event.id });
         }
         let to_the_end = asked.reach_the_tail() && read.left.is_none();
-        self.caught_up |= to_the_end;
-        let found: Vec<Position> = read.events.iter().map(|event| event.position).collect();
+        let has_left = read.left.is_some();
+        let found = read.found();
         let horizon = u64::try_from(get::<i64>(&answer.head, 3)?).ok();
         let look = Look {
             asked,
@@ -190,14 +187,15 @@ impl PostgresClaimer {
             );
         }
         // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
-        let more = if was_full { !self.caught_up } else { !to_the_end };
+        let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
             events: read.events,
             dead,
-            more,
+            damaged: read.damaged,
+            more_at_once,
+            left_unread: !to_the_end,
             holes: self.holes.len(),
             holes_full,
-            ..Page::default()
         }))
     }
 
@@ -205,7 +203,7 @@ impl PostgresClaimer {
     async fn ask(&self, session: &Session, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
         let Session { client, statements, .. } = session;
         // One more than fits, to know whether there is more.
-        let limit = i64::try_from(budget.events_max.saturating_add(1)).unwrap_or(i64::MAX);
+        let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
         let payload_bytes_max = payload_limit(budget);
         let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
             ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
@@ -255,13 +253,9 @@ impl PostgresClaimer {
     fn history_change(&self, head: &Row, sequence: Position) -> Result<Option<String>> {
         let (started, timeline): (&str, &str) = (get(head, 0)?, get(head, 1)?);
         if let Some(server) = &self.server {
-            if timeline != server.timeline() {
-                let known = server.timeline();
-                return Ok(Some(format!(
-                    "the server was at timeline {known} and is at {timeline}: it was failed over or restored"
-                )));
-            }
-            if started != server.started {
+            // Another life of the server, or another server: whether the subscription may go on there is decided
+            // when its state is loaded anew.
+            if timeline != server.timeline() || started != server.started {
                 return Err(lost());
             }
         }

@@ -13,6 +13,7 @@ use super::failure::connect_failed;
 use super::migrate;
 use super::pooler::{Pooler, Word, options_refused, set_for_session};
 use super::session::{Session, Sharing};
+use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Code, Error, Ident, Result};
 
@@ -25,6 +26,7 @@ pub struct PostgresConfig {
     patience: Patience,
     pooler: Pooler,
     listens: bool,
+    after_failover: AfterFailover,
 }
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
@@ -68,6 +70,7 @@ impl PostgresConfig {
             patience,
             pooler: Pooler::Detect,
             listens: false,
+            after_failover: AfterFailover::default(),
         })
     }
 
@@ -128,6 +131,17 @@ impl PostgresConfig {
     /// What the driver is told.
     pub(super) fn driver(&self) -> &Config {
         &self.config
+    }
+
+    /// What a failover of the server means; subscriptions halt if not given.
+    #[must_use]
+    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
+        self.after_failover = choice;
+        self
+    }
+
+    pub(super) fn failover_choice(&self) -> AfterFailover {
+        self.after_failover
     }
 
     pub(super) fn schema_name(&self) -> &Ident {

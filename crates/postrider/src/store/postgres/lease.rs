@@ -9,13 +9,18 @@ use super::line::Turn;
 use super::row::get;
 use super::session::Work;
 use super::statement::Params;
-use super::{park, progress};
+use super::{failover, park, progress};
 use crate::ledger::ParkedState;
-use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
+use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Result};
 
 /// See [`Store::acquire`](crate::store::Store::acquire).
-pub(super) async fn acquire(work: &Work<'_>, lease: &LeaseRequest, server: &Incarnation) -> Result<Acquired> {
+pub(super) async fn acquire(
+    work: &Work<'_>,
+    lease: &LeaseRequest,
+    server: &Incarnation,
+    after_failover: AfterFailover,
+) -> Result<Acquired> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
@@ -25,7 +30,7 @@ pub(super) async fn acquire(work: &Work<'_>, lease: &LeaseRequest, server: &Inca
     if let Some(refused) = refusal(work, lease).await? {
         return Ok(refused);
     }
-    if let Some(reason) = row.history.as_deref().and_then(|known| moved(known, server)) {
+    if let Some(reason) = failover::refusal(work, name, &row, server, after_failover).await? {
         super::admin::set_halted(work, name, &reason).await?;
         return Ok(Acquired::Halted(reason));
     }
@@ -64,17 +69,6 @@ async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquire
     let Some(holder) = get(&row, 1)? else { return Ok(None) };
     let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
     Ok(Some(Acquired::Held { holder, remaining }))
-}
-
-/// What happened to the database since the progress was recorded, if another history is in place.
-fn moved(known: &str, server: &Incarnation) -> Option<String> {
-    (known != server.history).then(|| {
-        format!(
-            "the progress is about the cluster and timeline {known}, the server is at {}: it was failed \
-             over or restored, and may have lost events that were published",
-            server.history
-        )
-    })
 }
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.

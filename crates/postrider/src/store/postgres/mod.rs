@@ -1,9 +1,9 @@
 //! The store on PostgreSQL 14 and later.
 //!
-//! One connection settles, one reads parked events again, and every claimer has one of its own, so that
-//! reading ahead and settling never wait for each other. A lost connection is made anew by the next verb;
-//! leases taken over the lost one are refused and the relay loads its subscriptions again. Behind a transaction
-//! pooler all of it works without the state of a session; see [`Pooler`].
+//! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
+//! one of its own, so that reading ahead and settling never wait for each other. A lost connection is made anew
+//! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
+//! Behind a transaction pooler all of it works without the state of a session; see [`Pooler`].
 //!
 //! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
 //! delays only its own events. Times are the database's clock.
@@ -11,10 +11,12 @@
 mod admin;
 mod claim;
 mod connect;
+mod failover;
 mod failure;
 mod history;
 mod lease;
 mod line;
+mod maintain;
 mod migrate;
 mod notify;
 mod overview;
@@ -40,7 +42,7 @@ use self::line::Line;
 use self::session::Sharing;
 use super::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store, Wakes,
+    Settlement, Start, Store, Trim, Trimmed, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Result};
@@ -53,6 +55,8 @@ struct Lines {
     config: PostgresConfig,
     settler: Line,
     reader: Line,
+    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    cleaner: Line,
 }
 
 impl PostgresStore {
@@ -89,7 +93,8 @@ impl PostgresStore {
     /// `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a standby. Nothing was changed.
     pub async fn connect(config: &PostgresConfig) -> Result<Self> {
         let line = || Line::new(config.clone());
-        let store = Self(Arc::new(Lines { config: config.clone(), settler: line(), reader: line() }));
+        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
+        let store = Self(Arc::new(lines));
         store.0.settler.turn().await?;
         Ok(store)
     }
@@ -126,7 +131,8 @@ impl Store for PostgresStore {
             let mut turn = self.0.settler.turn().await?;
             let server = turn.incarnation()?;
             let work = turn.begin().await?;
-            let acquired = lease::acquire(&work, &lease, &server).await?;
+            let choice = self.0.config.failover_choice();
+            let acquired = lease::acquire(&work, &lease, &server, choice).await?;
             work.commit().await?;
             if matches!(acquired, Acquired::Granted(_)) {
                 turn.remember_lease(&lease.subscription)?;
@@ -195,6 +201,15 @@ impl Store for PostgresStore {
         })
     }
 
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        Box::pin(async move {
+            let mut turn = self.0.cleaner.turn().await?;
+            let work = turn.begin().await?;
+            let trimmed = maintain::trim(&work, &trim).await?;
+            work.commit().await.map(|()| trimmed)
+        })
+    }
+
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut turn = self.0.reader.turn().await?;
@@ -207,6 +222,8 @@ impl Store for PostgresStore {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move { _ = tokio::join!(self.0.settler.close(), self.0.reader.close()) })
+        Box::pin(async move {
+            _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        })
     }
 }

@@ -29,6 +29,8 @@ pub(super) fn payload_limit(budget: Budget) -> i32 {
 /// Events that fit the budget.
 pub(super) struct Read {
     pub(super) events: Vec<StoredEvent>,
+    /// Rows that no event can be made of, and why.
+    pub(super) damaged: Vec<(Position, String)>,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
     /// Places of events whose payload is still to come.
@@ -41,18 +43,20 @@ impl Read {
         let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
         let (mut bare, mut left) = (Vec::new(), None);
         for row in rows {
-            let bytes = row::payload_len(row)?;
+            let (position, bytes) = (row::position(row, 0)?, row::payload_len(row)?);
             if filling.is_full_for(bytes) {
-                left = Some(row::position(row, 0)?);
+                left = Some(position);
                 break;
             }
-            let (event, is_bare) = row::event(row)?;
-            if is_bare {
-                bare.push(filling.events.len());
-            }
-            filling.push(event, bytes);
+            let event = row::event(row).map(|(event, is_bare)| {
+                if is_bare {
+                    bare.push(filling.events.len());
+                }
+                event
+            });
+            filling.take(position, event, bytes)?;
         }
-        Ok(Self { events: filling.events, left, bare })
+        Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
     }
 
     /// Reads the payloads that stayed behind.
@@ -63,6 +67,16 @@ impl Read {
             self.take_in(&rows)?;
         }
         Ok(self)
+    }
+
+    /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
+    pub(super) fn found(&self) -> Vec<Position> {
+        let events = self.events.iter().map(|event| event.position);
+        let mut found: Vec<Position> = events.chain(self.damaged.iter().map(|(at, _)| *at)).collect();
+        if !self.damaged.is_empty() {
+            found.sort_unstable();
+        }
+        found
     }
 
     /// The positions and ids of events without their payloads.

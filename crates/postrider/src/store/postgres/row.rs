@@ -1,8 +1,8 @@
 //! From a row of `events` to an [`Event`].
 //!
-//! The table refuses what could not be read here. A row that is damaged all the same stops the subscription
-//! with [`Code::RowDamaged`] and its position, until a person repairs or deletes the row. Skipping it would
-//! lose an event in silence.
+//! The table refuses most of what could not be read here. A row that is damaged all the same, such as one with
+//! an action that has no name, is [`Code::RowDamaged`]; the claim names it, and the relay parks it as dead, so
+//! that it is seen and no other event waits for it.
 
 use std::error::Error as StdError;
 use std::sync::Arc;

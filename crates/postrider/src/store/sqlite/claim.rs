@@ -112,7 +112,8 @@ impl Cursor {
                 let bytes = row::size_bytes(row)?;
                 if filling.is_full_for(bytes) {
                     let Filling { events, damaged, .. } = filling;
-                    return Ok(Page { events, dead, damaged, more: true, ..Page::default() });
+                    let (more_at_once, left_unread) = (true, true);
+                    return Ok(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() });
                 }
                 filling.take(position, row::event(row), bytes)?;
                 self.next = position.next();

@@ -15,6 +15,7 @@ mod claim;
 mod failure;
 mod history;
 mod lease;
+mod maintain;
 mod migrate;
 mod overview;
 mod park;
@@ -34,6 +35,7 @@ use self::failure::Attempt;
 use self::thread::{Thread, in_transaction};
 use super::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement, Start, Store,
+    Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result};
@@ -233,6 +235,10 @@ impl Store for SqliteStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
+    }
+
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        Box::pin(self.writer.write(move |tx| maintain::trim(tx, &trim)))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

@@ -1,0 +1,177 @@
+//! Deleting what is delivered, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
+use postrider::store::{HeldBack, Settled, Settlement, Start, Store, Trim, Trimmed};
+use postrider::{Code, Event, Position, Result, Timestamp};
+
+use super::StoreUnderTest;
+use super::stage::{NAME, drain, granted, positions, settlement, subscribed};
+
+/// Deletes what is older than an hour.
+const TRIM: Trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(3_600), events_max: 100 };
+
+/// Long ago: old on every clock a test may run on.
+const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);
+
+fn old(count: usize) -> Vec<Event> {
+    (0..count).map(|_| Event::new("old", "").with_time(OLD)).collect()
+}
+
+/// Writes old events and settles all up to one of them, by place.
+async fn settled<S: StoreUnderTest>(
+    under_test: &S,
+    store: &Arc<dyn Store>,
+    count: usize,
+    up_to: usize,
+    parked: &[usize],
+) -> Result<Vec<Position>> {
+    let events = old(count);
+    let mark = events[up_to].id;
+    let written = under_test.write(events).await?;
+    let state = |place: usize| ParkedState::ALL[place % ParkedState::ALL.len()];
+    let park = parked.iter().map(|place| ParkedRow {
+        position: written[*place],
+        key: None,
+        destination: None,
+        state: state(*place),
+        attempts: 1,
+        next_attempt_at: None,
+        last_error: None,
+    });
+    let owner = granted(store, "reader").await?;
+    let done = Settlement {
+        highest: Some(Mark { position: written[up_to], id: mark }),
+        park: park.collect(),
+        ..settlement(owner.epoch, Intervals::up_to(written[up_to]))
+    };
+    assert_eq!(store.settle(done).await?, Settled::Done);
+    Ok(written)
+}
+
+/// What is in the outbox.
+async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
+    Ok(positions(&drain(&mut store.claimer(&Progress::default())).await?))
+}
+
+/// The last one seen stays: by it a changed history is told.
+pub async fn what_is_delivered_and_old_is_deleted<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = settled(&under_test, &store, 5, 4, &[]).await?;
+    let trimmed = store.trim(TRIM).await?;
+    assert_eq!(trimmed, Trimmed { deleted: 4, reached: written[4], more: false, held: None });
+    assert_eq!(left(&store).await?, written[4..]);
+    let again = store.trim(Trim { after: trimmed.reached, ..TRIM }).await?;
+    assert_eq!((again.deleted, again.reached, again.more), (0, written[4], false));
+    let owner = granted(&store, "reader").await?;
+    let mut claimer = store.claimer(&owner.progress);
+    assert!(drain(&mut claimer).await?.is_empty(), "the history is the same");
+    let later = under_test.write(old(1)).await?;
+    assert_eq!(positions(&drain(&mut claimer).await?), later);
+    Ok(())
+}
+
+/// One short transaction deletes so many at most, and says whether there are more.
+pub async fn deleting_keeps_to_its_batch<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = settled(&under_test, &store, 6, 5, &[]).await?;
+    let mut after = Position::ZERO;
+    for (deleted, reached, more) in [(2, 1, true), (2, 3, true), (1, 5, true), (0, 5, false)] {
+        let trimmed = store.trim(Trim { after, events_max: 2, ..TRIM }).await?;
+        assert_eq!((trimmed.deleted, trimmed.reached, trimmed.more), (deleted, written[reached], more));
+        after = trimmed.reached;
+    }
+    assert_eq!(left(&store).await?, written[5..]);
+    Ok(())
+}
+
+/// And all after it: times have no index, positions have.
+pub async fn a_young_event_ends_the_deleting<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(old(2)).await?;
+    let now = store.overview(0).await?.now;
+    written.extend(under_test.write(vec![Event::new("young", "").with_time(now)]).await?);
+    written.extend(settled(&under_test, &store, 2, 1, &[]).await?);
+    let trimmed = store.trim(TRIM).await?;
+    assert_eq!((trimmed.deleted, trimmed.reached, trimmed.more), (2, written[1], false));
+    assert_eq!(left(&store).await?, written[2..]);
+    Ok(())
+}
+
+/// Whatever its state, of whichever subscription.
+pub async fn what_is_parked_stays<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let parked: Vec<usize> = (0..ParkedState::ALL.len()).collect();
+    let count = parked.len();
+    let written = settled(&under_test, &store, count + 2, count + 1, &parked).await?;
+    store.subscribe("other", Start::Now).await?;
+    assert_eq!(store.trim(TRIM).await?.deleted, 1);
+    let kept: Vec<Position> =
+        written.iter().copied().filter(|position| *position != written[count]).collect();
+    assert_eq!(left(&store).await?, kept);
+    Ok(())
+}
+
+/// It is named, with the time of the first event it is not done with.
+pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    store.subscribe("slow", Start::Beginning).await?;
+    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+    let trimmed = store.trim(TRIM).await?;
+    let held = HeldBack { subscription: "slow".to_owned(), floor: Position::ZERO, oldest: OLD };
+    assert_eq!(trimmed, Trimmed { held: Some(held.clone()), ..Trimmed::default() });
+    assert_eq!(left(&store).await?, written);
+    let overview = store.overview(0).await?;
+    assert_eq!(overview.held_back(TRIM.older_than), Some(held));
+    assert_eq!(overview.held_back(Duration::MAX), None);
+    Ok(())
+}
+
+/// Nobody could say what was delivered.
+pub async fn without_a_subscription_nothing_is_deleted<S: StoreUnderTest>() -> Result<()> {
+    let under_test = S::fresh().await?;
+    let store = under_test.open().await?;
+    let written = under_test.write(old(3)).await?;
+    assert_eq!(store.trim(TRIM).await?, Trimmed::default());
+    assert_eq!(left(&store).await?, written);
+    Ok(())
+}
+
+/// Whichever comes first, a subscription from the beginning gets all that was there when it was created.
+pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    settled(&under_test, &store, 50, 49, &[]).await?;
+    let other = under_test.open().await?;
+    let trims = async {
+        let mut after = Position::ZERO;
+        loop {
+            match store.trim(Trim { after, events_max: 5, ..TRIM }).await {
+                Ok(trimmed) if !trimmed.more => return Ok(()),
+                Ok(trimmed) => after = trimmed.reached,
+                Err(error) if error.code() == Code::StoreBusy => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let late = async {
+        other.subscribe("late", Start::Beginning).await?;
+        left(&other).await
+    };
+    let (trimmed, counted_on) = tokio::join!(trims, late);
+    trimmed?;
+    assert_eq!(left(&store).await?, counted_on?);
+    Ok(())
+}
+
+/// A subscription that is moved back to the beginning holds back what is left.
+pub async fn a_subscription_moved_back_keeps_what_is_left<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+    assert_eq!(store.trim(Trim { events_max: 2, ..TRIM }).await?.deleted, 2);
+    store.accept_history(NAME, Start::Beginning).await?;
+    assert_eq!(store.trim(TRIM).await?.deleted, 0);
+    assert_eq!(left(&store).await?, written[2..]);
+    Ok(())
+}

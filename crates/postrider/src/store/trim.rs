@@ -1,0 +1,157 @@
+//! Retention: which delivered events may be deleted, and who holds the rest back.
+//!
+//! Every store keeps to the same rules, so they stand here once. An event may be deleted if its position is at
+//! or below the floor of every subscription, it is old enough, no subscription has it parked in any state, and
+//! no subscription knows it as the highest event seen, by which a changed history is told.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::{Position, Timestamp};
+
+/// One batch of deleting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trim {
+    /// Nothing at or below this is looked at: where the batch before this one ended.
+    pub after: Position,
+    /// Only what happened longer ago than this, by the event's `time` and the database's clock.
+    pub older_than: Duration,
+    /// Events looked at, at most; so many are deleted at most.
+    pub events_max: usize,
+}
+
+/// Answer to [`Store::trim`](super::Store::trim).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trimmed {
+    /// Events deleted.
+    pub deleted: u64,
+    /// All up to here was looked at; where the next batch begins.
+    pub reached: Position,
+    /// The batch was full: there may be more above it to delete now.
+    pub more: bool,
+    /// Who keeps old events from being deleted, if somebody does.
+    pub held: Option<HeldBack>,
+}
+
+/// A subscription that has not come as far as retention would like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBack {
+    /// The one with the lowest floor.
+    pub subscription: String,
+    /// All up to here is done.
+    pub floor: Position,
+    /// When the first event above its floor happened. It is older than events are to be kept.
+    pub oldest: Timestamp,
+}
+
+/// How far one subscription is, as far as retention cares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub subscription: String,
+    /// All up to here is done.
+    pub floor: Position,
+    /// Where the highest event it has seen stands.
+    pub highest: Option<Position>,
+}
+
+/// What a batch does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// To be deleted, ascending.
+    pub doomed: Vec<Position>,
+    /// All up to here was looked at.
+    pub reached: Position,
+    /// There may be more above it.
+    pub more: bool,
+}
+
+impl Standing {
+    /// The one with the lowest floor: nothing above that floor may be deleted. Without any subscription there is
+    /// nobody who could say what was delivered, and nothing may be.
+    pub fn lowest(all: &[Self]) -> Option<&Self> {
+        all.iter().min_by_key(|standing| standing.floor)
+    }
+
+    /// Who holds retention back, given the time of the first event above the lowest floor.
+    pub fn held_back(&self, first_above: Option<Timestamp>, cutoff: Timestamp) -> Option<HeldBack> {
+        let oldest = first_above.filter(|time| *time < cutoff)?;
+        Some(HeldBack { subscription: self.subscription.clone(), floor: self.floor, oldest })
+    }
+}
+
+impl Trim {
+    /// Only what happened before this may be deleted.
+    pub fn cutoff(&self, now: Timestamp) -> Timestamp {
+        let micros = i64::try_from(self.older_than.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(now.as_micros().saturating_sub(micros))
+    }
+
+    /// Decides about `rows`: the first `events_max` events above `after` and up to the lowest floor, with their
+    /// times, ascending. `kept` are the positions that somebody still needs.
+    ///
+    /// The first event that is too young ends the batch: those after it are younger, as a rule, and the time has
+    /// no index. An event from the future is no sign of that; it is kept and passed, so that one wrong clock does
+    /// not keep everything for ever.
+    pub fn choose(
+        &self,
+        now: Timestamp,
+        rows: &[(Position, Timestamp)],
+        kept: &BTreeSet<Position>,
+    ) -> Choice {
+        let cutoff = self.cutoff(now);
+        let mut choice =
+            Choice { doomed: Vec::new(), reached: self.after, more: rows.len() >= self.events_max };
+        for (position, time) in rows {
+            if (cutoff..=now).contains(time) {
+                choice.more = false;
+                break;
+            }
+            choice.reached = *position;
+            if *time < cutoff && !kept.contains(position) {
+                choice.doomed.push(*position);
+            }
+        }
+        choice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000);
+
+    fn choose(events_max: usize, rows: &[(i64, i64)], kept: &[i64]) -> (Vec<i64>, i64, bool) {
+        let trim = Trim { after: Position::new(3), older_than: Duration::from_micros(100), events_max };
+        let rows: Vec<_> =
+            rows.iter().map(|(at, time)| (Position::new(*at), Timestamp::from_micros(*time))).collect();
+        let kept = kept.iter().map(|at| Position::new(*at)).collect();
+        let Choice { doomed, reached, more } = trim.choose(NOW, &rows, &kept);
+        (doomed.into_iter().map(Position::get).collect(), reached.get(), more)
+    }
+
+    #[test]
+    fn old_events_go_until_the_first_young_one() {
+        assert_eq!(choose(9, &[(4, 1), (5, 899), (6, 900), (7, 1)], &[]), (vec![4, 5], 5, false));
+        assert_eq!(choose(2, &[(4, 1), (5, 899)], &[]), (vec![4, 5], 5, true));
+        assert_eq!(choose(2, &[], &[]), (vec![], 3, false));
+    }
+
+    #[test]
+    fn what_somebody_needs_is_passed() {
+        assert_eq!(choose(3, &[(4, 1), (5, 1), (6, 1)], &[4, 6]), (vec![5], 6, true));
+    }
+
+    #[test]
+    fn an_event_from_the_future_is_kept_and_holds_nobody_up() {
+        assert_eq!(choose(9, &[(4, i64::MAX), (5, 1), (6, 1_000), (7, 1)], &[]), (vec![5], 5, false));
+    }
+
+    #[test]
+    fn a_retention_longer_than_time_itself_deletes_nothing() {
+        let trim = Trim { after: Position::ZERO, older_than: Duration::MAX, events_max: 9 };
+        let rows = [(Position::new(1), Timestamp::from_micros(-5))];
+        assert_eq!(trim.choose(NOW, &rows, &BTreeSet::new()).doomed, []);
+    }
+}

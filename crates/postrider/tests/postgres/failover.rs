@@ -1,0 +1,120 @@
+//! Another timeline of the same cluster, as a promoted standby has it.
+
+use std::time::Duration;
+
+use postrider::ledger::{Intervals, Mark};
+use postrider::store::postgres::PostgresStore;
+use postrider::store::{Acquired, AfterFailover, LeaseRequest, Settlement, Start, Store};
+use postrider::{Position, Result};
+use uuid::Uuid;
+
+use super::case::{Case, case};
+
+async fn acquired(case: &Case, choice: AfterFailover) -> Result<Acquired> {
+    let store = PostgresStore::connect(&case.config.clone().after_failover(choice)).await?;
+    store
+        .acquire(LeaseRequest {
+            subscription: "mail".to_owned(),
+            holder: "a".to_owned(),
+            duration: Duration::from_secs(60),
+        })
+        .await
+}
+
+/// Three events are delivered and settled; then the progress is made one of an earlier timeline.
+async fn failed_over(case: &Case) -> Result<String> {
+    for _ in 0..3 {
+        case.committed("done").await?;
+    }
+    let store = case.store().await?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let Acquired::Granted(loaded) = acquired(case, AfterFailover::Halt).await? else { panic!("it is free") };
+    let id: Uuid = case.one("SELECT id FROM {schema}.events WHERE position = 3").await?;
+    // Over a connection of its own, as the store's refuses a lease it did not take.
+    let settlement = Settlement {
+        subscription: "mail".to_owned(),
+        epoch: loaded.epoch,
+        done: Intervals::up_to(Position::new(3)),
+        highest: Some(Mark { position: Position::new(3), id }),
+        trial: None,
+        park: Vec::new(),
+        unpark: Vec::new(),
+    };
+    let lease = LeaseRequest {
+        subscription: "mail".to_owned(),
+        holder: "a".to_owned(),
+        duration: Duration::from_secs(60),
+    };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("it is ours") };
+    store.settle(Settlement { epoch: loaded.epoch, ..settlement }).await?;
+    rewrite(case, "regexp_replace(history, '/.*', '/00000000')").await?;
+    case.one("SELECT history FROM {schema}.subscriptions").await
+}
+
+async fn rewrite(case: &Case, history: &str) -> Result<()> {
+    case.run(&format!("UPDATE {{schema}}.subscriptions SET history = {history}")).await
+}
+
+async fn history(case: &Case) -> Result<String> {
+    case.one("SELECT history FROM {schema}.subscriptions").await
+}
+
+case! {
+    async fn a_failover_halts_unless_somebody_chose_otherwise(case) {
+        let known = failed_over(&case).await?;
+        let Acquired::Halted(reason) = acquired(&case, AfterFailover::default()).await? else {
+            panic!("it must halt")
+        };
+        assert!(reason.contains(&known), "{reason}");
+        // Nor does a later choice undo a halt.
+        assert_eq!(acquired(&case, AfterFailover::Check).await?, Acquired::Halted(reason));
+        assert_eq!(history(&case).await?, known);
+    }
+}
+
+case! {
+    async fn a_checked_failover_goes_on_where_the_last_event_seen_is_still_there(case) {
+        let known = failed_over(&case).await?;
+        let Acquired::Granted(loaded) = acquired(&case, AfterFailover::Check).await? else {
+            panic!("nothing is missing")
+        };
+        assert_eq!(loaded.progress.done.to_string(), "3");
+        assert_ne!(history(&case).await?, known);
+        // Written down: those who halt find nothing to halt for.
+        assert!(matches!(acquired(&case, AfterFailover::Halt).await?, Acquired::Granted(_)));
+    }
+}
+
+case! {
+    async fn a_checked_failover_halts_where_the_last_event_seen_is_gone_or_another(case) {
+        failed_over(&case).await?;
+        case.run("UPDATE {schema}.events SET id = gen_random_uuid() WHERE position = 3").await?;
+        let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("another") };
+        assert!(reason.contains("position 3 held event"), "{reason}");
+        case.run("UPDATE {schema}.subscriptions SET halted = NULL; DELETE FROM {schema}.events WHERE position = 3")
+            .await?;
+        let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("gone") };
+        assert!(reason.contains("is gone"), "{reason}");
+    }
+}
+
+case! {
+    async fn a_checked_failover_halts_where_the_sequence_is_behind(case) {
+        failed_over(&case).await?;
+        case.run("SELECT setval('{schema}.events_position_seq', 2)").await?;
+        let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("behind") };
+        assert!(reason.contains("the outbox now ends at 2"), "{reason}");
+    }
+}
+
+case! {
+    async fn another_cluster_or_an_earlier_timeline_is_no_failover(case) {
+        failed_over(&case).await?;
+        for history in ["'1/00000001'", "regexp_replace(history, '^.*/.*$', '7/FFFFFFFF')",
+                        "(SELECT system_identifier || '/FFFFFFFF' FROM pg_control_system())"] {
+            rewrite(&case, history).await?;
+            assert!(matches!(acquired(&case, AfterFailover::Check).await?, Acquired::Halted(_)), "{history}");
+            case.run("UPDATE {schema}.subscriptions SET halted = NULL").await?;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A delivered outbox shrinks while a relay runs.
+
+use std::time::Duration;
+
+use postrider::relay::{Relay, Retention, Subscription};
+use postrider::sink::{Failure, Outcome};
+use postrider::store::Start;
+use postrider::write::Outbox;
+use postrider::{Event, Position, Timestamp};
+
+use super::shop::{Kept, Shop, acknowledged};
+
+const COUNT: &str = "SELECT count(*) FROM postrider_events";
+
+fn soon() -> Retention {
+    Retention {
+        rest: Duration::from_millis(20),
+        batch_events_max: 100,
+        ..Retention::of(Duration::from_secs(60))
+    }
+}
+
+/// Acknowledges everything but what is called bad.
+fn particular() -> Kept {
+    Kept::that(|message| match message.event.event_type.as_str() {
+        "bad" => Outcome::Rejected(Failure::new("bad")),
+        _ => acknowledged(),
+    })
+}
+
+fn write_old(shop: &Shop) {
+    let event = |n| Event::new(if n == 7 { "bad" } else { "good" }, "").with_time(Timestamp::from_micros(1));
+    Outbox::new().write_all(&shop.connect(), (1..=500).map(event).collect::<Vec<_>>()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivered_outbox_shrinks_to_what_is_dead_and_the_last_event_seen() {
+    let shop = Shop::open();
+    write_old(&shop);
+    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
+    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+    let relay = relay.spawn().await.unwrap();
+    shop.wait_until(COUNT, 2).await;
+    relay.shutdown().await.unwrap();
+    shop.wait_until("SELECT min(position) * 1000 + max(position) FROM postrider_events", 7_500).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_subscription_holds_retention_back_and_is_named() {
+    let shop = Shop::open();
+    write_old(&shop);
+    shop.store.subscribe("slow", Start::Position(Position::new(101))).await.unwrap();
+    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
+    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+    let relay = relay.spawn().await.unwrap();
+    // 1 to 100 but the dead one, and the mark of the slow one.
+    shop.wait_until(COUNT, 402).await;
+    let overview = shop.store.overview(0).await.unwrap();
+    let held = overview.held_back(Duration::from_secs(60)).unwrap();
+    assert_eq!((held.subscription.as_str(), held.floor.get()), ("slow", 100));
+    shop.store.accept_history("slow", Start::Now).await.unwrap();
+    shop.wait_until(COUNT, 2).await;
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_kept_for_ever_stay() {
+    let shop = Shop::open();
+    write_old(&shop);
+    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
+    let forever = Retention { rest: Duration::from_millis(1), ..Retention::FOREVER };
+    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], forever);
+    let relay = relay.spawn().await.unwrap();
+    shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;
+    relay.shutdown().await.unwrap();
+    shop.wait_until(COUNT, 500).await;
+}
