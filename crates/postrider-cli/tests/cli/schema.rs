@@ -10,7 +10,7 @@ use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
 
 fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
-    let environment = Environment::default();
+    let environment: Environment = [("SHOP_PASSWORD", "secret")].into_iter().collect();
     let file = ConfigFile::new("test.toml", text);
     let sources = Sources { file: Some(&file), environment: &environment, flags: &[] };
     let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
@@ -30,6 +30,12 @@ fn file(section: Section, key: &str, value: &str) -> String {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
+    if is_for_servers(section, key) {
+        lines.insert("outbox.shop.url".into(), "'postgres://h/db'".into());
+    }
+    if let Some(other) = other_half(key) {
+        lines.insert(format!("outbox.shop.{other}"), "'x'".into());
+    }
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
@@ -38,6 +44,20 @@ fn file(section: Section, key: &str, value: &str) -> String {
         Section::Rule => lines.insert("subscription.s.rule".into(), format!("[{{ {key} = {value} }}]")),
     };
     lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+/// Keys that a file has no use for.
+fn is_for_servers(section: Section, key: &str) -> bool {
+    section == Section::Outbox && (matches!(key, "password" | "schema") || key.starts_with("tls_"))
+}
+
+/// A key that another needs.
+fn other_half(key: &str) -> Option<&'static str> {
+    match key {
+        "tls_client_cert" => Some("tls_client_key"),
+        "tls_client_key" => Some("tls_client_cert"),
+        _ => None,
+    }
 }
 
 fn least() -> String {
@@ -57,6 +77,11 @@ fn the_example_of_every_key_is_right_and_changes_something() {
     for Entry { section, name, example, .. } in Schema::POSTRIDER.0 {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
+        // What it would be without the key alone.
+        let without = match is_for_servers(*section, name) {
+            true => format!("{:?}", settings(&file(*section, "url", "'postgres://h/db'")).unwrap()),
+            false => without.clone(),
+        };
         // A type brings keys of its own, so the least file has the one of the example already.
         assert!(format!("{with:?}") != without || *name == "type", "{section} {name} = {example}");
     }

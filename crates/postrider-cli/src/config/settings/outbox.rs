@@ -1,24 +1,35 @@
 //! `[outbox.NAME]`
 
+use std::sync::Arc;
+
 use postrider::{Code, Limits};
 
-use super::{Database, Read};
+use super::Read;
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
+use crate::database::{self, Address, Database, Refused};
 
 /// A database that holds events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct OutboxSettings {
     /// Which.
-    pub database: Database,
+    pub database: Arc<dyn Database>,
     /// What its writer accepts.
     pub limits: Limits,
 }
 
 impl OutboxSettings {
     pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
-        let url = read.secret("url", environment)?;
-        let database = Database::parse(&url).map_err(|why| read.problem("url", Code::ConfigValue, why))?;
+        let address = Address {
+            url: read.needed("url", read.secret("url", environment)?)?,
+            password: read.secret("password", environment)?,
+            schema: read.text("schema")?,
+            tls_root_cert: read.path("tls_root_cert")?,
+            tls_client_cert: read.path("tls_client_cert")?,
+            tls_client_key: read.path("tls_client_key")?,
+        };
+        let database = database::read(&address)
+            .map_err(|Refused { key, why }| read.problem(key, Code::ConfigValue, &why))?;
         let mut limits = Limits::default();
         limits.text_bytes_max = read.count("text_max")?;
         limits.header_name_bytes_max = read.count("header_name_max")?;

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, NoTls, Socket, Statement};
 
+use super::address::{Address, Certificates};
 use super::failure::{connect_failed, failed};
 use super::history::Incarnation;
 use super::migrate;
@@ -35,7 +38,10 @@ const SETTINGS: &str = "
 pub struct PostgresConfig {
     config: Config,
     schema: Ident,
-    connector: Connector,
+    certificates: Certificates,
+    is_plain_by_choice: bool,
+    /// The caller's; ours if there is none.
+    connector: Option<Connector>,
     patience: Patience,
 }
 
@@ -43,17 +49,17 @@ pub struct PostgresConfig {
 type Connector = Arc<dyn Fn(Config) -> BoxFuture<'static, Result<Client>> + Send + Sync>;
 
 impl PostgresConfig {
-    /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words. Without TLS,
-    /// until [`tls`](Self::tls) is called.
+    /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words.
+    ///
+    /// Whatever leaves this machine is encrypted, and the server must prove that it is the host of that name;
+    /// `sslmode=disable` alone does without, and loopback addresses and sockets unless `sslmode=require` is
+    /// given. Needs the feature `postgres-tls`, or a connector given to [`tls`](Self::tls). A URL may also name
+    /// files: `sslrootcert` (else the system's authorities), `sslcert` and `sslkey`.
     ///
     /// # Errors
     /// [`Code::ConfigValue`] if it is neither. The text is not repeated: it may hold a password.
     pub fn new(url: &str) -> Result<Self> {
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            Error::new(Code::ConfigValue, "the address of the PostgreSQL database cannot be read")
-                .hint("write it as postgres://user:password@host:5432/database")
-                .source(error)
-        })?;
+        let Address { mut config, certificates, is_plain_by_choice } = Address::parse(url)?;
         if config.get_application_name().is_none() {
             config.application_name("postrider");
         }
@@ -65,7 +71,8 @@ impl PostgresConfig {
             config.tcp_user_timeout(Duration::from_secs(30));
         }
         let patience = Patience { list_after: Duration::from_secs(1), holes_max: 10_000 };
-        Ok(Self { config, schema: Ident::default(), connector: connector(NoTls), patience })
+        let schema = Ident::default();
+        Ok(Self { config, schema, certificates, is_plain_by_choice, connector: None, patience })
     }
 
     /// The schema with the outbox; `postrider` if not given.
@@ -75,7 +82,37 @@ impl PostgresConfig {
         self
     }
 
-    /// How to encrypt the connection. Whether it is demanded is for the URL's `sslmode` to say.
+    /// The password, kept elsewhere than in the URL.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.config.password(password);
+        self
+    }
+
+    /// A file with the authorities to believe, in PEM, in place of the system's. Read at every connection.
+    #[must_use]
+    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
+        self.certificates.root = Some(file.into());
+        self
+    }
+
+    /// Files with a certificate (and those that vouch for it) and its key, in PEM, that tell the server who
+    /// this is. Read at every connection.
+    #[must_use]
+    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.certificates.client = Some(certificate.into());
+        self.certificates.client_key = Some(key.into());
+        self
+    }
+
+    /// Whether what is sent can be read on a network: the URL says `sslmode=disable` and the server is
+    /// elsewhere.
+    pub fn is_exposed(&self) -> bool {
+        Address::is_exposed(&self.config)
+    }
+
+    /// How to encrypt the connection, for those who do it themselves. Demanded, unless the URL says
+    /// `sslmode=disable`; what is checked is the connector's affair.
     #[must_use]
     pub fn tls<T>(mut self, tls: T) -> Self
     where
@@ -84,7 +121,10 @@ impl PostgresConfig {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.connector = connector(tls);
+        if !self.is_plain_by_choice {
+            self.config.ssl_mode(SslMode::Require);
+        }
+        self.connector = Some(connector(tls));
         self
     }
 
@@ -110,9 +150,41 @@ impl PostgresConfig {
         self.patience
     }
 
+    /// A connection for whoever wants to look at the database or write to it, without any check of the
+    /// server and its tables.
+    ///
+    /// # Errors
+    /// [`Code::StoreFailed`] if the server does not answer, [`Code::LoginRefused`], [`Code::TlsFailed`].
+    pub async fn client(&self) -> Result<Client> {
+        let connector = match &self.connector {
+            Some(given) => given.clone(),
+            None => self.own_connector()?,
+        };
+        connector(self.config.clone()).await
+    }
+
+    #[cfg(feature = "postgres-tls")]
+    fn own_connector(&self) -> Result<Connector> {
+        match self.config.get_ssl_mode() {
+            SslMode::Disable => Ok(connector(NoTls)),
+            _ => super::tls::encryption(&self.certificates).map(connector),
+        }
+    }
+
+    #[cfg(not(feature = "postgres-tls"))]
+    fn own_connector(&self) -> Result<Connector> {
+        if self.config.get_ssl_mode() != SslMode::Disable {
+            let what = "the connection has to be encrypted, and this program was built without TLS";
+            return Err(Error::new(Code::TlsFailed, what).hint(
+                "turn on the feature `postgres-tls`, give a connector to PostgresConfig::tls, or say sslmode=disable",
+            ));
+        }
+        Ok(connector(NoTls))
+    }
+
     /// A connection on which nothing is checked yet.
     pub(super) async fn connect_unchecked(&self) -> Result<Session> {
-        let client = (self.connector)(self.config.clone()).await?;
+        let client = self.client().await?;
         client.batch_execute(SETTINGS).await.map_err(failed)?;
         let incarnation = Incarnation::of(&client).await?;
         refuse(&incarnation)?;
@@ -133,6 +205,7 @@ impl fmt::Debug for PostgresConfig {
         f.debug_struct("PostgresConfig")
             .field("config", &self.config)
             .field("schema", &self.schema)
+            .field("certificates", &self.certificates)
             .finish_non_exhaustive()
     }
 }

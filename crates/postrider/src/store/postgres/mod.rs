@@ -7,6 +7,7 @@
 //! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
 //! delays only its own events. Times are the database's clock.
 
+mod address;
 mod admin;
 mod claim;
 mod connect;
@@ -22,6 +23,8 @@ mod progress;
 mod row;
 mod settle;
 mod time;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
