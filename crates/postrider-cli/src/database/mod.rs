@@ -50,6 +50,12 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// The SQL that brings an empty database up to date.
     fn migrations(&self) -> String;
 
+    /// The SQL that makes roles with no more rights than each needs.
+    ///
+    /// # Errors
+    /// If this kind of database has none.
+    fn roles(&self) -> Result<String>;
+
     /// Writes events to this database.
     ///
     /// # Errors

@@ -97,6 +97,10 @@ impl Database for Postgres {
         format!("CREATE SCHEMA IF NOT EXISTS {};\n\n{}", self.schema, steps.join("\n"))
     }
 
+    fn roles(&self) -> Result<String> {
+        PostgresStore::roles(&self.schema)
+    }
+
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         let outbox = outbox.schema(self.schema.clone());
         Box::pin(self.named(async move {
@@ -105,8 +109,8 @@ impl Database for Postgres {
         }))
     }
 
-    fn examine<'a>(&'a self, deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
-        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, deep, patient))
+    fn examine<'a>(&'a self, _deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
+        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, patient))
     }
 
     /// A server that is down or starts, or a standby that is not the primary yet.

@@ -78,6 +78,11 @@ impl Database for Sqlite {
         format!("PRAGMA journal_mode = WAL;\n\n{}", steps.join("\n"))
     }
 
+    fn roles(&self) -> Result<String> {
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
+            .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
+    }
+
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         Box::pin(async move {
             let connection = SqliteStore::connect(&self.path)?;

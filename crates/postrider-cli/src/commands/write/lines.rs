@@ -165,6 +165,7 @@ impl Batch {
             errors.iter().any(|error| matches!(error.code(), Code::OutputFailed | Code::OutcomeUnknown))
         };
         match &ended {
+            Ok(()) if committed == 1 => output.say("1 event is committed"),
             Ok(()) => output.say(format!("{committed} events are committed")),
             Err(Failure::Errors(errors)) if !unsaid(errors) => {}
             Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {
