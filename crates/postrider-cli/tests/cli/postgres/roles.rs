@@ -84,7 +84,7 @@ fn writer_relay_and_viewer_do_their_work_and_nobody_elses() {
 }
 
 #[test]
-fn a_writer_needs_no_more_with_either_driver() {
+fn a_program_that_writes_needs_no_more() {
     let Some((shop, schema)) = staffed() else { return };
     let outbox = Outbox::anonymous().schema(Ident::new(&schema).unwrap());
     let write = async |role: &str| {
