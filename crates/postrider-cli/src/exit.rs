@@ -30,7 +30,7 @@ exits! {
     Usage = 2,
     /// The database cannot be reached or used.
     Database = 3,
-    /// The database's tables are missing, or newer than this program.
+    /// The database's tables are missing, altered, or newer than this program.
     Schema = 4,
     /// `doctor` found something that does not work.
     Unhealthy = 5,
@@ -64,12 +64,16 @@ impl From<Code> for Exit {
             | Code::TraceInvalid
             | Code::EventUnreadable
             | Code::InputMissing => Self::Input,
-            Code::SchemaMissing | Code::SchemaNewer => Self::Schema,
+            Code::SchemaMissing | Code::SchemaNewer | Code::SchemaAltered => Self::Schema,
             Code::RowDamaged
             | Code::StoreBusy
             | Code::StoreFailed
             | Code::OutcomeUnknown
             | Code::StoreReadOnly
+            | Code::PrivilegeMissing
+            | Code::LoginRefused
+            | Code::ServerTooOld
+            | Code::TlsFailed
             | Code::HistoryChanged => Self::Database,
             Code::NameInvalid
             | Code::SubscriptionUnknown

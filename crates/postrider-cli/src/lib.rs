@@ -17,6 +17,7 @@ pub mod commands;
 pub mod config;
 pub mod context;
 pub mod database;
+#[cfg(feature = "sqlite")]
 mod demo;
 pub mod doctor;
 pub mod exit;

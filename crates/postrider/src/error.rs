@@ -52,7 +52,7 @@ impl Error {
 
     /// Says where in a larger thing it happened.
     #[must_use]
-    pub(crate) fn within(mut self, place: &str) -> Self {
+    pub fn within(mut self, place: &str) -> Self {
         self.what = format!("{place}: {}", self.what);
         self
     }
@@ -70,13 +70,17 @@ impl Error {
     /// The sentence with its causes, on one line.
     pub fn sentence(&self) -> String {
         let mut sentence = self.what.clone();
-        let mut source = self.source.as_deref();
+        let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
-            sentence.push_str(": ");
             // Of an error of ours the sentence is enough: its code and advice would be told twice.
             let ours = cause.downcast_ref::<Self>();
-            sentence.push_str(&ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone()));
-            source = ours.and_then(|ours| ours.source.as_deref());
+            let said = ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone());
+            // Some errors repeat their causes, and tokio-postgres says `db error` for: see my cause.
+            if !sentence.contains(&said) && said != "db error" {
+                sentence.push_str(": ");
+                sentence.push_str(&said);
+            }
+            source = cause.source();
         }
         sentence
     }
@@ -201,6 +205,8 @@ codes! {
     LoginRefused = 308, Person, "nothing was read or changed", "check user, password and database name, and what the server allows";
     /// The database server is too old.
     ServerTooOld = 309, Person, "nothing was read or changed", "update the server";
+    /// The connection to the database could not be encrypted, or the server could not be proven to be the right one.
+    TlsFailed = 311, Person, "nothing was sent but the wish to encrypt; no password and no event", "see docs/src/postgres.md, TLS: give the server's root certificate, or sslmode=disable where the network is trusted";
 
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";
@@ -283,5 +289,26 @@ mod tests {
         let first = "error[PR-0302]: shop.db cannot be opened: the file cannot be read: disk on fire";
         assert_eq!(text.lines().next(), Some(first));
         assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_cause_is_told_to_its_root_and_once() {
+        #[derive(Debug)]
+        struct Layer(&'static str, Option<Box<Layer>>);
+        impl fmt::Display for Layer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+        impl std::error::Error for Layer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                self.1.as_ref().map(|layer| layer as _)
+            }
+        }
+        let root = Layer("connection refused", None);
+        let repeats = Layer("no way in: connection refused", Some(Box::new(root)));
+        let error =
+            Error::new(Code::StoreFailed, "no database").source(Layer("db error", Some(Box::new(repeats))));
+        assert_eq!(error.sentence(), "no database: no way in: connection refused");
     }
 }

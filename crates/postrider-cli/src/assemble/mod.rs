@@ -2,8 +2,10 @@
 
 mod sinks;
 mod stores;
+mod wait;
 
 pub use stores::Stores;
+pub use wait::Down;
 
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
 use postrider::relay::{Relay, RelayBuilder, Subscription};
@@ -18,9 +20,9 @@ use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
 ///
 /// # Errors
 /// That of the first database or sink that cannot be opened.
-pub fn assemble(settings: &Settings, stores: &mut Stores) -> Result<RelayBuilder> {
+pub async fn assemble(settings: &Settings, stores: &mut Stores, down: Down) -> Result<RelayBuilder> {
     for of in settings.subscriptions.values() {
-        stores.open(&of.outbox, settings)?;
+        stores.open(&of.outbox, settings, down).await?;
     }
     let sinks = Sinks::open(settings)?;
     let mut relay = Relay::builder();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use postrider::Result;
 use postrider::store::Store;
 
+use super::Down;
 use crate::config::Settings;
 
 /// Open databases by the name of their outbox. Close them: a program that ends without leaves the WAL of a
@@ -17,12 +18,13 @@ impl Stores {
     /// Opens the database of an outbox, unless it is open.
     ///
     /// # Errors
-    /// As [`Database::store`](crate::config::settings::Database::store).
-    pub fn open(&mut self, outbox: &str, settings: &Settings) -> Result<()> {
+    /// As [`Database::store`](crate::database::Database::store).
+    pub async fn open(&mut self, outbox: &str, settings: &Settings, down: Down) -> Result<()> {
         if let Some(of) = settings.outboxes.get(outbox)
             && !self.0.contains_key(outbox)
         {
-            self.0.insert(outbox.to_owned(), of.database.store()?);
+            let store = down.ask(outbox, &*of.database, async || of.database.store().await).await?;
+            self.0.insert(outbox.to_owned(), store);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::doctor::{Diagnosis, Outcome, examine};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
   postrider doctor          a list of checks, each with its fix
@@ -25,7 +26,8 @@ pub struct Doctor {
 
 impl Doctor {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        let diagnosis: Diagnosis = examine(&context.settings()?, self.deep);
+        let settings = context.settings()?;
+        let diagnosis: Diagnosis = block_on(Threads::One, async { Ok(examine(&settings, self.deep).await) })?;
         context.output.data(&diagnosis)?;
         match diagnosis.worst() {
             Outcome::Fail => Err(Failure::Reported(Exit::Unhealthy)),

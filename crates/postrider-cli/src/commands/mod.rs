@@ -3,10 +3,12 @@
 //! command is one file, one variant and one line in each `match` below; `UPDATE_DOCS=1 cargo test -p
 //! postrider-cli --test cli pages` then brings the docs up to date.
 
+#[cfg(feature = "sqlite")]
 mod bench;
 mod chosen;
 mod completions;
 mod config;
+#[cfg(feature = "sqlite")]
 mod demo;
 mod doctor;
 mod migrate;
@@ -24,6 +26,7 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "each is documented where it is defined, as its help")]
 pub enum Command {
+    #[cfg(feature = "sqlite")]
     Demo(demo::Demo),
     Relay(relay::Relay),
     Migrate(migrate::Migrate),
@@ -34,6 +37,7 @@ pub enum Command {
     AcceptHistory(operate::AcceptHistory),
     Config(config::Config),
     Doctor(doctor::Doctor),
+    #[cfg(feature = "sqlite")]
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -45,6 +49,7 @@ impl Command {
     /// Why it could not; nothing of it has been printed yet.
     pub fn run(&self, context: &Context) -> Result<(), Failure> {
         match self {
+            #[cfg(feature = "sqlite")]
             Self::Demo(command) => command.run(context),
             Self::Relay(command) => command.run(context),
             Self::Migrate(command) => command.run(context),
@@ -55,6 +60,7 @@ impl Command {
             Self::AcceptHistory(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
+            #[cfg(feature = "sqlite")]
             Self::Bench(command) => command.run(context),
             Self::Completions(command) => command.run(context),
         }

@@ -4,12 +4,13 @@
 
 use clap::Args;
 use postrider::store::{Start, Store};
-use postrider::{BoxFuture, Code, Error, Result};
+use postrider::{BoxFuture, Result};
 
 use super::chosen::Chosen;
 use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
 
 /// Which subscription is meant.
 #[derive(Debug, Args)]
@@ -29,17 +30,12 @@ impl Target {
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.chosen.one(&settings)?;
-        let store = outbox.database.store()?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Error::new(Code::RelayStopped, "no runtime can be started for the database").source(error)
-            })?;
-        let decided = runtime.block_on(async {
+        block_on(Threads::One, async {
+            let store = outbox.database.store().await?;
             let decided = decision(&*store, &self.subscription).await;
             store.close().await;
-            decided
-        });
-        Ok(decided?)
+            Ok(decided?)
+        })
     }
 }
 

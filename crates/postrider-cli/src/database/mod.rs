@@ -1,15 +1,76 @@
-//! What the commands ask of a database: one file per dialect, one line per question here.
+//! What the commands ask of a database: one file per dialect, each with the same verbs. Another dialect is
+//! another file and one line in `DIALECTS`.
 
+mod address;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
 mod sqlite;
+
+pub use address::{Address, PoolerChoice, Refused};
 
 use std::fmt;
 use std::sync::Arc;
 
 use postrider::store::{Overview, Store};
-use postrider::{Event, Outbox, Result, Written};
+use postrider::{BoxFuture, Error, Event, Outbox, Result, Written};
 use serde::Serialize;
 
-use crate::config::settings::{Database, OutboxSettings};
+use crate::config::settings::OutboxSettings;
+use crate::config::url;
+use crate::doctor::Patient;
+
+/// A database this program can work on, by its address. Nothing is opened before a verb needs it. Printed it
+/// says which database it is, without a secret.
+pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
+    /// The store a relay works on. The schema must be there.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`](postrider::Code::SchemaMissing), `SchemaNewer`, or what the database says.
+    fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>>;
+
+    /// How all subscriptions are doing. Writes nothing, and needs no right to.
+    ///
+    /// # Errors
+    /// As [`Database::store`].
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
+
+    /// Which schema there is. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn schema(&self) -> BoxFuture<'_, Result<Schema>>;
+
+    /// Brings the tables up to date, all or nothing, and says which schema was there before.
+    ///
+    /// # Errors
+    /// [`Code::SchemaNewer`](postrider::Code::SchemaNewer), or what the database says.
+    fn migrate(&self) -> BoxFuture<'_, Result<Schema>>;
+
+    /// The SQL that brings an empty database up to date.
+    fn migrations(&self) -> String;
+
+    /// The SQL that makes roles with no more rights than each needs.
+    ///
+    /// # Errors
+    /// If this kind of database has none.
+    fn roles(&self) -> Result<String>;
+
+    /// Writes events to this database.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>>;
+
+    /// What the doctor finds that is particular about this kind of database; answers whether its tables can be
+    /// read.
+    fn examine<'a>(&'a self, deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool>;
+
+    /// Whether a later try may go better by itself, as when a server is down. A file does not come up.
+    fn may_come_up(&self, _error: &Error) -> bool {
+        false
+    }
+}
 
 /// Which schema a database has, and which this program needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,61 +82,38 @@ pub struct Schema {
 }
 
 /// Writes events, each call in one transaction.
-pub trait EventWriter {
+pub trait EventWriter: Send {
     /// Writes all and commits, or nothing.
     ///
     /// # Errors
     /// A refused event, or what the database says. Unless the code is
     /// [`OutcomeUnknown`](postrider::Code::OutcomeUnknown), nothing was written.
-    fn write(&mut self, events: Vec<Event>) -> Result<Vec<Written>>;
+    fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>>;
 }
 
-impl Database {
-    /// The store a relay works on. The schema must be there.
-    ///
-    /// # Errors
-    /// [`Code::SchemaMissing`](postrider::Code::SchemaMissing), `SchemaNewer`, or what the database says.
-    pub fn store(&self) -> Result<Arc<dyn Store>> {
-        match self {
-            Self::Sqlite(path) => sqlite::store(path),
-        }
-    }
+type Read = fn(&Address) -> Result<Arc<dyn Database>, Refused>;
 
-    /// How all subscriptions are doing. Writes nothing, and needs no right to.
-    ///
-    /// # Errors
-    /// As [`Database::store`].
-    pub fn overview(&self, backlog_max: u64) -> Result<Overview> {
-        match self {
-            Self::Sqlite(path) => sqlite::overview(path, backlog_max),
-        }
-    }
+/// Who reads the URLs of which schemes.
+const DIALECTS: &[(&[&str], Read)] = &[
+    #[cfg(feature = "sqlite")]
+    (&["sqlite"], sqlite::read),
+    #[cfg(feature = "postgres")]
+    (&["postgres", "postgresql"], postgres::read),
+];
 
-    /// Which schema there is. Changes nothing.
-    ///
-    /// # Errors
-    /// What the database says.
-    pub fn schema(&self) -> Result<Schema> {
-        match self {
-            Self::Sqlite(path) => sqlite::schema(path),
-        }
-    }
-
-    /// Brings the tables up to date, all or nothing, and says which schema was there before.
-    ///
-    /// # Errors
-    /// [`Code::SchemaNewer`](postrider::Code::SchemaNewer), or what the database says.
-    pub fn migrate(&self) -> Result<Schema> {
-        match self {
-            Self::Sqlite(path) => sqlite::migrate(path),
-        }
-    }
-
-    /// The SQL that brings an empty database up to date.
-    pub fn migrations(&self) -> String {
-        match self {
-            Self::Sqlite(_) => sqlite::migrations(),
-        }
+/// Which database an address means. Opens nothing.
+///
+/// # Errors
+/// Which key is wrong and why, without a word of its value.
+pub fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
+    let scheme = url::scheme(address.url.expose_secret()).unwrap_or_default();
+    match DIALECTS.iter().find(|(schemes, _)| schemes.contains(&scheme)) {
+        Some((_, read)) => read(address),
+        None => Err(Refused::url(match scheme {
+            "sqlite" | "postgres" | "postgresql" => "this program was built without that database",
+            "mysql" | "mariadb" => "the database of the URL is not built yet; sqlite: and postgres: are",
+            _ => "this is neither a sqlite: nor a postgres: URL",
+        })),
     }
 }
 
@@ -83,11 +121,9 @@ impl OutboxSettings {
     /// Writes events to this outbox, within its limits.
     ///
     /// # Errors
-    /// As [`Database::store`].
-    pub fn writer(&self) -> Result<Box<dyn EventWriter>> {
-        match &self.database {
-            Database::Sqlite(path) => sqlite::writer(path, self.outbox()),
-        }
+    /// As [`Database::writer`].
+    pub async fn writer(&self) -> Result<Box<dyn EventWriter>> {
+        self.database.writer(self.outbox()).await
     }
 
     /// The library's handle, with the limits of this outbox.
@@ -96,11 +132,55 @@ impl OutboxSettings {
     }
 }
 
-impl fmt::Display for Database {
-    /// For people: which database, without a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    fn at(url: &str) -> Address {
+        Address { url: Secret::new(url), ..Address::default() }
+    }
+
+    #[test]
+    fn what_can_be_opened_is_shown_without_a_secret() {
+        for (url, shown) in [
+            #[cfg(feature = "sqlite")]
+            ("sqlite:shop.db", "sqlite:shop.db"),
+            #[cfg(feature = "postgres")]
+            ("postgres://u:pw@h:5433/db?sslmode=disable", "postgres://***@h:5433/db?***"),
+            #[cfg(feature = "postgres")]
+            ("postgresql://h/db", "postgresql://h/db"),
+        ] {
+            assert_eq!(read(&at(url)).unwrap().to_string(), shown);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_refused() {
+        for url in [
+            "sqlite://shop.db",
+            "sqlite::memory:",
+            "sqlite:a?mode=ro",
+            "postgres://h:port/db",
+            "postgres://h/db?sslmode=maybe",
+            "mysql://h/db",
+            "redis://h",
+            "x",
+        ] {
+            assert_eq!(read(&at(url)).unwrap_err().key, "url", "{url}");
+        }
+    }
+
+    #[test]
+    #[cfg(all(feature = "sqlite", feature = "postgres"))]
+    fn keys_of_another_dialect_are_refused() {
+        let schema = |url: &str, schema: &str| {
+            read(&Address { schema: Some(schema.to_owned()), ..at(url) }).err().map(|refused| refused.key)
+        };
+        assert_eq!(schema("sqlite:shop.db", "shop"), Some("schema"));
+        assert_eq!(schema("postgres://h/db", "Shop"), Some("schema"));
+        assert_eq!(schema("postgres://h/db", "shop"), None);
+        let half = Address { tls_client_cert: Some("a".into()), ..at("postgres://h/db") };
+        assert_eq!(read(&half).unwrap_err().key, "tls_client_key");
     }
 }

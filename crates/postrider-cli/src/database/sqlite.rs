@@ -1,43 +1,98 @@
 //! A SQLite file.
 
-use std::path::Path;
+use std::fmt;
+use std::future::ready;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use postrider::store::sqlite::{Migrated, Schema as Found, SqliteStore};
 use postrider::store::{Overview, Store};
-use postrider::{Code, Error, Event, Outbox, Result, Written};
+use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{EventWriter, Schema};
+use super::{Address, Database, EventWriter, Refused, Schema};
+use crate::doctor::{self, Patient};
 
-pub(super) fn store(path: &Path) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(SqliteStore::open(path)?))
+/// `sqlite:relative/path` or `sqlite:///absolute/path`.
+pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
+    let rest = address.url.expose_secret().trim_start_matches("sqlite:");
+    let path = match rest.strip_prefix("//") {
+        Some(absolute) if !absolute.starts_with('/') => {
+            let why = "after sqlite:// the path must be absolute: sqlite:///path, or sqlite:path";
+            return Err(Refused::url(why));
+        }
+        Some(absolute) => absolute,
+        None => rest,
+    };
+    if path == ":memory:" {
+        return Err(Refused::url("a database in memory can be seen by nobody else; give it a file"));
+    }
+    if path.contains('?') {
+        return Err(Refused::url("parameters after '?' are not supported; give the path only"));
+    }
+    match address.first_of_server() {
+        Some(key) => Err(Refused::new(key, "a SQLite file has none; the key is for PostgreSQL")),
+        None => Ok(Arc::new(Sqlite { path: PathBuf::from(path) })),
+    }
 }
 
-pub(super) fn overview(path: &Path, backlog_max: u64) -> Result<Overview> {
-    SqliteStore::look(path, backlog_max)
+#[derive(Debug)]
+struct Sqlite {
+    path: PathBuf,
 }
 
-pub(super) fn schema(path: &Path) -> Result<Schema> {
-    let Found { found, needed } = SqliteStore::schema(path)?;
-    Ok(Schema { found, needed })
+impl fmt::Display for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sqlite:{}", self.path.display())
+    }
 }
 
-pub(super) fn migrate(path: &Path) -> Result<Schema> {
-    let Migrated { from, to } = SqliteStore::migrate(path)?;
-    Ok(Schema { found: from, needed: to })
-}
+impl Database for Sqlite {
+    fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
+        Box::pin(async { Ok(Arc::new(SqliteStore::open(&self.path)?) as Arc<dyn Store>) })
+    }
 
-/// In one transaction, and in the journal mode the relay needs, which the file remembers.
-pub(super) fn migrations() -> String {
-    let steps: Vec<String> = SqliteStore::migrations()
-        .map(|step| format!("-- Schema {}\nBEGIN IMMEDIATE;\n\n{}\nCOMMIT;\n", step.version, step.sql))
-        .collect();
-    format!("PRAGMA journal_mode = WAL;\n\n{}", steps.join("\n"))
-}
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(async move { SqliteStore::look(&self.path, backlog_max) })
+    }
 
-pub(super) fn writer(path: &Path, outbox: Outbox) -> Result<Box<dyn EventWriter>> {
-    Ok(Box::new(SqliteWriter { connection: SqliteStore::connect(path)?, outbox }))
+    fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(async {
+            let Found { found, needed } = SqliteStore::schema(&self.path)?;
+            Ok(Schema { found, needed })
+        })
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(async {
+            let Migrated { from, to } = SqliteStore::migrate(&self.path)?;
+            Ok(Schema { found: from, needed: to })
+        })
+    }
+
+    /// In one transaction, and in the journal mode the relay needs, which the file remembers.
+    fn migrations(&self) -> String {
+        let steps: Vec<String> = SqliteStore::migrations()
+            .map(|step| format!("-- Schema {}\nBEGIN IMMEDIATE;\n\n{}\nCOMMIT;\n", step.version, step.sql))
+            .collect();
+        format!("PRAGMA journal_mode = WAL;\n\n{}", steps.join("\n"))
+    }
+
+    fn roles(&self) -> Result<String> {
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
+            .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
+    }
+
+    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
+        Box::pin(async move {
+            let connection = SqliteStore::connect(&self.path)?;
+            Ok(Box::new(SqliteWriter { connection, outbox }) as Box<dyn EventWriter>)
+        })
+    }
+
+    fn examine<'a>(&'a self, deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
+        Box::pin(ready(doctor::sqlite::examine(&self.path, deep, patient)))
+    }
 }
 
 struct SqliteWriter {
@@ -45,8 +100,8 @@ struct SqliteWriter {
     outbox: Outbox,
 }
 
-impl EventWriter for SqliteWriter {
-    fn write(&mut self, events: Vec<Event>) -> Result<Vec<Written>> {
+impl SqliteWriter {
+    fn write_now(&mut self, events: Vec<Event>) -> Result<Vec<Written>> {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
             Error::new(code(&e), "the transaction could not begin").hint("see what else writes").source(e)
@@ -61,6 +116,12 @@ impl EventWriter for SqliteWriter {
     }
 }
 
+impl EventWriter for SqliteWriter {
+    fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>> {
+        Box::pin(ready(self.write_now(events)))
+    }
+}
+
 /// Before anything was written, all there is to tell apart is who is to act.
 fn code(error: &rusqlite::Error) -> Code {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly};
@@ -68,5 +129,24 @@ fn code(error: &rusqlite::Error) -> Code {
         Some(DatabaseBusy | DatabaseLocked) => Code::StoreBusy,
         Some(DiskFull | PermissionDenied | ReadOnly) => Code::StoreReadOnly,
         _ => Code::StoreFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    #[test]
+    fn sqlite_paths_are_relative_or_absolute() {
+        for (url, path) in [
+            ("sqlite:shop.db", "shop.db"),
+            ("sqlite:data/shop.db", "data/shop.db"),
+            ("sqlite:/var/shop.db", "/var/shop.db"),
+            ("sqlite:///var/shop.db", "/var/shop.db"),
+        ] {
+            let found = read(&Address { url: Secret::new(url), ..Address::default() }).unwrap();
+            assert_eq!(found.to_string(), format!("sqlite:{path}"));
+        }
     }
 }

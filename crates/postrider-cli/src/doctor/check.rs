@@ -33,7 +33,7 @@ checks! {
     SubscriptionConfigured = 3, "add it to the configuration of a relay, or remove it if nobody needs it";
 
     /// The database is there and can be read.
-    Readable = 101, "check the path and its permissions; `postrider migrate up` creates a file";
+    Readable = 101, "check address, login and permissions; `postrider migrate up` creates what is missing";
     /// The database can be written to: a relay settles there.
     Writable = 102, "give write access to the file and to its folder";
     /// The tables are there, of the version this program knows.
@@ -51,6 +51,27 @@ checks! {
     /// The file is not damaged. Only with `--deep`.
     Undamaged = 109, "restore a backup, then see `postrider status`: a changed history halts the subscriptions";
 
+    /// The server is PostgreSQL 14 or later, and a primary.
+    PostgresVersion = 121, "update the server, or connect to the primary";
+    /// The connection is encrypted, or does not leave this machine.
+    PostgresEncrypted = 122, "take sslmode=disable out of the URL; docs/src/postgres.md tells about certificates";
+    /// This user may do what a relay does.
+    PostgresRights = 123, "grant the user the role made by `postrider migrate roles`";
+    /// This user may do no more than a relay does: neither superuser, nor owner, nor writer of events.
+    PostgresExcess = 124, "log in as a user with the relay role alone; `postrider migrate roles` makes it";
+    /// Nobody but the owner may change events, or choose their tx and position. Order and completeness rest on both.
+    PostgresWriters = 125, "take those rights back; a writer needs INSERT alone, see `postrider migrate roles`";
+    /// The clock of the server is that of this machine, within a minute.
+    PostgresClock = 126, "set both clocks, best by NTP";
+    /// No transaction is open for long. One that has written events delays only these, but any keeps the server from cleaning up.
+    PostgresTransactions = 127, "look at the application that is named; idle_in_transaction_session_timeout ends such transactions";
+    /// No prepared transaction was left behind. It holds its locks for ever, even over a restart.
+    PostgresPrepared = 128, "COMMIT PREPARED or ROLLBACK PREPARED it, as its application meant";
+    /// The tables are cleaned up: dead rows make every look slower.
+    PostgresBloat = 129, "see that autovacuum is on and not kept from its work by a long transaction; VACUUM the table";
+    /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
+    PostgresDurable = 130, "set fsync and full_page_writes to on, and synchronous_commit to on where events are written";
+
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
     /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.
@@ -60,13 +81,13 @@ checks! {
     /// The last relay left in good order. Otherwise it died, and another goes on after the end of its lease.
     LeftInOrder = 204, "see the log of the relay that held the lease; start another if none runs";
     /// The subscription is not paused.
-    NotPaused = 205, "resume it when its reason is gone";
+    NotPaused = 205, "`postrider resume NAME` when its reason is gone";
     /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
-    NotHalted = 206, "compare the database with the consumers, then accept the new history";
+    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from ...`";
     /// There is room for more parked events. At the limit nothing new is read.
     ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
     /// No event was given up or is without a route.
-    NothingGivenUp = 208, "see the last error in `postrider status`, mend its cause and retry them";
+    NothingGivenUp = 208, "see the last error in `postrider status` and mend its cause; unrouted ones go on when a rule matches them, dead ones stay where they are";
     /// No subscription is far behind all others: what it still needs cannot be cleaned up.
     NobodyFarBehind = 209, "serve it or remove it";
 }

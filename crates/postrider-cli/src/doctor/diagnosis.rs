@@ -55,7 +55,7 @@ impl Diagnosis {
 }
 
 /// One thing that is looked at.
-pub(super) struct Patient<'a> {
+pub struct Patient<'a> {
     diagnosis: &'a mut Diagnosis,
     subject: String,
 }

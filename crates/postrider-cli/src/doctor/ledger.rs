@@ -94,7 +94,13 @@ fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
         Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
-            patient.warn(Check::Served, format!("{more}{events} events wait and no relay works it"));
+            patient.warn(
+                Check::Served,
+                match events {
+                    1 => format!("{more}1 event waits and no relay works it"),
+                    _ => format!("{more}{events} events wait and no relay works it"),
+                },
+            );
         }
     }
     match &subscription.lease {

@@ -3,45 +3,43 @@
 //! 1. [`check`]: every check there is, with its code, what it means and what to do
 //! 2. [`diagnosis`]: what was found
 //! 3. `config`: the configuration beside what it names
-//! 4. `sqlite`: what is particular about a SQLite file; another database is another such file and one line in
-//!    `outbox` below
+//! 4. `sqlite`, `postgres`: what is particular about each kind of database
 //! 5. `ledger`: the subscriptions of any database
 
 pub mod check;
 mod config;
 pub mod diagnosis;
 mod ledger;
-mod sqlite;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
 
 pub use check::Check;
-pub use diagnosis::{Diagnosis, Outcome};
+pub use diagnosis::{Diagnosis, Outcome, Patient};
 
 use crate::config::Settings;
-use crate::config::settings::{Database, OutboxSettings};
-use crate::doctor::diagnosis::Patient;
+use crate::config::settings::OutboxSettings;
 
 /// Events that wait are counted up to here.
 const BACKLOG_MAX: u64 = 100_000;
 
 /// Runs every check. What cannot be looked at is a finding, not an error.
-pub fn examine(settings: &Settings, deep: bool) -> Diagnosis {
+pub async fn examine(settings: &Settings, deep: bool) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     config::examine(settings, &mut diagnosis);
     for (name, of) in &settings.outboxes {
-        outbox(name, of, settings, deep, &mut diagnosis.patient(format!("outbox {name}")));
+        outbox(name, of, settings, deep, &mut diagnosis.patient(format!("outbox {name}"))).await;
     }
     diagnosis
 }
 
 /// The ledger is read only from a database that is as it should be.
-fn outbox(name: &str, of: &OutboxSettings, settings: &Settings, deep: bool, patient: &mut Patient<'_>) {
-    let usable = match &of.database {
-        Database::Sqlite(path) => sqlite::examine(path, deep, patient),
-    };
-    if !usable {
+async fn outbox(name: &str, of: &OutboxSettings, settings: &Settings, deep: bool, patient: &mut Patient<'_>) {
+    if !of.database.examine(deep, patient).await {
         return;
     }
-    match of.database.overview(BACKLOG_MAX) {
+    match of.database.overview(BACKLOG_MAX).await {
         Ok(overview) => ledger::examine(name, &overview, settings, patient),
         Err(error) => patient.fail(Check::Readable, error.sentence()),
     }

@@ -19,7 +19,7 @@ const ROOM_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
-pub(super) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> bool {
+pub(crate) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> bool {
     let connection = match SqliteStore::connect_to_look(path) {
         Ok(connection) => {
             patient.ok(Check::Readable, format!("{} can be read", path.display()));

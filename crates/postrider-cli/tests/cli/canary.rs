@@ -44,7 +44,7 @@ fn assert_silent(program: &Program, args: &[&str]) {
         &["migrate", "up"],
         &["migrate", "status"],
         &["write", "--type", "a"],
-        &["relay", "--migrate", "--drain"],
+        &["relay", "--migrate", "--drain", "--fail-fast"],
         &["status"],
         &["status", "--json"],
         &["doctor", "--deep"],
@@ -140,7 +140,7 @@ fn a_url_with_a_password_is_refused_anywhere_on_the_command_line() {
     }
 }
 
-/// No key of the real schema is a plain secret yet, so this one has one.
+/// A small schema with a plain secret.
 const WITH_PASSWORD: Schema = Schema(&[Entry {
     section: Section::Sink,
     name: "password",

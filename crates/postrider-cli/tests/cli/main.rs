@@ -9,6 +9,8 @@ mod health;
 mod init;
 mod origins;
 mod pages;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod program;
 mod schema;
 mod shop;

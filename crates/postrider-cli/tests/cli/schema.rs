@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Limits;
 use postrider::relay::{Policy, Retention};
-use postrider::store::AfterFailover;
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
 use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
 
 fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
-    let environment = Environment::default();
+    let environment: Environment = [("SHOP_PASSWORD", "secret")].into_iter().collect();
     let file = ConfigFile::new("test.toml", text);
     let sources = Sources { file: Some(&file), environment: &environment, flags: &[] };
     let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
@@ -31,6 +30,12 @@ fn file(section: Section, key: &str, value: &str) -> String {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
+    if is_for_servers(section, key) {
+        lines.insert("outbox.shop.url".into(), "'postgres://h/db'".into());
+    }
+    if let Some(other) = other_half(key) {
+        lines.insert(format!("outbox.shop.{other}"), "'x'".into());
+    }
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
@@ -39,6 +44,21 @@ fn file(section: Section, key: &str, value: &str) -> String {
         Section::Rule => lines.insert("subscription.s.rule".into(), format!("[{{ {key} = {value} }}]")),
     };
     lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+/// Keys that a file has no use for.
+fn is_for_servers(section: Section, key: &str) -> bool {
+    let ones = ["password", "schema", "after_failover", "pooler", "listen"];
+    section == Section::Outbox && (ones.contains(&key) || key.starts_with("tls_"))
+}
+
+/// A key that another needs.
+fn other_half(key: &str) -> Option<&'static str> {
+    match key {
+        "tls_client_cert" => Some("tls_client_key"),
+        "tls_client_key" => Some("tls_client_cert"),
+        _ => None,
+    }
 }
 
 fn least() -> String {
@@ -51,7 +71,6 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
     assert_eq!(settings.subscriptions["s"].policy, Policy::default());
     assert_eq!(settings.outboxes["shop"].limits, Limits::default());
     assert_eq!(settings.outboxes["shop"].retention, Retention::default());
-    assert_eq!(settings.outboxes["shop"].after_failover, AfterFailover::default());
 }
 
 #[test]
@@ -60,6 +79,11 @@ fn the_example_of_every_key_is_right_and_changes_something() {
     for Entry { section, name, example, .. } in Schema::POSTRIDER.0 {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
+        // What it would be without the key alone.
+        let without = match is_for_servers(*section, name) {
+            true => format!("{:?}", settings(&file(*section, "url", "'postgres://h/db'")).unwrap()),
+            false => without.clone(),
+        };
         // A type brings keys of its own, so the least file has the one of the example already.
         assert!(format!("{with:?}") != without || *name == "type", "{section} {name} = {example}");
     }

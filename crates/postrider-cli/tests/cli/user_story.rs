@@ -69,7 +69,7 @@ fn a_drain_that_cannot_deliver_an_event_says_so() {
     let flags = ["relay", "--drain", "--set", "sink.out.encoder=plain"];
     let ran = program.run(&flags);
     assert_eq!(ran.exit, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("error[PR-0404]: 1 events could not be delivered"), "{ran:?}");
+    assert!(ran.stderr.contains("error[PR-0404]: 1 event could not be delivered"), "{ran:?}");
     let status = shop::status(&program);
     assert_eq!((&status["parked"]["dead"], &status["floor"]), (&1.into(), &2.into()), "{status}");
     assert!(status["last_error"].as_str().is_some(), "{status}");
@@ -100,7 +100,7 @@ fn what_a_file_sink_wrote_can_be_written_again() {
     let written: Value = serde_json::from_str(&ran.stdout).unwrap();
     let event: Value = serde_json::from_slice(&file).unwrap();
     assert_eq!((&written["id"], &written["position"]), (&event["id"], &2.into()), "{ran:?}");
-    assert_eq!(ran.stderr, "1 events are committed\n");
+    assert_eq!(ran.stderr, "1 event is committed\n");
 }
 
 #[test]

@@ -35,6 +35,7 @@ const fn name(report: &Report) -> &'static str {
         Report::Deposed(Deposed::StoreFailed(_)) => "report: deposed, store failed",
         Report::Deposed(Deposed::HistoryChanged) => "report: deposed, history changed",
         Report::Deposed(Deposed::Released) => "report: deposed, released",
+        Report::StandingBy { .. } => "report: standing by",
         Report::Halted(_) => "report: halted",
         Report::Paused(Some(_)) => "report: paused",
         Report::Paused(None) => "report: resumed",

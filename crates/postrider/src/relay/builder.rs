@@ -86,7 +86,9 @@ impl RelayBuilder {
         }
         for Outbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
-                store.subscribe(&subscription.name, subscription.start).await?;
+                if store.subscribe(&subscription.name, subscription.start).await? {
+                    tell_created(&**store, subscription).await?;
+                }
             }
         }
         let (stop, stopped) = watch::channel(false);
@@ -110,6 +112,25 @@ impl RelayBuilder {
         }
         Ok(Relay { name: holder, subscriptions: served, stop, tasks })
     }
+}
+
+/// Says that a subscription is new, and which events are older than it.
+async fn tell_created(store: &dyn Store, of: &Subscription) -> Result<()> {
+    let overview = store.overview(0).await?;
+    let created = overview.subscriptions.iter().find(|subscription| subscription.name == of.name);
+    let skipped = created.map_or(0, |subscription| subscription.floor.get());
+    let (subscription, start) = (&of.name, of.start);
+    if skipped > 0 {
+        tracing::info!(
+            subscription,
+            ?start,
+            skipped,
+            "created; the positions before its start are not delivered to it"
+        );
+    } else {
+        tracing::info!(subscription, ?start, "created");
+    }
+    Ok(())
 }
 
 /// Refuses what cannot work, before anything is touched.

@@ -8,6 +8,9 @@ pub(super) fn log(subscription: &str, report: &Report) {
         Report::Leading { epoch, clean } => {
             tracing::info!(subscription, epoch = epoch.0, clean, "leading");
         }
+        Report::StandingBy { holder } => {
+            tracing::info!(subscription, holder, "standing by: another relay has the lease");
+        }
         Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
         Report::Deposed(why) => tracing::warn!(subscription, ?why, "no longer leading"),
         Report::Halted(reason) => tracing::error!(subscription, reason, "halted until an operator decides"),

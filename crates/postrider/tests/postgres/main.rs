@@ -18,6 +18,7 @@ mod kept;
 mod pooled;
 mod replaced;
 mod retention;
+mod roles;
 mod schema;
 mod start;
 mod wake;

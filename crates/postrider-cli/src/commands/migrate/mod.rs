@@ -1,6 +1,7 @@
 //! `postrider migrate`
 
 mod print;
+mod roles;
 mod status;
 mod up;
 
@@ -12,7 +13,8 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "Examples:
   postrider migrate up       bring every outbox up to date
   postrider migrate status   which version each one has
-  postrider migrate print    the SQL, to run it yourself";
+  postrider migrate print    the SQL, to run it yourself
+  postrider migrate roles    SQL for roles with no more rights than each needs";
 
 /// Create or update the tables of an outbox
 #[derive(Debug, Args)]
@@ -27,6 +29,7 @@ enum MigrateCommand {
     Up(up::Up),
     Status(status::Status),
     Print(print::Print),
+    Roles(roles::Roles),
 }
 
 impl Migrate {
@@ -35,6 +38,7 @@ impl Migrate {
             MigrateCommand::Up(command) => command.run(context),
             MigrateCommand::Status(command) => command.run(context),
             MigrateCommand::Print(command) => command.run(context),
+            MigrateCommand::Roles(command) => command.run(context),
         }
     }
 }

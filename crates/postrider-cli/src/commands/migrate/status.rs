@@ -7,6 +7,7 @@ use crate::commands::chosen::Chosen;
 use crate::context::Context;
 use crate::database::Schema;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
 use crate::output::{Align, Table, View};
 
 const EXAMPLES: &str = "Examples:
@@ -24,12 +25,16 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let mut rows = Vec::new();
-        for (name, outbox) in self.chosen.some(&settings)? {
-            let schema = outbox.database.schema()?;
-            let (outbox, database) = (name.to_owned(), outbox.database.to_string());
-            rows.push(Row { outbox, database, schema, state: state(schema) });
-        }
+        let outboxes = self.chosen.some(&settings)?;
+        let rows = block_on(Threads::One, async {
+            let mut rows = Vec::new();
+            for (name, outbox) in outboxes {
+                let schema = outbox.database.schema().await?;
+                let (outbox, database) = (name.to_owned(), outbox.database.to_string());
+                rows.push(Row { outbox, database, schema, state: state(schema) });
+            }
+            Ok(rows)
+        })?;
         context.output.data(&Rows { rows })
     }
 }

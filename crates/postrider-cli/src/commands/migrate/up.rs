@@ -5,6 +5,7 @@ use clap::Args;
 use crate::commands::chosen::Chosen;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
   postrider migrate up
@@ -25,7 +26,7 @@ impl Up {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         for (name, outbox) in self.chosen.some(&settings)? {
-            let before = outbox.database.migrate()?;
+            let before = block_on(Threads::One, async { Ok(outbox.database.migrate().await?) })?;
             let database = &outbox.database;
             context.output.say(match before.found {
                 0 => format!("{name}: created the tables in {database}, schema {}", before.needed),

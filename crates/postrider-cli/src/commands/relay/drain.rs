@@ -117,6 +117,7 @@ impl Look<'_> {
         };
         match given_up(self).saturating_sub(given_up(at_start)) {
             0 => Ok(()),
+            1 => Err(Error::new(Code::Undelivered, "1 event could not be delivered")),
             lost => Err(Error::new(Code::Undelivered, format!("{lost} events could not be delivered"))),
         }
     }

@@ -3,10 +3,10 @@
 mod drain;
 
 use clap::Args;
-use postrider::{Code, Error};
+use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
-use crate::assemble::{Stores, assemble};
+use crate::assemble::{Down, Stores, assemble};
 use crate::config::Settings;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -17,12 +17,15 @@ const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
   postrider relay --migrate               create or update the tables first
   postrider relay --drain                 deliver what is there and end, as scripts and tests like it
+  postrider relay --fail-fast             end if a database is down, instead of waiting for it
   postrider relay --set relay.log=debug   with more in the log";
 
 /// Carry events to their destinations until told to stop
 ///
 /// The first Ctrl-C or SIGTERM finishes what is in flight, settles it and ends with exit code 0; the second ends
 /// at once with 130, and what was in flight is delivered again at the next start.
+///
+/// A database server that is down at the start is waited for, and that is logged once.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Relay {
@@ -33,6 +36,10 @@ pub struct Relay {
     /// End when every event that was committed at the start is delivered; exit code 1 if one had to be given up
     #[arg(long)]
     drain: bool,
+
+    /// End with exit code 3 if a database is down at the start, instead of waiting for it
+    #[arg(long)]
+    fail_fast: bool,
 }
 
 impl Relay {
@@ -44,12 +51,17 @@ impl Relay {
                 .into());
         }
         log::start(&settings.relay, context.output);
+        block_on(Threads::Many, self.serve(&settings))
+    }
+
+    async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
+        let down = if self.fail_fast { Down::Fail } else { Down::Wait };
         if self.migrate {
-            for outbox in settings.outboxes.values() {
-                outbox.database.migrate()?;
+            for (name, outbox) in &settings.outboxes {
+                down.ask(name, &*outbox.database, async || outbox.database.migrate().await).await?;
             }
         }
-        block_on(Threads::Many, self.serve(&settings))
+        assemble(settings, stores, down).await?.spawn().await
     }
 
     async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
@@ -65,7 +77,13 @@ impl Relay {
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
         // Before anything is started: a signal must not find a relay that nobody stops.
         let mut interrupts = Interrupts::listen()?;
-        let mut relay = assemble(settings, stores)?.spawn().await?;
+        let started = tokio::select! {
+            biased;
+            // Somebody who waits for a database may be told to stop, too.
+            () = interrupts.next() => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
+            started = self.start(settings, stores) => started,
+        };
+        let mut relay = started?;
         let drain = Drain::new(settings, stores);
         let at_start = drain.look().await?;
         at_start.tell();

@@ -8,6 +8,7 @@ use self::report::Report;
 use super::chosen::Chosen;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
   postrider status                 a table
@@ -19,7 +20,7 @@ const BACKLOG_MAX: u64 = 100_000;
 
 /// Show how far each subscription is
 ///
-/// Asks the database, not the relays: it works whether one runs or not, beside running ones, and where the file
+/// Asks the database, not the relays: it works whether one runs or not, beside running ones, and where the database
 /// can only be read. It changes nothing.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
@@ -33,7 +34,9 @@ impl Status {
         let settings = context.settings()?;
         let mut report = Report::default();
         for (name, outbox) in self.chosen.some(&settings)? {
-            report.add(name, &outbox.database.overview(BACKLOG_MAX)?, &settings);
+            let overview =
+                block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
+            report.add(name, &overview, &settings);
         }
         context.output.data(&report)
     }

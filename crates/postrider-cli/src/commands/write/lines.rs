@@ -29,7 +29,7 @@ pub(super) async fn write(
     batch_events_max: usize,
 ) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen()?;
-    let mut batch = Batch::new(output, settings, batch_events_max)?;
+    let mut batch = Batch::new(output, settings, batch_events_max).await?;
     if io::stdin().is_terminal() {
         output.say("reading events, one JSON object per line; Ctrl-D ends");
     }
@@ -39,8 +39,8 @@ pub(super) async fn write(
             biased;
             () = interrupts.next() => break Err(Failure::Interrupted),
             line = lines.recv() => match line {
-                Some(line) => if let Err(failure) = batch.take(line) { break Err(failure) },
-                None => break batch.finish(),
+                Some(line) => if let Err(failure) = batch.take(line).await { break Err(failure) },
+                None => break batch.finish().await,
             },
         }
     };
@@ -84,11 +84,11 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(output: Output, settings: &OutboxSettings, events_max: usize) -> Result<Self> {
+    async fn new(output: Output, settings: &OutboxSettings, events_max: usize) -> Result<Self> {
         Ok(Self {
             output,
             outbox: settings.outbox(),
-            writer: settings.writer()?,
+            writer: settings.writer().await?,
             progress: Progress::new(output),
             events: Vec::new(),
             events_max,
@@ -101,7 +101,7 @@ impl Batch {
     }
 
     /// Takes the event of a line, and writes the batch if that makes it full.
-    fn take(&mut self, line: Result<Line>) -> Result<(), Failure> {
+    async fn take(&mut self, line: Result<Line>) -> Result<(), Failure> {
         let Line { number, bytes, bytes_read } = line.map_err(|error| self.with_effect(error))?;
         let event = line::event(number, &bytes)
             .and_then(|event| self.outbox.check(&event, format_args!("line {number}")).map(|()| event))
@@ -111,15 +111,15 @@ impl Batch {
         self.bytes += event.payload.len();
         self.events.push(event);
         if self.events.len() >= self.events_max || self.bytes >= BATCH_BYTES_MAX {
-            self.commit()?;
+            self.commit().await?;
         }
         Ok(())
     }
 
     /// Writes what is left at the end of the input.
-    fn finish(&mut self) -> Result<(), Failure> {
+    async fn finish(&mut self) -> Result<(), Failure> {
         if !self.events.is_empty() {
-            return self.commit();
+            return self.commit().await;
         }
         if self.committed > 0 {
             return Ok(());
@@ -129,10 +129,10 @@ impl Batch {
             .into())
     }
 
-    fn commit(&mut self) -> Result<(), Failure> {
+    async fn commit(&mut self) -> Result<(), Failure> {
         let events = std::mem::take(&mut self.events);
         let (first, last, count) = (self.committed_line + 1, self.last_line, events.len() as u64);
-        let written = self.writer.write(events).map_err(|error| {
+        let written = self.writer.write(events).await.map_err(|error| {
             let what = format!("the batch of lines {first} to {last} was not written");
             match error.code() {
                 // What is known of the data then is what the error itself says.
@@ -165,6 +165,7 @@ impl Batch {
             errors.iter().any(|error| matches!(error.code(), Code::OutputFailed | Code::OutcomeUnknown))
         };
         match &ended {
+            Ok(()) if committed == 1 => output.say("1 event is committed"),
             Ok(()) => output.say(format!("{committed} events are committed")),
             Err(Failure::Errors(errors)) if !unsaid(errors) => {}
             Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {

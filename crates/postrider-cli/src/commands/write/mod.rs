@@ -57,7 +57,7 @@ impl Write {
         }
         let event = self.event.event(&outbox.limits)?;
         outbox.outbox().check(&event, "the event")?;
-        let written = outbox.writer()?.write(vec![event])?;
+        let written = block_on(Threads::One, async { Ok(outbox.writer().await?.write(vec![event]).await?) })?;
         lines::print(context.output, &written)
     }
 }

@@ -1,6 +1,5 @@
 //! The configuration as types: what the commands work with.
 
-mod database;
 mod outbox;
 mod read;
 mod relay;
@@ -8,7 +7,6 @@ mod routing;
 mod sink;
 mod subscription;
 
-pub use database::Database;
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings, Target};

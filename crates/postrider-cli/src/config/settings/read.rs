@@ -105,10 +105,15 @@ impl<'a> Read<'a> {
         value.ok_or_else(|| self.mistake(key))
     }
 
-    /// Fetches a secret or URL.
-    pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Secret, Problem> {
-        let Some(Value::Protected(protected)) = self.value(key)? else { return Err(self.mistake(key)) };
-        protected.resolve(environment).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
+    /// Fetches a secret or URL, if one is given.
+    pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Option<Secret>, Problem> {
+        let protected = match self.value(key)? {
+            Some(Value::Protected(protected)) => protected,
+            None => return Ok(None),
+            Some(_) => return Err(self.mistake(key)),
+        };
+        let fetched = protected.resolve(environment);
+        fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
     /// A problem with the value of a key.

@@ -105,8 +105,13 @@ pub enum Acquisition {
         /// Rows that are dead.
         dead: Vec<ParkedEvent>,
     },
-    /// Somebody else has it for this long.
-    Held(Duration),
+    /// Somebody else has it.
+    Held {
+        /// Who.
+        holder: String,
+        /// For how long, unless they renew it.
+        remaining: Duration,
+    },
     /// The subscription waits for an operator.
     Halted(String),
 }
@@ -121,7 +126,7 @@ impl Acquisition {
                 let dead = std::mem::take(&mut loaded.dead).into_iter().map(with_key).collect();
                 Self::Granted { loaded, parked, dead }
             }
-            Acquired::Held { remaining, .. } => Self::Held(remaining),
+            Acquired::Held { holder, remaining } => Self::Held { holder, remaining },
             Acquired::Halted(reason) => Self::Halted(reason),
         }
     }
@@ -196,6 +201,11 @@ pub enum Report {
         epoch: Epoch,
         /// Whether the last owner left in good order.
         clean: bool,
+    },
+    /// Another relay has the lease; told once per holder.
+    StandingBy {
+        /// Who has it.
+        holder: String,
     },
     /// The lease is not ours any more.
     Deposed(Deposed),

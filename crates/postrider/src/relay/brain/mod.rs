@@ -84,6 +84,8 @@ pub struct Brain {
     due: Option<Duration>,
     /// The operator's stop already told of, so that it is told once.
     halted: Option<String>,
+    /// Who had the lease when it was asked for last, so that it is told once.
+    leader: Option<String>,
     /// Sessions in a row that ended before anything was settled.
     fruitless: u32,
     /// The last owner of this process was still careful after somebody's death.
@@ -149,6 +151,7 @@ impl Brain {
             stopping: false,
             due: Some(Duration::ZERO),
             halted: None,
+            leader: None,
             fruitless: 0,
             was_careful: false,
             acknowledged_before: 0,
@@ -238,6 +241,7 @@ impl Brain {
         let try_at = match answer {
             Ok(Acquisition::Granted { mut loaded, parked, dead }) => {
                 self.halted = None;
+                self.leader = None;
                 // Nobody led in between and this process is alive: whatever happened, no event killed it.
                 loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
                 self.led = Some(loaded.epoch);
@@ -252,7 +256,13 @@ impl Brain {
                 return;
             }
             // Looks again before the lease can be over, in case it is given up early.
-            Ok(Acquisition::Held(remaining)) => turn.elapsed() + remaining.min(lease / 3) + lease / 100,
+            Ok(Acquisition::Held { holder, remaining }) => {
+                if self.leader.as_ref() != Some(&holder) {
+                    turn.report(Report::StandingBy { holder: holder.clone() });
+                    self.leader = Some(holder);
+                }
+                turn.elapsed() + remaining.min(lease / 3) + lease / 100
+            }
             Ok(Acquisition::Halted(reason)) => {
                 if self.halted.as_ref() != Some(&reason) {
                     turn.report(Report::Halted(reason.clone()));

@@ -2,27 +2,33 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Socket};
 
+use super::address::{Address, Certificates};
 use super::failure::connect_failed;
 use super::migrate;
 use super::pooler::{Pooler, Word, options_refused, set_for_session};
 use super::session::{Session, Sharing};
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
-use crate::{BoxFuture, Code, Error, Ident, Result};
+use crate::{BoxFuture, Ident, Result};
 
 /// How to reach an outbox in PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresConfig {
     config: Config,
     schema: Ident,
-    connector: Connector,
+    certificates: Certificates,
+    is_plain_by_choice: bool,
+    /// The caller's; ours if there is none.
+    connector: Option<Connector>,
     patience: Patience,
     pooler: Pooler,
     listens: bool,
@@ -37,17 +43,17 @@ type Connector =
 pub(super) type Ears = Arc<Notify>;
 
 impl PostgresConfig {
-    /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words. Without TLS,
-    /// until [`tls`](Self::tls) is called.
+    /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words.
+    ///
+    /// Whatever leaves this machine is encrypted, and the server must prove that it is the host of that name;
+    /// `sslmode=disable` alone does without, and loopback addresses and sockets unless `sslmode=require` is
+    /// given. Needs the feature `postgres-tls`, or a connector given to [`tls`](Self::tls). A URL may also name
+    /// files: `sslrootcert` (else the system's authorities), `sslcert` and `sslkey`.
     ///
     /// # Errors
-    /// [`Code::ConfigValue`] if it is neither. The text is not repeated: it may hold a password.
+    /// [`ConfigValue`](crate::Code::ConfigValue) if it is neither. The text is not repeated: it may hold a password.
     pub fn new(url: &str) -> Result<Self> {
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            Error::new(Code::ConfigValue, "the address of the PostgreSQL database cannot be read")
-                .hint("write it as postgres://user:password@host:5432/database")
-                .source(error)
-        })?;
+        let Address { mut config, certificates, is_plain_by_choice } = Address::parse(url)?;
         if config.get_application_name().is_none() {
             config.application_name("postrider");
         }
@@ -66,7 +72,9 @@ impl PostgresConfig {
         Ok(Self {
             config,
             schema: Ident::default(),
-            connector: connector(NoTls),
+            certificates,
+            is_plain_by_choice,
+            connector: None,
             patience,
             pooler: Pooler::Detect,
             listens: false,
@@ -81,7 +89,37 @@ impl PostgresConfig {
         self
     }
 
-    /// How to encrypt the connection. Whether it is demanded is for the URL's `sslmode` to say.
+    /// The password, kept elsewhere than in the URL.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.config.password(password);
+        self
+    }
+
+    /// A file with the authorities to believe, in PEM, in place of the system's. Read at every connection.
+    #[must_use]
+    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
+        self.certificates.root = Some(file.into());
+        self
+    }
+
+    /// Files with a certificate (and those that vouch for it) and its key, in PEM, that tell the server who
+    /// this is. Read at every connection.
+    #[must_use]
+    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.certificates.client = Some(certificate.into());
+        self.certificates.client_key = Some(key.into());
+        self
+    }
+
+    /// Whether what is sent can be read on a network: the URL says `sslmode=disable` and the server is
+    /// elsewhere.
+    pub fn is_exposed(&self) -> bool {
+        Address::is_exposed(&self.config)
+    }
+
+    /// How to encrypt the connection, for those who do it themselves. Demanded, unless the URL says
+    /// `sslmode=disable`; what is checked is the connector's affair.
     #[must_use]
     pub fn tls<T>(mut self, tls: T) -> Self
     where
@@ -90,7 +128,10 @@ impl PostgresConfig {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.connector = connector(tls);
+        if !self.is_plain_by_choice {
+            self.config.ssl_mode(SslMode::Require);
+        }
+        self.connector = Some(connector(tls));
         self
     }
 
@@ -128,11 +169,6 @@ impl PostgresConfig {
         self.listens
     }
 
-    /// What the driver is told.
-    pub(super) fn driver(&self) -> &Config {
-        &self.config
-    }
-
     /// What a failover of the server means; subscriptions halt if not given.
     #[must_use]
     pub fn after_failover(mut self, choice: AfterFailover) -> Self {
@@ -152,6 +188,43 @@ impl PostgresConfig {
         self.patience
     }
 
+    /// A connection for whoever wants to look at the database or write to it, without any check of the
+    /// server and its tables.
+    ///
+    /// # Errors
+    /// [`StoreFailed`](crate::Code::StoreFailed) if the server does not answer, `LoginRefused`, `TlsFailed`.
+    pub async fn client(&self) -> Result<Client> {
+        let dial = self.connector()?;
+        dial(self.config.clone(), None).await.map_err(connect_failed)
+    }
+
+    /// Makes connections with nothing said on them yet.
+    fn connector(&self) -> Result<Connector> {
+        match &self.connector {
+            Some(given) => Ok(given.clone()),
+            None => self.own_connector(),
+        }
+    }
+
+    #[cfg(feature = "postgres-tls")]
+    fn own_connector(&self) -> Result<Connector> {
+        match self.config.get_ssl_mode() {
+            SslMode::Disable => Ok(connector(NoTls)),
+            _ => super::tls::encryption(&self.certificates).map(connector),
+        }
+    }
+
+    #[cfg(not(feature = "postgres-tls"))]
+    fn own_connector(&self) -> Result<Connector> {
+        if self.config.get_ssl_mode() != SslMode::Disable {
+            let what = "the connection has to be encrypted, and this program was built without TLS";
+            return Err(crate::Error::new(crate::Code::TlsFailed, what).hint(
+                "turn on the feature `postgres-tls`, give a connector to PostgresConfig::tls, or say sslmode=disable",
+            ));
+        }
+        Ok(connector(NoTls))
+    }
+
     /// A connection to a primary with the schema this program knows.
     pub(super) async fn connect(&self) -> Result<Session> {
         let session = self.connect_unchecked().await?;
@@ -167,19 +240,18 @@ impl PostgresConfig {
 
     /// A connection, and whether it is ours alone. Notifications are told to `ears`.
     pub(super) async fn open(&self, ears: Option<Ears>) -> Result<(Client, Sharing)> {
+        let dial = self.connector()?;
         if self.pooler == Pooler::Transaction {
-            return Ok((
-                self.dial(self.config.clone(), ears).await.map_err(connect_failed)?,
-                Sharing::Pooled,
-            ));
+            let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
+            return Ok((client, Sharing::Pooled));
         }
         let word = Word::new();
-        match self.dial(word.said_in(&self.config), ears.clone()).await {
+        match dial(word.said_in(&self.config), ears.clone()).await {
             Ok(client) if word.is_known_to(&client).await? => Ok((client, Sharing::Own)),
             Ok(client) => self.without_options(client).await,
             Err(error) if !options_refused(&error) => Err(connect_failed(error)),
             Err(_) => {
-                let client = self.dial(self.config.clone(), ears).await.map_err(connect_failed)?;
+                let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
                 self.without_options(client).await
             }
         }
@@ -193,11 +265,6 @@ impl PostgresConfig {
         set_for_session(&client).await?;
         Ok((client, Sharing::Own))
     }
-
-    /// A connection with nothing said on it yet.
-    pub(super) async fn dial(&self, config: Config, ears: Option<Ears>) -> Result<Client, SqlError> {
-        (self.connector)(config, ears).await
-    }
 }
 
 impl fmt::Debug for PostgresConfig {
@@ -206,6 +273,10 @@ impl fmt::Debug for PostgresConfig {
         f.debug_struct("PostgresConfig")
             .field("config", &self.config)
             .field("schema", &self.schema)
+            .field("certificates", &self.certificates)
+            .field("pooler", &self.pooler)
+            .field("listens", &self.listens)
+            .field("after_failover", &self.after_failover)
             .finish_non_exhaustive()
     }
 }

@@ -38,16 +38,30 @@ pub(super) fn commit_failed(error: SqlError) -> Error {
 pub(super) fn connect_failed(error: SqlError) -> Error {
     let code = match error.code() {
         Some(state) => code_of(state.code()),
-        None => Code::StoreFailed,
+        None => code_without_answer(&error),
     };
     explained(code, "PostgreSQL cannot be reached", error)
 }
 
-/// The driver prints `db error` and keeps the server's sentence as its source; people want the sentence.
+/// The driver tells kinds of errors apart by their words alone; the tests of TLS and login hold it to them.
+fn code_without_answer(error: &SqlError) -> Code {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    match (error.to_string().as_str(), cause.map(std::io::Error::kind)) {
+        // What rustls refuses, or the server's rustls of us, is invalid data to the one who reads the stream.
+        (_, Some(std::io::ErrorKind::InvalidData)) => Code::TlsFailed,
+        ("error performing TLS handshake", None) => Code::TlsFailed,
+        // No password is given, or the server does not know it either.
+        ("invalid configuration" | "authentication error", _) => Code::LoginRefused,
+        _ => Code::StoreFailed,
+    }
+}
+
+/// The server's own sentence if there is one; it says all there is. Else the driver's error and its causes.
 fn explained(code: Code, what: &str, error: SqlError) -> Error {
-    let what = match error.as_db_error() {
-        Some(answer) => format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()),
-        None => what.to_owned(),
-    };
-    Error::new(code, what).source(error)
+    match error.as_db_error() {
+        Some(answer) => {
+            Error::new(code, format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()))
+        }
+        None => Error::new(code, what).source(error),
+    }
 }

@@ -8,6 +8,7 @@
 //! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
 //! delays only its own events. Times are the database's clock.
 
+mod address;
 mod admin;
 mod claim;
 mod connect;
@@ -24,11 +25,14 @@ mod page;
 mod park;
 mod pooler;
 mod progress;
+mod roles;
 mod row;
 mod session;
 mod settle;
 mod statement;
 mod time;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 mod wake;
 
 use std::fmt;
@@ -83,6 +87,15 @@ impl PostgresStore {
     /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
     pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
         migrate::all(schema)
+    }
+
+    /// The SQL that makes roles with no more rights than each needs: `SCHEMA_writer`, `SCHEMA_relay`,
+    /// `SCHEMA_inbox`, `SCHEMA_viewer` and `SCHEMA_migrator`. To be run after the migrations, as often as one likes.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the schema's name leaves no room for theirs.
+    pub fn roles(schema: &Ident) -> Result<String> {
+        roles::roles(schema)
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.

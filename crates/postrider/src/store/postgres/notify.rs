@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Client;
 
 use super::connect::PostgresConfig;
-use super::failure::{connect_failed, failed};
+use super::failure::failed;
 use crate::Result;
 
 /// Shortest time between two NOTIFYs. Whoever calls in between shares the next one.
@@ -94,7 +94,7 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
 async fn send(config: &PostgresConfig, slot: &mut Option<Client>, sql: &str) -> Result<()> {
     let client = match slot.take() {
         Some(client) if !client.is_closed() => client,
-        _ => config.dial(config.driver().clone(), None).await.map_err(connect_failed)?,
+        _ => config.client().await?,
     };
     client.batch_execute(sql).await.map_err(failed)?;
     *slot = Some(client);

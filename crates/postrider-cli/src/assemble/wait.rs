@@ -1,0 +1,59 @@
+//! Waiting for a database that is down.
+
+use std::time::Duration;
+
+use postrider::Result;
+
+use crate::database::Database;
+
+/// The first wait; doubles with each.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// What to do about a database that is down at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Down {
+    /// Wait until it is up, and say so once.
+    Wait,
+    /// Give up.
+    Fail,
+}
+
+impl Down {
+    /// Asks until the database answers. What no wait can mend is an error at once.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn ask<T>(
+        self,
+        outbox: &str,
+        database: &dyn Database,
+        question: impl AsyncFn() -> Result<T>,
+    ) -> Result<T> {
+        let mut wait = None;
+        loop {
+            match question().await {
+                Ok(answer) => {
+                    if wait.is_some() {
+                        tracing::info!(outbox, "the database answers");
+                    }
+                    return Ok(answer);
+                }
+                Err(error) if self == Self::Fail || !database.may_come_up(&error) => return Err(error),
+                Err(error) if wait.is_none() => {
+                    let (code, error) = (error.code().to_string(), error.sentence());
+                    tracing::warn!(
+                        outbox,
+                        code,
+                        error,
+                        "waiting for the database; --fail-fast would end here"
+                    );
+                }
+                Err(_) => {}
+            }
+            let now = wait.map_or(WAIT_MIN, |last: Duration| (last * 2).min(WAIT_MAX));
+            tokio::time::sleep(now).await;
+            wait = Some(now);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `postrider migrate roles`
+
+use clap::Args;
+
+use crate::commands::chosen::Chosen;
+use crate::context::Context;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:
+  postrider migrate roles > roles.sql
+  postrider migrate roles --outbox shop | psql --set ON_ERROR_STOP=1 shop";
+
+/// Print SQL for roles with no more rights than each needs: writer, relay, inbox, viewer, migrator
+///
+/// Runs nothing. Run what it prints after `migrate up`, as the owner of the database, then grant the roles to
+/// the users who log in.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Roles {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Roles {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        let (_, outbox) = self.chosen.one(&settings)?;
+        context.output.text(outbox.database.roles()?)
+    }
+}

@@ -1,0 +1,149 @@
+//! A PostgreSQL database.
+
+use std::fmt;
+use std::sync::Arc;
+
+use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
+use postrider::store::{Migrated, Overview, Schema as Found, Store};
+use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
+use tokio_postgres::Client;
+
+use super::{Address, Database, EventWriter, PoolerChoice, Refused, Schema};
+use crate::config::url;
+use crate::doctor::{self, Patient};
+
+/// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
+pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
+    let url = address.url.expose_secret();
+    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let mut config = PostgresConfig::new(url).map_err(refused("url"))?;
+    let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
+    let schema = schema.map_err(refused("schema"))?;
+    config = config.schema(schema.clone());
+    config = config.after_failover(address.after_failover).listen(address.listen);
+    config = config.pooler(match address.pooler {
+        PoolerChoice::Detect => Pooler::Detect,
+        PoolerChoice::Transaction => Pooler::Transaction,
+        PoolerChoice::None => Pooler::None,
+    });
+    if let Some(password) = &address.password {
+        config = config.password(password.expose_secret());
+    }
+    if let Some(file) = &address.tls_root_cert {
+        config = config.tls_root(file);
+    }
+    config = match (&address.tls_client_cert, &address.tls_client_key) {
+        (None, None) => config,
+        (Some(certificate), Some(key)) => config.tls_client(certificate, key),
+        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
+        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
+    };
+    Ok(Arc::new(Postgres { config, schema, shown: url::masked(url) }))
+}
+
+#[derive(Debug)]
+struct Postgres {
+    config: PostgresConfig,
+    schema: Ident,
+    shown: String,
+}
+
+impl fmt::Display for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl Postgres {
+    /// Says of what went wrong in which database it did.
+    async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        answer.await.map_err(|error| error.within(&self.shown))
+    }
+}
+
+impl Database for Postgres {
+    fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
+        Box::pin(self.named(async move {
+            let store = PostgresStore::connect(&self.config).await?;
+            if self.config.is_exposed() {
+                tracing::warn!(database = %self, "not encrypted, as sslmode=disable says: who is on the way can read and change everything");
+            }
+            Ok(Arc::new(store) as Arc<dyn Store>)
+        }))
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(self.named(async move {
+            let store = PostgresStore::connect(&self.config).await?;
+            let overview = store.overview(backlog_max).await;
+            store.close().await;
+            overview
+        }))
+    }
+
+    fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(self.named(async move {
+            let Found { found, needed } = PostgresStore::schema(&self.config).await?;
+            Ok(Schema { found, needed })
+        }))
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(self.named(async move {
+            let Migrated { from, to } = PostgresStore::migrate(&self.config).await?;
+            Ok(Schema { found: from, needed: to })
+        }))
+    }
+
+    /// Each step in one transaction.
+    fn migrations(&self) -> String {
+        let steps: Vec<String> = PostgresStore::migrations(&self.schema)
+            .map(|step| format!("-- Schema {}\nBEGIN;\n\n{}\nCOMMIT;\n", step.version, step.sql))
+            .collect();
+        format!("CREATE SCHEMA IF NOT EXISTS {};\n\n{}", self.schema, steps.join("\n"))
+    }
+
+    fn roles(&self) -> Result<String> {
+        PostgresStore::roles(&self.schema)
+    }
+
+    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
+        let outbox = outbox.schema(self.schema.clone());
+        Box::pin(self.named(async move {
+            let client = self.config.client().await?;
+            Ok(Box::new(PostgresWriter { client, outbox }) as Box<dyn EventWriter>)
+        }))
+    }
+
+    fn examine<'a>(&'a self, _deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
+        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, patient))
+    }
+
+    /// A server that is down or starts, or a standby that is not the primary yet.
+    fn may_come_up(&self, error: &Error) -> bool {
+        error.code().recovery() != Recovery::Person || error.code() == Code::StoreReadOnly
+    }
+}
+
+struct PostgresWriter {
+    client: Client,
+    outbox: Outbox,
+}
+
+impl EventWriter for PostgresWriter {
+    fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>> {
+        Box::pin(async move {
+            let tx =
+                self.client.transaction().await.map_err(|e| {
+                    Error::new(Code::StoreFailed, "the transaction could not begin").source(e)
+                })?;
+            let written = self.outbox.write_all(&tx, events).await?;
+            tx.commit().await.map_err(|e| {
+                Error::new(Code::OutcomeUnknown, "the commit failed")
+                    .hint("look into the outbox before you write these events again")
+                    .source(e)
+            })?;
+            Ok(written)
+        })
+    }
+}

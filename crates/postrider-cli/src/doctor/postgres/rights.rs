@@ -1,0 +1,63 @@
+//! What this user may do, and what others may not.
+
+use super::{Check, Patient, Server, tell};
+
+/// What the store of a relay does to each table. No index: a handful of rows made here.
+const MISSING: &str = "
+    SELECT verb || ' on ' || name
+    FROM (VALUES ('events', 'SELECT'), ('events', 'DELETE'), ('migrations', 'SELECT'),
+                 ('subscriptions', 'SELECT'), ('subscriptions', 'INSERT'), ('subscriptions', 'UPDATE'),
+                 ('parked', 'SELECT'), ('parked', 'INSERT'), ('parked', 'UPDATE'), ('parked', 'DELETE'),
+                 ('leases', 'SELECT'), ('leases', 'INSERT'), ('leases', 'UPDATE'), ('leases', 'DELETE'))
+         AS needed (name, verb)
+    WHERE NOT has_table_privilege('{schema}.' || name, verb)";
+
+/// No index: one row of each catalog.
+const EXCESS: &str = "
+    SELECT current_user || ' is a superuser' FROM pg_roles WHERE rolname = current_user AND rolsuper
+    UNION ALL
+    SELECT current_user || ' owns the outbox'
+    FROM pg_class
+    WHERE oid = '{schema}.events'::regclass AND pg_has_role(current_user, relowner, 'USAGE')
+      AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+    UNION ALL
+    SELECT current_user || ' may ' || verb || ' events'
+    FROM (VALUES ('INSERT'), ('UPDATE'), ('TRUNCATE')) AS excess (verb), pg_class
+    WHERE oid = '{schema}.events'::regclass AND has_table_privilege(oid, verb)
+      AND NOT pg_has_role(current_user, relowner, 'USAGE')";
+
+/// Rights given on the table and on its columns; the owner's own are his.
+const GRANTED: &str = "
+    SELECT coalesce(g.rolname, 'everybody') || ' may ' || acl.privilege_type || ' ' || acl.thing
+    FROM (SELECT a.grantee, a.privilege_type, 'events' AS thing, c.relowner
+          FROM pg_class AS c, aclexplode(c.relacl) AS a
+          WHERE c.oid = '{schema}.events'::regclass AND a.privilege_type IN ('UPDATE', 'TRUNCATE', 'TRIGGER')
+          UNION
+          SELECT a.grantee, a.privilege_type, 'events.' || t.attname, c.relowner
+          FROM pg_class AS c JOIN pg_attribute AS t ON t.attrelid = c.oid, aclexplode(t.attacl) AS a
+          WHERE c.oid = '{schema}.events'::regclass
+            AND (a.privilege_type = 'UPDATE' OR a.privilege_type = 'INSERT' AND t.attname IN ('tx', 'position'))
+         ) AS acl
+    LEFT JOIN pg_roles AS g ON g.oid = acl.grantee
+    WHERE acl.grantee <> acl.relowner
+    ORDER BY 1";
+
+impl Server<'_> {
+    pub(super) async fn rights(&self, patient: &mut Patient<'_>) {
+        match self.ask::<String>(MISSING).await {
+            Ok(missing) if missing.is_empty() => patient.ok(Check::PostgresRights, "all a relay needs"),
+            Ok(missing) => {
+                patient.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
+            }
+            Err(error) => patient.warn(Check::PostgresRights, format!("cannot be told: {error}")),
+        }
+    }
+
+    pub(super) async fn excess(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
+    }
+
+    pub(super) async fn writers(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
+    }
+}

@@ -1,0 +1,87 @@
+//! The server: clock, durability, transactions, bloat.
+
+use std::time::Duration;
+
+use postrider::{Clock, SystemClock};
+
+use super::{Check, Patient, Server, tell};
+use crate::output::age;
+
+/// Clocks of two machines may differ so much without harm.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
+/// Transactions that began long ago, and whether they hold the outbox. Those of others show their age only to
+/// members of pg_read_all_stats. No index: shared memory.
+const TRANSACTIONS: &str = "
+    SELECT coalesce(nullif(a.application_name, ''), 'pid ' || a.pid) || ': ' || a.state || ' for '
+           || extract(epoch FROM clock_timestamp() - a.xact_start)::bigint || 's'
+           || CASE WHEN EXISTS (SELECT FROM pg_locks AS l
+                                WHERE l.pid = a.pid AND l.relation = to_regclass('{schema}.events')
+                                  AND l.mode = 'RowExclusiveLock')
+                   THEN ', has written events' ELSE '' END
+    FROM pg_stat_activity AS a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+      AND a.xact_start < clock_timestamp() - interval '5 minutes'
+    ORDER BY a.xact_start
+    LIMIT 5";
+
+const PREPARED: &str = "
+    SELECT 'prepared ' || extract(epoch FROM clock_timestamp() - prepared)::bigint || 's ago: ' || left(gid, 60)
+    FROM pg_prepared_xacts
+    WHERE database = current_database() AND prepared < clock_timestamp() - interval '5 minutes'
+    ORDER BY prepared
+    LIMIT 5";
+
+/// Dead rows beyond what autovacuum leaves in a table that it cleans.
+const BLOAT: &str = "
+    SELECT relname || ': ' || n_dead_tup || ' dead rows, cleaned '
+           || coalesce(greatest(last_vacuum, last_autovacuum)::text, 'never')
+    FROM pg_stat_all_tables
+    WHERE schemaname = trim('\"' FROM '{schema}') AND n_dead_tup > 10000 + n_live_tup
+    ORDER BY n_dead_tup DESC";
+
+/// One line per setting that lets a confirmed commit be lost.
+const SETTINGS: &str = "
+    SELECT name || ' = ' || setting
+    FROM pg_settings
+    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'
+    ORDER BY name";
+
+impl Server<'_> {
+    pub(super) async fn version(&self, patient: &mut Patient<'_>) {
+        match self.ask::<String>("SELECT current_setting('server_version')").await {
+            Ok(version) => patient.ok(Check::PostgresVersion, format!("PostgreSQL {}", version.join(""))),
+            Err(error) => patient.warn(Check::PostgresVersion, format!("cannot be told: {error}")),
+        }
+    }
+
+    pub(super) async fn clock(&self, patient: &mut Patient<'_>) {
+        let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+        let theirs = self.ask::<i64>(sql).await;
+        let ours = SystemClock::new().now().wall.as_micros();
+        match theirs.map(|theirs| theirs.first().copied().unwrap_or_default().abs_diff(ours)) {
+            Ok(micros) if Duration::from_micros(micros) > CLOCK_SKEW_MAX => {
+                let apart = age(Duration::from_micros(micros));
+                patient.warn(Check::PostgresClock, format!("the clocks are {apart} apart"));
+            }
+            Ok(_) => patient.ok(Check::PostgresClock, "the clocks agree"),
+            Err(error) => patient.warn(Check::PostgresClock, format!("cannot be told: {error}")),
+        }
+    }
+
+    pub(super) async fn durable(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresDurable, self.ask(SETTINGS).await, "commits survive a crash");
+    }
+
+    pub(super) async fn transactions(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresTransactions, self.ask(TRANSACTIONS).await, "none is open for long");
+    }
+
+    pub(super) async fn prepared(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresPrepared, self.ask(PREPARED).await, "none is left behind");
+    }
+
+    pub(super) async fn bloat(&self, patient: &mut Patient<'_>) {
+        tell(patient, Check::PostgresBloat, self.ask(BLOAT).await, "few dead rows");
+    }
+}

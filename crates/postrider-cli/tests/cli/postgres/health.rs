@@ -1,0 +1,50 @@
+//! What `doctor` finds on a server.
+
+use serde_json::Value;
+
+use super::Shop;
+use crate::program::Program;
+
+/// Outcome and words of one check.
+fn found(program: &Program, code: &str) -> (String, String) {
+    let ran = program.run(&["doctor", "--json"]);
+    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    let finding = findings.iter().find(|finding| finding["code"] == code);
+    let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
+    let text = |key: &str| finding[key].as_str().unwrap().to_owned();
+    (text("outcome"), text("what"))
+}
+
+#[test]
+fn the_doctor_looks_at_server_rights_and_tables() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    for code in ["PD-0101", "PD-0103", "PD-0121", "PD-0122", "PD-0123", "PD-0125", "PD-0126", "PD-0129"] {
+        assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
+    }
+    assert_eq!(found(&program, "PD-0124"), ("warn".into(), "postgres is a superuser".into()));
+
+    shop.sql("CREATE ROLE IF_ANY_WRITER_X NOLOGIN; GRANT UPDATE ON postrider.events TO IF_ANY_WRITER_X");
+    let (outcome, what) = found(&program, "PD-0125");
+    assert_eq!((outcome.as_str(), what.as_str()), ("warn", "if_any_writer_x may UPDATE events"));
+    shop.sql("REVOKE UPDATE ON postrider.events FROM if_any_writer_x; DROP ROLE if_any_writer_x");
+
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    shop.sql(&format!("ALTER DATABASE {name} SET synchronous_commit = off"));
+    let (outcome, what) = found(&program, "PD-0130");
+    assert!(outcome == "warn" && what.contains("synchronous_commit = off"), "{what}");
+
+    shop.sql("ALTER TABLE postrider.events ALTER COLUMN position SET CACHE 10");
+    let ran = program.run(&["doctor"]);
+    assert_eq!(ran.exit, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("is not as the migrations made it"), "{ran:?}");
+}
+
+#[test]
+fn the_doctor_tells_a_server_that_is_down_and_one_without_tables() {
+    let nowhere = Program::with_config(&super::config("postgres://127.0.0.1:1/shop"));
+    assert_eq!(found(&nowhere, "PD-0101").0, "fail");
+    let Some(shop) = Shop::new() else { return };
+    assert_eq!(found(&shop.program(), "PD-0103").0, "fail");
+}

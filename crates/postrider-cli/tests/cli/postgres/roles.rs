@@ -1,0 +1,127 @@
+//! Each role can do its work, and nothing of the others'.
+
+use postrider::{Code, Event, Ident, Outbox};
+
+use super::{Shop, config, on};
+use crate::program::Program;
+
+/// A shop with the roles and a user of each, by the name of the schema.
+fn staffed() -> Option<(Shop, String)> {
+    let shop = Shop::new()?;
+    let schema = shop.url.rsplit_once('/').unwrap().1.to_owned();
+    let program = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", &schema);
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let roles = program.run(&["migrate", "roles"]);
+    assert_eq!(roles.exit, Some(0), "{roles:?}");
+    shop.sql(&roles.stdout);
+    shop.sql(&roles.stdout);
+    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
+        shop.sql(&format!("CREATE ROLE {schema}_{role}_user LOGIN IN ROLE {schema}_{role}"));
+    }
+    Some((shop, schema))
+}
+
+fn program(shop: &Shop, schema: &str, role: &str) -> Program {
+    Program::with_config(&config(&shop.url_as(&format!("{schema}_{role}_user"))))
+        .variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", schema)
+}
+
+#[test]
+fn writer_relay_and_viewer_do_their_work_and_nobody_elses() {
+    let Some((shop, schema)) = staffed() else { return };
+    let [writer, relay, viewer, inbox] =
+        ["writer", "relay", "viewer", "inbox"].map(|role| program(&shop, &schema, role));
+    let written = writer.run(&["write", "--type", "a"]);
+    assert_eq!(written.exit, Some(0), "{written:?}");
+    let ran = relay.run(&["relay", "--drain"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(relay.path().join("events.jsonl")).unwrap().lines().count(), 1);
+    for args in [&["status"][..], &["migrate", "status"]] {
+        let seen = viewer.run(args);
+        assert_eq!(seen.exit, Some(0), "{seen:?}");
+    }
+    for (who, args) in [
+        (&writer, &["relay"][..]),
+        (&writer, &["status"]),
+        (&relay, &["write", "--type", "a"]),
+        (&viewer, &["write", "--type", "a"]),
+        (&viewer, &["relay"]),
+        (&viewer, &["pause", "orders"]),
+        (&inbox, &["status"]),
+        (&inbox, &["write", "--type", "a"]),
+    ] {
+        // A viewer finds the subscription made; it would have to take the lease, and waits for that in vain.
+        if args == ["relay"] && std::ptr::eq(who, &viewer) {
+            shop.sql(&format!("DELETE FROM {schema}.subscriptions"));
+        }
+        let ran = who.run(args);
+        assert_eq!(ran.exit, Some(3), "{args:?} {ran:?}");
+        assert!(ran.stderr.starts_with("error[PR-0307]: "), "{args:?} {ran:?}");
+        assert!(ran.stderr.contains("permission denied for "), "{args:?} {ran:?}");
+    }
+    for (role, sql) in [
+        ("writer", "UPDATE {s}.events SET type = 'b'"),
+        ("writer", "DELETE FROM {s}.events"),
+        ("writer", "SELECT payload FROM {s}.events"),
+        ("writer", "INSERT INTO {s}.events (tx, type, payload) VALUES ('1', 'a', '')"),
+        (
+            "writer",
+            "INSERT INTO {s}.events (position, type, payload) OVERRIDING SYSTEM VALUE VALUES (9, 'a', '')",
+        ),
+        ("writer", "UPDATE {s}.subscriptions SET floor = 0"),
+        ("relay", "UPDATE {s}.events SET type = 'b'"),
+        ("relay", "INSERT INTO {s}.events (type, payload) VALUES ('a', '')"),
+        ("relay", "ALTER TABLE {s}.events ADD COLUMN x int"),
+        ("viewer", "DELETE FROM {s}.events"),
+        ("inbox", "SELECT 1 FROM {s}.events"),
+    ] {
+        let sql = sql.replace("{s}", &schema);
+        let state = on(&shop.url_as(&format!("{schema}_{role}_user")), async |client| {
+            client.batch_execute(&sql).await.err().and_then(|error| Some(error.code()?.code().to_owned()))
+        });
+        assert_eq!(state.as_deref(), Some("42501"), "{role}: {sql}");
+    }
+}
+
+#[test]
+fn a_program_that_writes_needs_no_more() {
+    let Some((shop, schema)) = staffed() else { return };
+    let outbox = Outbox::anonymous().schema(Ident::new(&schema).unwrap());
+    let write = async |role: &str| {
+        let url = shop.url_as(&format!("{schema}_{role}_user"));
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        outbox.write(&client, Event::new("a", "{}")).await.map(|written| written.position.get())
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(write("writer").await.unwrap(), 1);
+        let error = write("relay").await.unwrap_err();
+        assert_eq!(error.code(), Code::PrivilegeMissing);
+        assert_eq!(
+            error.sentence(),
+            "the event could not be inserted: ERROR: permission denied for table events"
+        );
+    });
+}
+
+#[test]
+fn the_migrator_makes_the_tables_itself() {
+    let Some((shop, schema)) = staffed() else { return };
+    let role = format!("{schema}_migrator");
+    shop.sql(&format!("DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema} AUTHORIZATION {role}"));
+    let url = format!("{}?options=-c%20role%3D{role}", shop.url_as(&format!("{role}_user")));
+    let program = Program::with_config(&config(&url)).variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", &schema);
+    let made = program.run(&["migrate", "up"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    let owned =
+        format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{schema}' AND tableowner = '{role}'");
+    assert!(shop.number(&owned) >= 5);
+}
+
+#[test]
+fn a_file_has_no_roles() {
+    let ran = crate::shop::ready().run(&["migrate", "roles"]);
+    assert_eq!(ran.exit, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("sqlite:shop.db has no roles"), "{ran:?}");
+}

@@ -1,0 +1,88 @@
+//! From nothing to a delivered event.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::Shop;
+use crate::shop::{Running, status, until};
+
+#[test]
+fn an_event_is_written_delivered_and_seen() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.program();
+    let made = program.run(&["migrate", "up"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    let place = shop.url.replace("postgres@", "***@");
+    assert!(made.stderr.contains(&format!("shop: created the tables in {place}, schema ")), "{made:?}");
+    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
+    let told: Value = serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
+    assert_eq!(told[0]["state"], "ready");
+
+    let mut command = program.command(&["relay"]);
+    command.stderr(Stdio::piped());
+    let relay = Running::start(command);
+    until(|| (status(&program)["state"] == "leading").then_some(()));
+    let written = program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42"]);
+    assert_eq!((written.exit, written.stdout.trim().ends_with(" 1")), (Some(0), true), "{written:?}");
+    let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
+    let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
+    assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "3 events are committed\n"), "{written:?}");
+
+    until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
+    // A second relay says once that it stands by, and for whom.
+    let mut command =
+        program.command(&["relay", "--set", "relay.name=second", "--set", "sink.out.path=b.jsonl"]);
+    command.stderr(Stdio::piped());
+    let second = Running::start(command);
+    let mut log = std::io::BufReader::new(relay_stderr(&second).unwrap());
+    let holder = status(&program)["lease"]["holder"].as_str().unwrap().to_owned();
+    let line = until(|| {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut log, &mut line).unwrap();
+        line.contains("standing by").then_some(line)
+    });
+    assert!(line.contains(&holder), "{line}");
+    drop(second);
+
+    relay.signal("TERM");
+    let (exit, log) = relay.end();
+    assert_eq!(exit, Some(0), "{log}");
+    let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(file.lines().count(), 4);
+}
+
+fn relay_stderr(relay: &Running) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(format!("/proc/{}/fd/2", relay.0.id()))
+}
+
+#[test]
+fn a_subscription_is_paused_resumed_and_takes_another_history() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    assert_eq!(program.run(&["pause", "orders", "--reason", "tea"]).exit, Some(0));
+    assert_eq!(status(&program)["reason"], "tea");
+    assert_eq!(program.run(&["resume", "orders"]).exit, Some(0));
+    assert_eq!(program.run(&["accept-history", "orders", "--from", "beginning"]).exit, Some(0));
+    let again = program.run(&["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"]);
+    assert!(again.stdout.contains("\"type\":\"shop.opened\""), "{again:?}");
+}
+
+#[test]
+fn printed_migrations_make_the_same_tables_in_another_schema() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", "shop_outbox");
+    shop.sql(&program.run(&["migrate", "print"]).stdout);
+    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
+    assert_eq!(program.run(&["write", "--type", "a"]).exit, Some(0));
+    assert_eq!(shop.number("SELECT count(*) FROM shop_outbox.events"), 1);
+}
+
+#[test]
+fn what_a_new_subscription_leaves_out_is_told() {
+    let Some(shop) = Shop::new() else { return };
+    let ran = shop.ready().run(&["relay", "--drain", "--set", "subscription.orders.start=now"]);
+    assert!(ran.stderr.contains("created; the positions before its start are not delivered"), "{ran:?}");
+    assert!(ran.stderr.contains("skipped=1"), "{ran:?}");
+}

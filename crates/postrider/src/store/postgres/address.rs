@@ -1,0 +1,203 @@
+//! The address of a database, and whether the way to it has to be encrypted.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::{Code, Error, Result};
+
+/// What a URL says, in the driver's words and ours.
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) certificates: Certificates,
+    /// The URL says `sslmode=disable`.
+    pub(super) is_plain_by_choice: bool,
+}
+
+/// Files that say whom to believe and who we are, in PEM.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Certificates {
+    /// The authorities to believe; those of the system if not given.
+    pub(super) root: Option<PathBuf>,
+    /// What proves to the server who we are: the certificate, then those that vouch for it.
+    pub(super) client: Option<PathBuf>,
+    /// The key of that certificate.
+    pub(super) client_key: Option<PathBuf>,
+}
+
+impl Address {
+    /// From a URL or libpq's words. Of libpq's `sslmode`s only two meanings are left: `disable`, and verified.
+    /// `require`, `verify-ca` and `verify-full` demand a certificate that is right for the host. `prefer`,
+    /// `allow` and none decide by the way to the server: within this machine plain, elsewhere as `require`.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let (rest, parameters) = split(text);
+        let mut certificates = Certificates::default();
+        let mut wish = None;
+        let mut kept = Vec::new();
+        for parameter in parameters {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let file = || Some(PathBuf::from(decoded(value)));
+            match name {
+                "sslmode" => wish = Some(value),
+                "sslrootcert" if value != "system" => certificates.root = file(),
+                "sslrootcert" => {}
+                "sslcert" => certificates.client = file(),
+                "sslkey" => certificates.client_key = file(),
+                _ => kept.push(parameter),
+            }
+        }
+        let mark = if kept.is_empty() { "" } else { "?" };
+        let parsed = format!("{rest}{mark}{}", kept.join("&")).parse();
+        let mut config: Config = parsed.map_err(|error: tokio_postgres::Error| {
+            // The driver's words name a key at most, never a value.
+            let why =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            let what = format!("the address of the PostgreSQL database cannot be read: {why}");
+            Error::new(Code::ConfigValue, what).hint("write it as postgres://user@host:5432/database")
+        })?;
+        if let Some(asked) = wish.map(mode) {
+            config.ssl_mode(asked?);
+        }
+        let is_plain_by_choice = config.get_ssl_mode() == SslMode::Disable;
+        let leaves_machine = leaves_machine(&config);
+        config.ssl_mode(match config.get_ssl_mode() {
+            SslMode::Prefer if !leaves_machine => SslMode::Disable,
+            SslMode::Disable => SslMode::Disable,
+            // A socket of this machine has no name that a certificate could be for; libpq ignores the mode, too.
+            _ if config.get_hosts().iter().all(is_socket) && config.get_hostaddrs().is_empty() => {
+                SslMode::Disable
+            }
+            _ => SslMode::Require,
+        });
+        Ok(Self { config, certificates, is_plain_by_choice })
+    }
+
+    /// Whether what is sent can be read on a network.
+    pub(super) fn is_exposed(config: &Config) -> bool {
+        config.get_ssl_mode() == SslMode::Disable && leaves_machine(config)
+    }
+}
+
+/// The parameters of a URL; of words none: the driver reads those.
+fn split(text: &str) -> (&str, Vec<&str>) {
+    if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+        return (text, Vec::new());
+    }
+    // A password may hold a question mark.
+    let after_user = text.find('@').unwrap_or(0);
+    match text[after_user..].find('?') {
+        Some(at) => {
+            let (rest, parameters) = text.split_at(after_user + at);
+            (rest, parameters[1..].split('&').filter(|parameter| !parameter.is_empty()).collect())
+        }
+        None => (text, Vec::new()),
+    }
+}
+
+fn mode(word: &str) -> Result<SslMode> {
+    match word {
+        "disable" => Ok(SslMode::Disable),
+        "allow" | "prefer" => Ok(SslMode::Prefer),
+        "require" | "verify-ca" | "verify-full" => Ok(SslMode::Require),
+        _ => Err(Error::new(
+            Code::ConfigValue,
+            "the address of the PostgreSQL database has an unknown sslmode",
+        )
+        .hint("write sslmode=verify-full, or sslmode=disable where the network is trusted")),
+    }
+}
+
+fn leaves_machine(config: &Config) -> bool {
+    let by_address = config.get_hostaddrs();
+    if !by_address.is_empty() {
+        return !by_address.iter().all(IpAddr::is_loopback);
+    }
+    config.get_hosts().iter().any(|host| !is_socket(host) && !is_loopback(host))
+}
+
+fn is_socket(host: &Host) -> bool {
+    !matches!(host, Host::Tcp(_))
+}
+
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+/// `%2F` is `/`. What is not such a code stands for itself.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = value_of(after).filter(|_| *first == b'%');
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn value_of(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits.get(..2)?).ok()?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Address {
+        Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    #[test]
+    fn what_leaves_the_machine_is_encrypted_unless_somebody_says_otherwise() {
+        for (url, mode) in [
+            ("postgres://db.example.org/shop", SslMode::Require),
+            ("postgres://10.0.0.1/shop", SslMode::Require),
+            ("postgres://db.example.org/shop?sslmode=prefer", SslMode::Require),
+            ("postgres://db.example.org/shop?sslmode=verify-full", SslMode::Require),
+            ("postgres://localhost,db.example.org/shop", SslMode::Require),
+            ("host=db.example.org", SslMode::Require),
+            ("host=db.example.org sslmode=disable", SslMode::Disable),
+            ("postgres://db.example.org/shop?sslmode=disable", SslMode::Disable),
+            ("postgres://localhost/shop", SslMode::Disable),
+            ("postgres://127.0.0.9/shop", SslMode::Disable),
+            ("postgres://[::1]/shop", SslMode::Disable),
+            ("postgres://127.0.0.1/shop?sslmode=require", SslMode::Require),
+            ("postgres://db.example.org/shop?hostaddr=127.0.0.1", SslMode::Disable),
+            ("postgres://%2Fvar%2Frun/shop", SslMode::Disable),
+            ("postgres://%2Fvar%2Frun/shop?sslmode=verify-full", SslMode::Disable),
+        ] {
+            assert_eq!(read(url).config.get_ssl_mode(), mode, "{url}");
+        }
+        assert!(Address::is_exposed(&read("postgres://h/db?sslmode=disable").config));
+        assert!(!Address::is_exposed(&read("postgres://localhost/db?sslmode=disable").config));
+    }
+
+    #[test]
+    fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
+        let url = "postgres://u:p%3F@h/db?sslrootcert=%2Fca%20s.pem&application_name=shop&sslcert=a&sslkey=b";
+        let Address { config, certificates, .. } = read(url);
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(
+            certificates,
+            Certificates { root: path("/ca s.pem"), client: path("a"), client_key: path("b") }
+        );
+        assert_eq!((config.get_application_name(), config.get_dbname()), (Some("shop"), Some("db")));
+        assert_eq!(config.get_password(), Some(&b"p?"[..]));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_not_repeated() {
+        for url in ["postgres://u:secret@h/db?sslmode=secret", "postgres://u:secret@h:secret/db", "secret"] {
+            let error = Address::parse(url).err().unwrap_or_else(|| panic!("{url}"));
+            assert_eq!(error.code(), Code::ConfigValue);
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+        }
+    }
+}

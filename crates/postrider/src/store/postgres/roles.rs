@@ -1,0 +1,32 @@
+//! Roles with no more rights than each needs.
+
+use crate::{Ident, Result};
+
+const ROLES: &str = include_str!("roles.sql");
+
+/// The SQL that makes them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
+///
+/// # Errors
+/// If a name becomes too long.
+pub(super) fn roles(schema: &Ident) -> Result<String> {
+    let mut sql = schema.put_into(ROLES);
+    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
+        let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
+        sql = sql.replace(&format!("{{{role}}}"), &name.to_string());
+        sql = sql.replace(&format!("{{{role}_name}}"), name.as_str());
+    }
+    Ok(sql)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_put_in_and_quoted() {
+        let sql = roles(&Ident::new("shop").unwrap()).unwrap();
+        assert!(!sql.contains('{'), "{sql}");
+        assert!(sql.contains("GRANT SELECT (id, position) ON \"shop\".events TO \"shop_writer\";"), "{sql}");
+        assert!(roles(&Ident::new(&"x".repeat(60)).unwrap()).is_err());
+    }
+}

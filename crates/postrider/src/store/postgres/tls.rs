@@ -1,0 +1,74 @@
+//! TLS that proves whom we talk to: the chain up to an authority we believe, and the name of the host.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::Certificates;
+use crate::{Code, Error, Result};
+
+/// What encrypts a connection. Reads the files: a certificate that was renewed counts from the next
+/// connection on.
+pub(super) fn encryption(certificates: &Certificates) -> Result<MakeRustlsConnect> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let roots = roots(certificates.root.as_deref())?;
+    let config = versions.map_err(unusable)?.with_root_certificates(roots);
+    let config = match (&certificates.client, &certificates.client_key) {
+        (None, None) => config.with_no_client_auth(),
+        (Some(certificate), Some(key)) => {
+            let chain = chain(certificate)?;
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|e| unreadable("client key", key, e))?;
+            config.with_client_auth_cert(chain, key).map_err(unusable)?
+        }
+        _ => {
+            let what = "of client certificate and client key only one is given";
+            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+        }
+    };
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(file) => {
+            for certificate in chain(file)? {
+                roots.add(certificate).map_err(|e| unreadable("root certificate", file, e))?;
+            }
+        }
+        // One that cannot be read is left out: systems carry odd ones, and the others are good.
+        None => _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
+    }
+    if roots.is_empty() {
+        let what = "there is no root certificate to check the server's with";
+        return Err(Error::new(Code::TlsFailed, what).hint(
+            "install the system's certificates (ca-certificates), or name a file with the server's root",
+        ));
+    }
+    Ok(roots)
+}
+
+fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let certificates = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let certificates: Vec<_> = certificates.map_err(|e| unreadable("certificate", file, e))?;
+    if certificates.is_empty() {
+        let what = format!("{} holds no certificate", file.display());
+        return Err(Error::new(Code::TlsFailed, what).hint("give a file in PEM: -----BEGIN CERTIFICATE-----"));
+    }
+    Ok(certificates)
+}
+
+fn unreadable(what: &str, file: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Code::TlsFailed, format!("the {what} in {} cannot be used", file.display()))
+        .hint("check the path, its permissions and that it is PEM")
+        .source(error)
+}
+
+fn unusable(error: rustls::Error) -> Error {
+    Error::new(Code::TlsFailed, "TLS cannot be set up as configured").source(error)
+}
