@@ -13,6 +13,7 @@ mod report;
 mod routing;
 mod shell;
 mod subscription;
+mod trouble;
 
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};

@@ -11,6 +11,7 @@ mod case;
 mod conformance;
 mod connection;
 mod holes;
+mod life;
 mod schema;
 mod start;
 mod storm;

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use super::history::Incarnation;
-use super::line::{Turn, Work};
+use super::line::{Reached, Turn, Work};
+use super::progress::SubscriptionRow;
 use super::row::get;
 use super::{park, progress};
 use crate::ledger::ParkedState;
@@ -13,7 +14,12 @@ use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Result};
 
 /// See [`Store::acquire`](crate::store::Store::acquire).
-pub(super) async fn acquire(work: &Work<'_>, lease: &LeaseRequest, server: &Incarnation) -> Result<Acquired> {
+pub(super) async fn acquire(
+    work: &Work<'_>,
+    lease: &LeaseRequest,
+    server: &Incarnation,
+    reached: Option<Reached>,
+) -> Result<Acquired> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
@@ -23,7 +29,8 @@ pub(super) async fn acquire(work: &Work<'_>, lease: &LeaseRequest, server: &Inca
     if let Some(refused) = refusal(work, lease).await? {
         return Ok(refused);
     }
-    if let Some(reason) = row.history.as_deref().and_then(|known| moved(known, server)) {
+    let moved = row.history.as_deref().and_then(|known| moved(known, server));
+    if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
         super::admin::set_halted(work, name, &reason).await?;
         return Ok(Acquired::Halted(reason));
     }
@@ -71,6 +78,21 @@ fn moved(known: &str, server: &Incarnation) -> Option<String> {
             "the progress is about the cluster and timeline {known}, the server is at {}: it was failed \
              over or restored, and may have lost events that were published",
             server.history
+        )
+    })
+}
+
+/// How the progress went back since this process knew of it, if it did: then everything was put back to an older
+/// state, and agrees with itself. Another owner only ever raises both, and an operator who sets the progress
+/// back raises the epoch.
+fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
+    let Reached { epoch, floor } = reached?;
+    let found = row.progress.done.floor();
+    (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
+        format!(
+            "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
+             epoch {}: an older copy of it is in place, and may lack events that were published",
+            epoch.0, row.epoch.0
         )
     })
 }

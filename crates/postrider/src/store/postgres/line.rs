@@ -1,6 +1,6 @@
 //! A connection that is made again when it is lost, and the transactions on it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -10,7 +10,8 @@ use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 use super::connect::{PostgresConfig, Session, Statements};
 use super::failure::{commit_failed, failed};
 use super::history::Incarnation;
-use crate::{Code, Error, Result};
+use crate::store::Epoch;
+use crate::{Code, Error, Position, Result};
 
 /// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -31,6 +32,16 @@ struct Slot {
     open: Option<Open>,
     /// The owner of the store has given it up.
     is_closed: bool,
+    /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
+    /// does not know that it was.
+    reached: HashMap<String, Reached>,
+}
+
+/// How far a subscription had come when this process last knew of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached {
+    pub(super) epoch: Epoch,
+    pub(super) floor: Position,
 }
 
 /// The connection of the moment.
@@ -71,7 +82,7 @@ impl Line {
 
     /// Gives the connection back after the turns that wait for it; there is none afterwards.
     pub(super) async fn close(&self) {
-        *self.slot.lock().await = Slot { open: None, is_closed: true };
+        *self.slot.lock().await = Slot { is_closed: true, ..Slot::default() };
     }
 }
 
@@ -87,6 +98,19 @@ impl Turn<'_> {
     /// Which server this is.
     pub(super) fn incarnation(&mut self) -> Result<Incarnation> {
         Ok(self.open()?.session.incarnation.clone())
+    }
+
+    /// How far a subscription had come, if this process has ever owned it.
+    pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
+        self.0.reached.get(subscription).copied()
+    }
+
+    /// Remembers how far a subscription has come, or forgets it.
+    pub(super) fn set_reached(&mut self, subscription: &str, reached: Option<Reached>) {
+        match reached {
+            Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
+            None => _ = self.0.reached.remove(subscription),
+        }
     }
 
     /// Remembers that a lease was taken over this connection.
