@@ -25,6 +25,7 @@ if [ -n "$server" ]; then
     kill -INT "$server"
     wait "$server"
 fi
+if grep -qs " $folder/data " /proc/mounts; then umount "$folder/data"; fi
 rm -rf "$folder"
 "#;
 

@@ -83,6 +83,12 @@ fn is_same(known: Code, code: Code) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Level, Metadata, Subscriber};
+
     use super::*;
     use crate::Error;
 
@@ -106,5 +112,48 @@ mod tests {
         assert_eq!(trouble.hear(Verb::Fetch, failed()), Err(Code::StoreFailed));
         assert_eq!(trouble.hear(Verb::Renew, Ok(1)), Ok(1));
         assert_eq!(trouble.sentence(), None);
+    }
+
+    /// Counts what a person sees: warnings and news, not what is for the curious.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<AtomicUsize>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::INFO
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn an_outage_is_told_once_and_its_end_once_however_often_it_is_tried() {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(lines.clone(), || {
+            let trouble = Trouble::new("mail");
+            for _ in 0..2 {
+                _ = trouble.hear(Verb::Claim, failed());
+                _ = trouble.hear::<()>(Verb::Settle, Err(Error::new(Code::OutcomeUnknown, "no answer")));
+                for _ in 0..100 {
+                    _ = trouble.hear(Verb::Acquire, failed());
+                }
+                for _ in 0..100 {
+                    _ = trouble.hear(Verb::Acquire, Ok(()));
+                }
+            }
+        });
+        assert_eq!(lines.0.load(Ordering::Relaxed), 4);
     }
 }

@@ -2,6 +2,7 @@
 #![cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     reason = "clippy sees only the tests themselves as tests, not their helpers"

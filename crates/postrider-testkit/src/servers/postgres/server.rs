@@ -1,7 +1,7 @@
 //! A server that can be stopped, killed, paused and started again.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::programs::Programs;
@@ -18,12 +18,16 @@ const STARTS_MAX: usize = 3;
 /// Tries to start on the data of a server that was killed and whose last processes are still on their way out.
 const RESTARTS_MAX: usize = 200;
 
+/// Room for an empty server, its log and little else.
+const SMALL_DISK_BYTES: u32 = 80 * 1024 * 1024;
+
 /// How a server is to be.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     version: Option<String>,
     settings: Vec<String>,
     asks_passwords: bool,
+    small_disk: bool,
 }
 
 impl Options {
@@ -48,6 +52,13 @@ impl Options {
         self
     }
 
+    /// Puts its data on a disk of its own with little room. Only root can.
+    #[must_use]
+    pub fn small_disk(mut self) -> Self {
+        self.small_disk = true;
+        self.setting("min_wal_size=2MB").setting("max_wal_size=4MB")
+    }
+
     /// Makes a new server and starts it. Blocks until it is ready.
     ///
     /// # Errors
@@ -57,7 +68,7 @@ impl Options {
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
             let made = Place::new(Account::unprivileged()?).and_then(|place| {
-                self.make_data(&programs, &place)?;
+                self.make_data(&programs, &place).inspect_err(|_| place.remove())?;
                 Server::on(place, programs.clone(), self.settings.clone())
             });
             match made {
@@ -76,8 +87,12 @@ impl Options {
     fn make_data(&self, programs: &Programs, place: &Place) -> Result<(), String> {
         let data = place.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;
-        let arguments =
-            ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D", data];
+        let mut arguments =
+            vec!["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D", data];
+        if self.small_disk {
+            place.mount(SMALL_DISK_BYTES)?;
+            arguments.push("--wal-segsize=1");
+        }
         place.account.run(&programs.path("initdb"), &arguments)?;
         if self.asks_passwords {
             let rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
@@ -104,6 +119,26 @@ impl Place {
 
     pub(super) fn data(&self) -> PathBuf {
         self.folder.join("data")
+    }
+
+    /// Takes away what no keeper looks after yet.
+    fn remove(&self) {
+        _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    /// Puts the data on a disk of its own. The keeper takes it away.
+    fn mount(&self, bytes: u32) -> Result<(), String> {
+        let data = self.data();
+        std::fs::create_dir(&data).map_err(|e| format!("no folder for the data: {e}"))?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o"]).arg(format!("size={bytes},mode=700")).arg("tmpfs").arg(&data);
+        let mounted = mount.output().map_err(|e| format!("mount cannot be run: {e}"))?;
+        if !mounted.status.success() {
+            let said = String::from_utf8_lossy(&mounted.stderr);
+            return Err(format!("no small disk without the right to mount one: {}", said.trim()));
+        }
+        self.account.give(&data)
     }
 }
 
@@ -250,10 +285,6 @@ fn parent(process: &Path) -> Option<String> {
 fn signal(processes: &[String], signal: &str) {
     if !processes.is_empty() {
         // One that has just ended is no failure.
-        _ = Command::new("kill")
-            .arg(format!("-{signal}"))
-            .args(processes)
-            .stderr(std::process::Stdio::null())
-            .status();
+        _ = Command::new("kill").arg(format!("-{signal}")).args(processes).stderr(Stdio::null()).status();
     }
 }

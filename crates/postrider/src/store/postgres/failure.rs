@@ -1,9 +1,14 @@
 //! From tokio-postgres's errors to ours.
 
 use tokio_postgres::Error as SqlError;
+use tokio_postgres::error::SqlState;
 
 use crate::postgres_error::code_of;
 use crate::{Code, Error};
+
+/// What to do when the server has no connection to give.
+const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs two connections and one per subscription: raise \
+    max_connections or the role's CONNECTION LIMIT, or end connections of others";
 
 /// A statement failed. Whatever was open on the connection is rolled back.
 pub(super) fn failed(error: SqlError) -> Error {
@@ -42,5 +47,7 @@ fn explained(code: Code, what: &str, error: SqlError) -> Error {
         Some(answer) => format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()),
         None => what.to_owned(),
     };
-    Error::new(code, what).source(error)
+    let is_full = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
+    let explained = Error::new(code, what).source(error);
+    if is_full { explained.hint(NO_CONNECTION_FREE) } else { explained }
 }

@@ -6,11 +6,9 @@ use postrider::Code;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_without_a_free_connection_waits_for_one() -> Result<()> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
-    world.run("CREATE ROLE relay SUPERUSER LOGIN").await?;
-    // Superusers have no limit; the role loses its rank once its tables are granted.
     world
         .run(
-            "ALTER ROLE relay NOSUPERUSER CONNECTION LIMIT 1;
+            "CREATE ROLE relay LOGIN CONNECTION LIMIT 1;
              GRANT USAGE ON SCHEMA postrider TO relay;
              GRANT ALL ON ALL TABLES IN SCHEMA postrider TO relay;
              GRANT ALL ON ALL SEQUENCES IN SCHEMA postrider TO relay",
@@ -23,6 +21,9 @@ async fn a_relay_without_a_free_connection_waits_for_one() -> Result<()> {
     // It has one connection to settle on, and gets none to read from.
     let trouble = trouble(&relay).await;
     assert!(trouble.contains("too many connections"), "{trouble}");
+    let error = PostgresStore::connect(&config).await.unwrap_err();
+    assert_eq!(error.code(), Code::StoreFailed);
+    assert!(error.to_string().contains("CONNECTION LIMIT"), "{error}");
     world.run("ALTER ROLE relay CONNECTION LIMIT 10").await?;
     sink.wait_for(10).await;
     at_ease(&relay).await;
@@ -39,22 +40,20 @@ async fn a_read_only_server_is_waited_for_and_delivers_nothing_over_and_over() -
     world.write(10).await?;
     sink.wait_for(10).await;
     eventually("all is settled", async || world.overview().await.is_ok_and(|o| o.floor.get() == 10)).await;
-    let only_reading = "ALTER SYSTEM SET default_transaction_read_only = on";
-    world.run(only_reading).await?;
+    world.run("ALTER SYSTEM SET default_transaction_read_only = on").await?;
     world.run("SELECT pg_reload_conf()").await?;
     let trouble = trouble(&relay).await;
     assert!(trouble.contains("read-only"), "{trouble}");
     let store = PostgresStore::connect(&world.config()?).await?;
     assert_eq!(store.pause("mail", None).await.unwrap_err().code(), Code::StoreReadOnly);
-    let mut back = world.client().await?;
-    let writing = back.build_transaction().read_only(false).start().await.map_err(failed)?;
-    writing.commit().await.map_err(failed)?;
-    back.batch_execute(
-        "SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only",
-    )
-    .await
-    .map_err(failed)?;
-    back.batch_execute("SELECT pg_reload_conf()").await.map_err(failed)?;
+    let back = world.client().await?;
+    for change in [
+        "SET default_transaction_read_only = off",
+        "ALTER SYSTEM RESET default_transaction_read_only",
+        "SELECT pg_reload_conf()",
+    ] {
+        back.batch_execute(change).await.map_err(failed)?;
+    }
     at_ease(&relay).await;
     write(&back, 10).await?;
     sink.wait_for(20).await;
@@ -150,4 +149,41 @@ async fn a_role_that_may_not_settle_is_told_which_right_it_lacks() -> Result<()>
     let verdict = world.audit(&sink).await?;
     assert!(verdict.is_clean(), "{verdict}");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_loses_nothing_and_is_over_when_there_is_room() -> Result<()> {
+    let Some(world) = World::new(Options::default().small_disk()).await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let relay = world.relay(&sink).await?;
+    world.write(10).await?;
+    sink.wait_for(10).await;
+    let ballast = world.server.data().join("ballast");
+    fill(&ballast);
+    // Depending on which file finds no room first, the server refuses the write or goes down with it.
+    let client = world.client().await?;
+    let noise: Vec<u8> = (0..2_000).flat_map(|_| uuid::Uuid::now_v7().into_bytes()).collect();
+    let refused = loop {
+        let event = Event::new("large", noise.clone()).with_key("key 0");
+        if let Err(error) = Outbox::anonymous().write(&client, event).await {
+            break error;
+        }
+    };
+    assert!(matches!(refused.code(), Code::StoreReadOnly | Code::StoreFailed), "{refused}");
+    std::fs::remove_file(&ballast).unwrap();
+    world.server(|server| server.kill().and_then(|()| server.start())).await;
+    world.write(10).await?;
+    let all = committed(&world.client().await?).await?.len();
+    sink.wait_for(all).await;
+    relay.shutdown().await?;
+    let verdict = world.audit(&sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+/// Writes until there is no room.
+fn fill(path: &std::path::Path) {
+    use std::io::Write;
+    let mut file = std::fs::File::create(path).unwrap();
+    while file.write_all(&[1; 4096]).is_ok() {}
 }
