@@ -1,6 +1,7 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | tidy | soak`
+//! The project's own chores. `cargo run -q -p xtask -- test | servers | tidy | soak`
 //!
 //! - `test`: runs every test, says what was skipped and why, ends with one line of counts
+//! - `servers`: finds or installs the servers that tests run against; `test` does so first
 //! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
 
@@ -12,13 +13,15 @@
 
 mod machine;
 mod process;
+mod servers;
 mod soak;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | tidy | soak [name]";
+const USAGE: &str =
+    "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | tidy | soak [name]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match chore.as_deref() {
         Some("test") => test::run(&rest),
+        Some("servers") => servers::run(),
         Some("tidy") => tidy::run(),
         Some("soak") => soak::run(&rest),
         _ => Err(USAGE.to_owned()),

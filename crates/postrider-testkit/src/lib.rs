@@ -5,6 +5,7 @@
 //! - [`ManualClock`]: time that moves when the test says so
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that does what its script says
+//! - [`proxy`]: a network that fails as told
 //! - [`servers`]: private servers of the databases that are not a file
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 
@@ -13,6 +14,8 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 #[cfg(unix)]
 pub mod servers;
 #[cfg(feature = "sim")]

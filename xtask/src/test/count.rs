@@ -21,6 +21,8 @@ pub(super) struct Count {
     skips: Vec<Skip>,
     failures: Vec<String>,
     program: Program,
+    /// Stands before the names of tests that run again elsewhere.
+    place: String,
     /// Programs that began and did not say how they ended.
     open: usize,
 }
@@ -71,6 +73,21 @@ impl Count {
         self.program.section != Section::Successes
     }
 
+    /// From here on the tests run again at this place, such as on another version of a server.
+    pub(super) fn enter(&mut self, place: &str) {
+        self.place = format!("{place}: ");
+    }
+
+    /// Something that could not be run at all, before any test said so.
+    pub(super) fn skip(&mut self, name: &str, reason: &str) {
+        self.ignored += 1;
+        self.skips.push(Skip { name: name.to_owned(), reason: reason.to_owned() });
+    }
+
+    fn here(&self, name: &str) -> String {
+        format!("{}{name}", self.place)
+    }
+
     fn read_within(&mut self, line: &str) {
         let section = self.program.section;
         if section != Section::Tests
@@ -83,9 +100,9 @@ impl Count {
             match outcome.split_once(',').unwrap_or((outcome, "")) {
                 ("ignored", reason) => {
                     let reason = if reason.is_empty() { "ignored" } else { reason.trim() };
-                    self.skips.push(Skip { name: name.to_owned(), reason: reason.to_owned() });
+                    self.skips.push(Skip { name: self.here(name), reason: reason.to_owned() });
                 }
-                ("FAILED", _) => self.failures.push(name.to_owned()),
+                ("FAILED", _) => self.failures.push(self.here(name)),
                 _ => {}
             }
         } else if section != Section::Failures
@@ -94,7 +111,7 @@ impl Count {
             // A test that failed is counted as failed, whatever else it said.
             let test = self.program.test.clone().unwrap_or_else(|| skip.name.clone());
             self.program.skipping.insert(test);
-            self.skips.push(skip);
+            self.skips.push(Skip { name: self.here(&skip.name), ..skip });
         }
     }
 
@@ -279,6 +296,20 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
         );
         count.cargo_failed();
         assert_eq!(count.to_string(), "1 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn what_could_not_run_at_all_counts_and_a_second_place_is_named() {
+        let mut count = Count::default();
+        count.skip("postgres 18", "no network");
+        count.enter("postgres 14");
+        for line in
+            ["running 1 test", "test t ... FAILED", "test result: FAILED. 0 passed; 1 failed; 0 ignored"]
+        {
+            count.read(line);
+        }
+        assert_eq!(count.to_string(), "0 passed, 1 failed, 1 skipped");
+        assert_eq!(count.failures(), ["postgres 14: t"]);
     }
 
     #[test]

@@ -5,19 +5,27 @@ mod count;
 use std::process::Command;
 
 use crate::process;
+use crate::servers::{self, Missing};
 use count::Count;
 
+/// Parts of the PostgreSQL tests that are run again on the oldest and the newest version.
+const ON_EVERY_POSTGRES: [&str; 3] = ["conformance::", "schema::", "write::"];
+
 /// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
-/// (`xtask test -p postrider`).
+/// (`xtask test -p postrider`), and then nothing is run again on other servers.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     let mut count = Count::default();
-    let status = process::stream(&mut command(arguments), |line| {
-        if count.read(line) {
-            println!("{line}");
+    for Missing { name, reason } in servers::prepare() {
+        println!("SKIPPED: {name}: {reason}");
+        count.skip(&name, &reason);
+    }
+    read(&mut count, &mut command(arguments))?;
+    if arguments.is_empty() {
+        for version in servers::postgres::VERSIONS.iter().filter(|version| version.is_there()) {
+            println!("\non PostgreSQL {}:", version.exact);
+            count.enter(&format!("postgres {}", version.major));
+            read(&mut count, &mut on_postgres(version.major))?;
         }
-    })?;
-    if !status.success() {
-        count.cargo_failed();
     }
     list(&count);
     let objection = objection(&count);
@@ -28,8 +36,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(objection.is_none())
 }
 
-/// The test run. What a later test needs from outside, such as the addresses of servers started before, is
-/// set here as environment variables.
+/// Runs tests and counts them.
+fn read(count: &mut Count, command: &mut Command) -> Result<(), String> {
+    let status = process::stream(command, |line| {
+        if count.read(line) {
+            println!("{line}");
+        }
+    })?;
+    if !status.success() {
+        count.cargo_failed();
+    }
+    Ok(())
+}
+
+/// The test run.
 fn command(arguments: &[String]) -> Command {
     let mut command = process::cargo();
     // All failures of a run, not the first; the output of passing tests too, since a skip is said there.
@@ -40,6 +60,18 @@ fn command(arguments: &[String]) -> Command {
         command.args(arguments);
     }
     command.args(["--", "--show-output"]);
+    command.env("POSTRIDER_SERVERS_DIR", servers::cache());
+    command
+}
+
+/// The PostgreSQL tests on another version. The same choice of packages and features, so that nothing is built
+/// again.
+fn on_postgres(version: &str) -> Command {
+    let mut command = process::cargo();
+    command.args(["test", "--no-fail-fast", "--workspace", "--all-features", "--test", "postgres"]);
+    command.args(["--", "--show-output"]).args(ON_EVERY_POSTGRES);
+    command.env("POSTRIDER_SERVERS_DIR", servers::cache());
+    command.env("POSTRIDER_TEST_POSTGRES_VERSION", version).env_remove("POSTRIDER_TEST_POSTGRES");
     command
 }
 

@@ -1,7 +1,13 @@
 //! Real servers for real promises: private, on loopback, gone with the process that asked for them.
 //!
-//! A server that cannot be had on a machine is named on a line `SKIPPED: name: reason`, and the tests that
-//! need it pass without it.
+//! Tests only look for the programs; `xtask test` installs what is missing before they run. A server that
+//! cannot be had on a machine is named on a line `SKIPPED: name: reason`, and the tests that need it pass
+//! without it.
 
+mod account;
+mod keeper;
 pub mod pgbouncer;
+mod place;
 pub mod postgres;
+
+pub use place::{cache, free_port, skipped};

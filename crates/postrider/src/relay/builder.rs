@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -9,9 +10,16 @@ use uuid::Uuid;
 
 use super::retention::Cleaner;
 use super::shell::{Handle, Shell};
+use super::trouble::{Trouble, Verb};
 use super::{Relay, Retention, Served, Subscription, waker};
 use crate::store::Store;
-use crate::{Clock, Code, Error, Result, SystemClock};
+use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
+
+/// First wait for a database that is away; doubles with each try.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+
+/// Longest wait between two tries.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Describes a relay: which outboxes, which subscriptions of each.
 #[derive(Default)]
@@ -19,6 +27,7 @@ pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
     outboxes: Vec<Outbox>,
+    fail_fast: bool,
 }
 
 /// One outbox to serve.
@@ -72,12 +81,25 @@ impl RelayBuilder {
         self
     }
 
+    /// Gives up at once when a database cannot be reached, instead of waiting for it.
+    #[must_use]
+    pub fn fail_fast(mut self) -> Self {
+        self.fail_fast = true;
+        self
+    }
+
     /// Creates the subscriptions that do not exist yet and starts a task for each. When this returns,
     /// everything committed from now on is theirs.
     ///
+    /// Waits for a database that is away, busy or read-only, and says so once; see
+    /// [`fail_fast`](Self::fail_fast).
+    ///
     /// # Errors
-    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], or what the database says.
-    /// Nothing is started then.
+    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], or what the database says if
+    /// waiting does not help. Nothing is started then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future starts nothing; subscriptions may have been created.
     pub async fn spawn(self) -> Result<Relay> {
         let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
@@ -86,9 +108,7 @@ impl RelayBuilder {
         }
         for Outbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
-                if store.subscribe(&subscription.name, subscription.start).await? {
-                    tell_created(&**store, subscription).await?;
-                }
+                subscribe(&**store, subscription, self.fail_fast).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);
@@ -131,6 +151,28 @@ async fn tell_created(store: &dyn Store, of: &Subscription) -> Result<()> {
         tracing::info!(subscription, ?start, "created");
     }
     Ok(())
+}
+
+/// Creates a subscription as soon as its database lets it.
+async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
+    let trouble = Trouble::new(&subscription.name);
+    let mut wait = WAIT_MIN;
+    loop {
+        let answer = store.subscribe(&subscription.name, subscription.start).await;
+        if answer.as_ref().is_err_and(|error| fail_fast || !helps_waiting(error.code())) {
+            return answer.map(|_| ());
+        }
+        if let Ok(is_new) = trouble.hear(Verb::Subscribe, answer) {
+            return if is_new { tell_created(store, subscription).await } else { Ok(()) };
+        }
+        tokio::time::sleep(wait).await;
+        wait = WAIT_MAX.min(wait * 2);
+    }
+}
+
+/// Whether the same call may succeed later without anybody changing this program's settings.
+fn helps_waiting(code: Code) -> bool {
+    code.recovery() != Recovery::Person || code == Code::StoreReadOnly
 }
 
 /// Refuses what cannot work, before anything is touched.

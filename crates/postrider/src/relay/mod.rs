@@ -14,6 +14,7 @@ mod retention;
 mod routing;
 mod shell;
 mod subscription;
+mod trouble;
 mod waker;
 
 pub use builder::RelayBuilder;

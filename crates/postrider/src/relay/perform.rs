@@ -8,8 +8,9 @@ use super::Policy;
 use super::brain::{Effect, Fetch, Reply, Session};
 use super::publish::Publisher;
 use super::routing::Routing;
+use super::trouble::{Trouble, Verb};
+use crate::BoxFuture;
 use crate::store::{Acquired, Claimer, LeaseRequest, Store};
-use crate::{BoxFuture, Code, Error};
 
 /// What is needed to do what one subscription's brain says.
 pub(super) struct Performer {
@@ -19,6 +20,8 @@ pub(super) struct Performer {
     pub(super) routing: Arc<Routing>,
     pub(super) publisher: Publisher,
     pub(super) policy: Policy,
+    /// What is wrong with the database.
+    pub(super) trouble: Arc<Trouble>,
 }
 
 /// A reply on its way back, and the reader of the outbox with it if the call had it.
@@ -38,6 +41,7 @@ impl Performer {
     ) -> Option<BoxFuture<'static, Done>> {
         let (store, routing, subscription) =
             (self.store.clone(), self.routing.clone(), self.subscription.clone());
+        let trouble = self.trouble.clone();
         let done = move |reply| Done { session, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
@@ -53,30 +57,30 @@ impl Performer {
                             acquired = Err(error);
                         }
                     }
-                    let acquired = logged(&subscription, acquired).map(|a| routing.acquisition(a));
+                    let acquired = trouble.hear(Verb::Acquire, acquired).map(|a| routing.acquisition(a));
                     Done { session, reply: Reply::Acquired(acquired), claimer }
                 })
             }
             Effect::Renew(epoch) => {
                 let lease = self.lease();
                 Box::pin(async move {
-                    done(Reply::Renewed(logged(&subscription, store.renew(lease, epoch).await)))
+                    done(Reply::Renewed(trouble.hear(Verb::Renew, store.renew(lease, epoch).await)))
                 })
             }
             Effect::Release { epoch, clean } => Box::pin(async move {
-                _ = logged(&subscription, store.release(&subscription, epoch, clean).await);
+                _ = trouble.hear(Verb::Release, store.release(&subscription, epoch, clean).await);
                 done(Reply::Released)
             }),
             Effect::Claim(budget) => {
                 let mut claimer = claimer.take()?;
                 Box::pin(async move {
-                    let claimed = logged(&subscription, claimer.claim(budget).await);
+                    let claimed = trouble.hear(Verb::Claim, claimer.claim(budget).await);
                     let reply = Reply::Claimed(claimed.map(|claimed| routing.claim(claimed)));
                     Done { session, reply, claimer: Some(claimer) }
                 })
             }
             Effect::Fetch(positions, bytes_max) => Box::pin(async move {
-                let fetched = logged(&subscription, store.fetch(positions, bytes_max).await);
+                let fetched = trouble.hear(Verb::Fetch, store.fetch(positions, bytes_max).await);
                 done(Reply::Fetched(fetched.map(|fetched| Fetch {
                     events: fetched.events.into_iter().map(|event| routing.route(event)).collect(),
                     gone: fetched.gone,
@@ -97,10 +101,10 @@ impl Performer {
                 })
             }
             Effect::Settle(settlement) => Box::pin(async move {
-                done(Reply::Settled(logged(&subscription, store.settle(settlement).await)))
+                done(Reply::Settled(trouble.hear(Verb::Settle, store.settle(settlement).await)))
             }),
             Effect::Halt(reason) => Box::pin(async move {
-                _ = logged(&subscription, store.halt(&subscription, &reason).await);
+                _ = trouble.hear(Verb::Halt, store.halt(&subscription, &reason).await);
                 // Nobody waits for this; the session it came from is over.
                 done(Reply::Released)
             }),
@@ -115,12 +119,4 @@ impl Performer {
             duration: self.policy.lease,
         }
     }
-}
-
-/// The brain needs only the code of an error; a person needs all of it.
-fn logged<T>(subscription: &str, result: Result<T, Error>) -> Result<T, Code> {
-    result.map_err(|error| {
-        tracing::warn!(subscription, code = %error.code(), "{}", error.to_string().replace('\n', ";"));
-        error.code()
-    })
 }

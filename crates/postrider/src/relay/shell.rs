@@ -12,6 +12,7 @@ use super::brain::{Brain, Effect, Input, Reply, Session, Setup, Snapshot, Step};
 use super::perform::{Done, Performer};
 use super::publish::Publisher;
 use super::routing::Routing;
+use super::trouble::Trouble;
 use super::{Subscription, report};
 use crate::store::{Claimer, Store};
 use crate::{Clock, Code};
@@ -27,6 +28,8 @@ pub struct SubscriptionStatus {
     /// Events since the relay started that no rule matched and that count as done, because the router says
     /// so ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). One read again after a takeover counts again.
     pub skipped: u64,
+    /// What is wrong with the database, while something is. It is tried again until it works.
+    pub trouble: Option<String>,
 }
 
 /// What the rest of the relay holds of a shell.
@@ -99,6 +102,7 @@ impl Shell {
             prefix_safe: sink.capabilities().prefix_safe,
             seed: Uuid::now_v7().as_u64_pair().1,
         };
+        let trouble = Trouble::new(&name);
         let performer = Performer {
             subscription: name,
             holder: holder.to_owned(),
@@ -106,6 +110,7 @@ impl Shell {
             routing: Arc::new(Routing::new(router, policy.order)),
             publisher: Publisher { sink, encoder, timeout: policy.publish_timeout, copies: Arc::default() },
             policy,
+            trouble: Arc::new(trouble),
         };
         Self {
             brain: Brain::new(setup),
@@ -129,6 +134,7 @@ impl Shell {
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
                 shared.status.skipped = self.performer.routing.skipped();
+                shared.status.trouble = self.performer.trouble.sentence();
             });
             if self.stopped {
                 break;

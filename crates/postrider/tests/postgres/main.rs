@@ -15,6 +15,7 @@ mod failover;
 mod holes;
 mod idle;
 mod kept;
+mod life;
 mod pooled;
 mod replaced;
 mod retention;

@@ -6,6 +6,10 @@ use tokio_postgres::error::SqlState;
 use crate::postgres_error::code_of;
 use crate::{Code, Error};
 
+/// What to do when the server has no connection to give.
+const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs two connections and one per subscription: raise \
+    max_connections or the role's CONNECTION LIMIT, or end connections of others";
+
 /// A statement failed. Whatever was open on the connection is rolled back.
 pub(super) fn failed(error: SqlError) -> Error {
     let code = match error.code() {
@@ -58,10 +62,12 @@ fn code_without_answer(error: &SqlError) -> Code {
 
 /// The server's own sentence if there is one; it says all there is. Else the driver's error and its causes.
 fn explained(code: Code, what: &str, error: SqlError) -> Error {
-    match error.as_db_error() {
+    let is_full = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
+    let explained = match error.as_db_error() {
         Some(answer) => {
             Error::new(code, format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()))
         }
         None => Error::new(code, what).source(error),
-    }
+    };
+    if is_full { explained.hint(NO_CONNECTION_FREE) } else { explained }
 }

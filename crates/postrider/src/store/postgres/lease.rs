@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use super::history::{Incarnation, on_server, started, timeline};
-use super::line::Turn;
+use super::line::{Reached, Turn};
+use super::progress::SubscriptionRow;
 use super::row::get;
 use super::session::Work;
 use super::statement::Params;
@@ -20,6 +21,7 @@ pub(super) async fn acquire(
     lease: &LeaseRequest,
     server: &Incarnation,
     after_failover: AfterFailover,
+    reached: Option<Reached>,
 ) -> Result<Acquired> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
@@ -30,7 +32,8 @@ pub(super) async fn acquire(
     if let Some(refused) = refusal(work, lease).await? {
         return Ok(refused);
     }
-    if let Some(reason) = failover::refusal(work, name, &row, server, after_failover).await? {
+    let moved = failover::refusal(work, name, &row, server, after_failover).await?;
+    if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
         super::admin::set_halted(work, name, &reason).await?;
         return Ok(Acquired::Halted(reason));
     }
@@ -69,6 +72,21 @@ async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquire
     let Some(holder) = get(&row, 1)? else { return Ok(None) };
     let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
     Ok(Some(Acquired::Held { holder, remaining }))
+}
+
+/// How the progress went back since this process knew of it, if it did: then everything was put back to an older
+/// state, and agrees with itself. Another owner only ever raises both, and an operator who sets the progress
+/// back raises the epoch.
+fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
+    let Reached { epoch, floor } = reached?;
+    let found = row.progress.done.floor();
+    (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
+        format!(
+            "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
+             epoch {}: an older copy of it is in place, and may lack events that were published",
+            epoch.0, row.epoch.0
+        )
+    })
 }
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.

@@ -10,7 +10,8 @@ use super::connect::PostgresConfig;
 use super::history::Incarnation;
 use super::session::{Alone, Session, Sharing, Work};
 use super::statement::Params;
-use crate::{Code, Error, Result};
+use crate::store::Epoch;
+use crate::{Code, Error, Position, Result};
 
 /// One connection for many callers, one after the other.
 ///
@@ -32,6 +33,16 @@ struct Slot {
     connections: u64,
     /// Leases that were taken, by subscription.
     leases: HashMap<String, Taken>,
+    /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
+    /// does not know that it was.
+    reached: HashMap<String, Reached>,
+}
+
+/// How far a subscription had come when this process last knew of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached {
+    pub(super) epoch: Epoch,
+    pub(super) floor: Position,
 }
 
 /// The connection of the moment.
@@ -100,6 +111,19 @@ impl Turn<'_> {
     /// Who else uses the server process.
     pub(super) fn sharing(&mut self) -> Result<Sharing> {
         Ok(self.open()?.session.sharing)
+    }
+
+    /// How far a subscription had come, if this process has ever owned it.
+    pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
+        self.0.reached.get(subscription).copied()
+    }
+
+    /// Remembers how far a subscription has come, or forgets it.
+    pub(super) fn set_reached(&mut self, subscription: &str, reached: Option<Reached>) {
+        match reached {
+            Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
+            None => _ = self.0.reached.remove(subscription),
+        }
     }
 
     /// Remembers that a lease was taken over this connection.

@@ -64,7 +64,8 @@ pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
 
 /// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.
 pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
-    schema::check(PLACE, version(client, name).await?, LATEST)?;
+    let place = format!("the PostgreSQL database, in {name},");
+    schema::check(&place, version(client, name).await?, LATEST)?;
     // A cached sequence hands out positions long after they were taken; a cycling one hands them out twice.
     // tx after position would leave a moment with a position and without a transaction id.
     let sql = "SELECT s.seqcache = 1 AND s.seqincrement = 1 AND NOT s.seqcycle

@@ -42,7 +42,7 @@ pub use connect::PostgresConfig;
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
 
-use self::line::Line;
+use self::line::{Line, Reached};
 use self::session::Sharing;
 use super::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
@@ -105,11 +105,17 @@ impl PostgresStore {
     /// program's, `SchemaNewer` if it is newer, `SchemaAltered` if positions would not be trustworthy,
     /// `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a standby. Nothing was changed.
     pub async fn connect(config: &PostgresConfig) -> Result<Self> {
-        let line = || Line::new(config.clone());
-        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
-        let store = Self(Arc::new(lines));
+        let store = Self::unconnected(config);
         store.0.settler.turn().await?;
         Ok(store)
+    }
+
+    /// A database that may be away: every connection is made when it is needed, and checked then as
+    /// [`connect`](Self::connect) does. A relay waits for such a database.
+    pub fn unconnected(config: &PostgresConfig) -> Self {
+        let line = || Line::new(config.clone());
+        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
+        Self(Arc::new(lines))
     }
 
     /// Whether the connection is taken for one through a transaction pooler; see [`Pooler`].
@@ -142,13 +148,20 @@ impl Store for PostgresStore {
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
-            let server = turn.incarnation()?;
+            let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let acquired = lease::acquire(&work, &lease, &server, choice).await?;
+            let acquired = lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
-            if matches!(acquired, Acquired::Granted(_)) {
-                turn.remember_lease(&lease.subscription)?;
+            match &acquired {
+                Acquired::Granted(loaded) => {
+                    let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
+                    turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
+                    turn.remember_lease(&lease.subscription)?;
+                }
+                // From here on it is for the operator to know.
+                Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
+                Acquired::Held { .. } => {}
             }
             Ok(acquired)
         })
@@ -187,7 +200,13 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&settlement.subscription)?;
-            settle::settle(&mut turn, settlement).await
+            let name = settlement.subscription.clone();
+            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let settled = settle::settle(&mut turn, settlement).await?;
+            if settled == Settled::Done {
+                turn.set_reached(&name, Some(reached));
+            }
+            Ok(settled)
         })
     }
 

@@ -1,0 +1,34 @@
+//! Accepting connections, and refusing them.
+
+use std::io::Result;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::{Control, Fault, connection};
+
+/// Listens, and serves every connection in a task of its own.
+pub(super) async fn start(server_port: u16, control: Arc<Control>) -> Result<(SocketAddr, JoinHandle<()>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let listening = tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            control.seen.send_modify(|seen| seen.connections += 1);
+            let fault = *control.fault.borrow();
+            if fault == Fault::Refuse {
+                reset(&client);
+                control.seen.send_modify(|seen| seen.broken += 1);
+                continue;
+            }
+            tokio::spawn(connection::run(client, server_port, control.clone()));
+        }
+    });
+    Ok((address, listening))
+}
+
+/// Makes a connection end with a reset instead of a farewell when it is dropped.
+pub(super) fn reset(stream: &TcpStream) {
+    _ = stream.set_zero_linger();
+}

@@ -1,0 +1,121 @@
+//! A proxy on loopback that makes the network fail as told, at the moment told.
+//!
+//! ```text
+//! client ── Proxy ── server
+//! ```
+//!
+//! A fault applies to the connections that are open and to those that come. [`Proxy::set`] changes it at any
+//! time; [`Proxy::cut`] resets what is open, whatever the fault.
+//!
+//! | fault | a network where |
+//! |---|---|
+//! | [`Fault::None`] | all is well |
+//! | [`Fault::Refuse`] | nobody listens any more; what is open stays open |
+//! | [`Fault::Delay`] | everything comes late |
+//! | [`Fault::Blackhole`] | connections are made, and nothing ever comes through |
+//! | [`Fault::Unheard`] | what one side sends does not come through; the other side's does |
+//! | [`Fault::LoseAnswer`] | the request comes through, and the connection breaks before the answer does |
+//! | [`Fault::Slow`] | only so many bytes come through per second |
+//! | [`Fault::CutAfter`] | the connection breaks after so many bytes |
+
+mod connection;
+mod fault;
+mod listen;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, Side};
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A running proxy to one server. Dropped, it resets its connections and listens no more.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    control: Arc<Control>,
+    listening: JoinHandle<()>,
+}
+
+/// What the connections of a proxy look at.
+#[derive(Debug)]
+struct Control {
+    fault: watch::Sender<Fault>,
+    /// Counts the cuts; a connection ends when the number is not the one it began with.
+    cuts: watch::Sender<u64>,
+    /// What has happened so far.
+    seen: watch::Sender<Seen>,
+}
+
+/// What has passed through a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Seen {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Connections that a fault or a cut has ended.
+    pub broken: u64,
+    /// Bytes passed on from clients to the server.
+    pub to_server: u64,
+    /// Bytes passed on from the server to clients.
+    pub to_client: u64,
+    /// Bytes swallowed.
+    pub swallowed: u64,
+}
+
+impl Proxy {
+    /// Listens on a free port of loopback for a server at this port of it.
+    ///
+    /// # Errors
+    /// If there is no free port.
+    pub async fn to(server_port: u16) -> std::io::Result<Self> {
+        let control = Arc::new(Control {
+            fault: watch::Sender::new(Fault::None),
+            cuts: watch::Sender::new(0),
+            seen: watch::Sender::new(Seen::default()),
+        });
+        let (address, listening) = listen::start(server_port, control.clone()).await?;
+        Ok(Self { address, control, listening })
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port clients connect to.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// From now on the network is like this.
+    pub fn set(&self, fault: Fault) {
+        self.control.fault.send_replace(fault);
+    }
+
+    /// Resets every open connection, on both sides.
+    pub fn cut(&self) {
+        self.control.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// What has passed so far.
+    pub fn seen(&self) -> Seen {
+        *self.control.seen.borrow()
+    }
+
+    /// Waits until enough has been seen.
+    pub async fn wait_for(&self, enough: impl FnMut(&Seen) -> bool) {
+        // The sender lives as long as this proxy.
+        _ = self.control.seen.subscribe().wait_for(enough).await;
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.cut();
+    }
+}

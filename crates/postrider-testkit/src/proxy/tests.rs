@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use super::{Fault, Proxy, Side};
+
+/// Long enough for anything that will happen.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A server that sends back what it gets, in capitals.
+async fn shouting() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut bytes = [0; 100];
+                while let Ok(read @ 1..) = stream.read(&mut bytes).await {
+                    bytes[..read].make_ascii_uppercase();
+                    if stream.write_all(&bytes[..read]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+async fn connected() -> (Proxy, TcpStream) {
+    let proxy = Proxy::to(shouting().await).await.unwrap();
+    let client = TcpStream::connect(proxy.address()).await.unwrap();
+    (proxy, client)
+}
+
+async fn says(client: &mut TcpStream, text: &str) -> std::io::Result<String> {
+    client.write_all(text.as_bytes()).await?;
+    let mut answer = vec![0; text.len()];
+    timeout(LONG, client.read_exact(&mut answer)).await.expect("an answer or an end")?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[tokio::test]
+async fn without_a_fault_everything_passes_both_ways() {
+    let (proxy, mut client) = connected().await;
+    assert_eq!(says(&mut client, "hello").await.unwrap(), "HELLO");
+    let seen = proxy.seen();
+    assert_eq!((seen.connections, seen.to_server, seen.to_client, seen.broken), (1, 5, 5, 0));
+}
+
+#[tokio::test]
+async fn a_cut_ends_what_is_open_and_nothing_that_comes_later() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    proxy.cut();
+    proxy.wait_for(|seen| seen.broken == 1).await;
+    says(&mut client, "b").await.unwrap_err();
+    let mut next = TcpStream::connect(proxy.address()).await.unwrap();
+    assert_eq!(says(&mut next, "c").await.unwrap(), "C");
+}
+
+#[tokio::test]
+async fn refusing_ends_new_connections_and_leaves_the_open_ones() {
+    let (proxy, mut open) = connected().await;
+    says(&mut open, "a").await.unwrap();
+    proxy.set(Fault::Refuse);
+    if let Ok(mut new) = TcpStream::connect(proxy.address()).await {
+        says(&mut new, "b").await.unwrap_err();
+    }
+    assert_eq!(says(&mut open, "c").await.unwrap(), "C");
+}
+
+#[tokio::test]
+async fn a_delay_passes_everything_later() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    let before = tokio::time::Instant::now();
+    proxy.set(Fault::Delay(Duration::from_millis(50)));
+    assert_eq!(says(&mut client, "b").await.unwrap(), "B");
+    assert!(before.elapsed() >= Duration::from_millis(100), "each direction is late by the delay");
+}
+
+#[tokio::test]
+async fn a_blackhole_swallows_on_open_and_on_new_connections_until_it_ends() {
+    let (proxy, mut open) = connected().await;
+    says(&mut open, "a").await.unwrap();
+    proxy.set(Fault::Blackhole);
+    let mut new = TcpStream::connect(proxy.address()).await.unwrap();
+    new.write_all(b"bb").await.unwrap();
+    open.write_all(b"ccc").await.unwrap();
+    proxy.wait_for(|seen| seen.swallowed == 5).await;
+    assert_eq!(proxy.seen().to_server, 1);
+    proxy.set(Fault::None);
+    assert_eq!(says(&mut open, "d").await.unwrap(), "D");
+    says(&mut new, "e").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn one_side_can_be_unheard_while_the_other_is_heard() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    proxy.set(Fault::Unheard(Side::Server));
+    client.write_all(b"bb").await.unwrap();
+    proxy.wait_for(|seen| seen.swallowed == 2).await;
+    assert_eq!(proxy.seen().to_server, 3, "the server heard it");
+    proxy.set(Fault::Unheard(Side::Client));
+    client.write_all(b"cc").await.unwrap();
+    proxy.wait_for(|seen| seen.swallowed == 4).await;
+    assert_eq!(proxy.seen().to_server, 3, "the server did not hear it");
+}
+
+#[tokio::test]
+async fn a_lost_answer_was_asked_for_and_breaks_the_connection() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    proxy.set(Fault::LoseAnswer);
+    says(&mut client, "bb").await.unwrap_err();
+    let seen = proxy.seen();
+    assert_eq!((seen.to_server, seen.to_client, seen.swallowed, seen.broken), (3, 1, 2, 1));
+}
+
+#[tokio::test]
+async fn a_slow_network_takes_its_time_and_loses_nothing() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    let before = tokio::time::Instant::now();
+    proxy.set(Fault::Slow { bytes_per_second: 100 });
+    assert_eq!(says(&mut client, "twenty bytes of text").await.unwrap(), "TWENTY BYTES OF TEXT");
+    assert!(before.elapsed() >= Duration::from_millis(200));
+}
+
+#[tokio::test]
+async fn the_connection_breaks_after_so_many_bytes() {
+    let (proxy, mut client) = connected().await;
+    proxy.set(Fault::CutAfter(Side::Client, 4));
+    assert_eq!(says(&mut client, "abc").await.unwrap(), "ABC");
+    says(&mut client, "defg").await.unwrap_err();
+    assert_eq!(proxy.seen().to_server, 4);
+}
+
+#[tokio::test]
+async fn a_dropped_proxy_takes_its_connections_with_it() {
+    let (proxy, mut client) = connected().await;
+    says(&mut client, "a").await.unwrap();
+    let address = proxy.address();
+    drop(proxy);
+    says(&mut client, "b").await.unwrap_err();
+    timeout(LONG, async { while TcpStream::connect(address).await.is_ok() {} }).await.unwrap();
+}

@@ -1,0 +1,124 @@
+//! Keeps a server while the test process lives, and takes it away when that ends, however it ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Starts and signals the server as told, and answers each order when it is done. The orders end when the
+/// test process does; then the server is stopped, and its folder removed.
+const SCRIPT: &str = r#"
+trap '' INT
+folder=$1; shift
+server=
+while read -r order signal; do
+    case $order in
+        start) "$@" </dev/null & server=$! ;;
+        signal) kill "-$signal" "$server" ;;
+        wait) wait "$server"; server= ;;
+    esac
+    echo "${server:-none}"
+done
+if [ -n "$server" ]; then
+    kill -CONT "$server"
+    kill -INT "$server"
+    wait "$server"
+fi
+if grep -qs " $folder/data " /proc/mounts; then umount "$folder/data"; fi
+rm -rf "$folder"
+"#;
+
+/// How long a server may be silent before it is ready.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// After so much silence somebody looks whether the server is still there.
+const LOOK_AFTER: Duration = Duration::from_millis(50);
+
+/// Marks the line of a log that explains an end.
+const FATAL: &str = "FATAL";
+
+/// A server's process and its log.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    log: Receiver<String>,
+    /// The process of the server, while there is one.
+    pub(super) pid: Option<u32>,
+}
+
+impl Keeper {
+    /// Is ready to start the server. What it writes to its standard error is its log.
+    pub(super) fn new(folder: &Path, server: &Command) -> Result<Self, String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
+        command.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("sh cannot be run: {e}"))?;
+        let orders = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().ok_or("the keeper has no output")?);
+        let errors = BufReader::new(child.stderr.take().ok_or("the server has no log")?);
+        let (lines, log) = channel();
+        // Reads to the end, whether somebody listens or not: a full pipe would stop the server.
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).for_each(|line| _ = lines.send(line))
+        });
+        Ok(Self { child, orders, answers, log, pid: None })
+    }
+
+    /// Starts the server and waits until its log says that it is ready.
+    pub(super) fn start(&mut self, ready: &str) -> Result<(), String> {
+        while self.log.try_recv().is_ok() {}
+        self.order("start")?;
+        let (mut said, mut silence) = (String::new(), Duration::ZERO);
+        while silence < SILENCE_MAX {
+            match self.log.recv_timeout(LOOK_AFTER) {
+                Ok(line) if line.contains(ready) => return Ok(()),
+                // The last word of a server that ends is not always the one that explains.
+                Ok(line) if !said.contains(FATAL) || line.contains(FATAL) => said = line,
+                Ok(_) => {}
+                Err(_) if self.has_ended() => {
+                    self.order("wait")?;
+                    return Err(format!("the server ended: {said}"));
+                }
+                Err(_) => silence += LOOK_AFTER,
+            }
+        }
+        Err(format!("the server is not ready after a minute: {said}"))
+    }
+
+    /// Whether the server is no longer running. Nobody has taken note of its end yet, so its number is its own.
+    fn has_ended(&self) -> bool {
+        let stat = self.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        stat.is_some_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z")))
+    }
+
+    /// Sends a signal to the server.
+    pub(super) fn signal(&mut self, signal: &str) -> Result<(), String> {
+        self.order(&format!("signal {signal}"))
+    }
+
+    /// Waits for the end of the server.
+    pub(super) fn wait(&mut self) -> Result<(), String> {
+        self.order("wait")
+    }
+
+    fn order(&mut self, order: &str) -> Result<(), String> {
+        let orders = self.orders.as_mut().ok_or("the keeper takes no orders")?;
+        let sent = writeln!(orders, "{order}").and_then(|()| orders.flush());
+        sent.map_err(|e| format!("the keeper of the server is gone: {e}"))?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).map_err(|e| format!("the keeper does not answer: {e}"))?;
+        self.pid = answer.trim().parse().ok();
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    /// Waits until the server is gone and its folder removed.
+    fn drop(&mut self) {
+        self.orders = None;
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,45 @@
+//! The data of a stopped server, to put back later.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::server::Server;
+
+/// What a server held when it was stopped. Lives in the server's folder and is removed with it.
+#[derive(Debug)]
+pub struct Copy(PathBuf);
+
+impl Server {
+    /// Stops the server, keeps a copy of its data, and starts it again.
+    ///
+    /// # Errors
+    /// What the server or the copying says.
+    pub fn back_up(&self) -> Result<Copy, String> {
+        self.stop()?;
+        let copy = self.place.folder.join(format!("copy-{}", uuid::Uuid::now_v7().simple()));
+        duplicate(&self.data(), &copy)?;
+        self.start()?;
+        Ok(Copy(copy))
+    }
+
+    /// Stops the server and starts it with the data of the copy: what was committed since is gone.
+    ///
+    /// # Errors
+    /// What the server or the copying says.
+    pub fn restore(&self, copy: &Copy) -> Result<(), String> {
+        self.stop()?;
+        std::fs::remove_dir_all(self.data()).map_err(|e| format!("the data cannot be removed: {e}"))?;
+        duplicate(&copy.0, &self.data())?;
+        self.start()
+    }
+}
+
+/// Copies a folder with its owners and rights.
+fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).output();
+    let copied = copied.map_err(|e| format!("cp cannot be run: {e}"))?;
+    if copied.status.success() {
+        return Ok(());
+    }
+    Err(format!("cp failed: {}", String::from_utf8_lossy(&copied.stderr).trim()))
+}

@@ -1,0 +1,49 @@
+//! Private PostgreSQL servers: one shared by all tests of a process, and as many as a test wants of its own.
+//!
+//! - `POSTRIDER_TEST_POSTGRES=URL` uses that server as the shared one; some tests need its
+//!   `max_prepared_transactions`.
+//! - `POSTRIDER_TEST_POSTGRES_VERSION=14` takes that version for all of them.
+
+mod copy;
+mod programs;
+mod server;
+mod standby;
+
+pub use copy::Copy;
+pub use server::{Options, Server};
+
+use std::sync::OnceLock;
+
+use super::skipped;
+
+/// The address of the shared server, started at the first call; `None`, with a line that says why, if there is
+/// none.
+pub fn url() -> Option<&'static str> {
+    static SHARED: OnceLock<Result<Shared, String>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| match std::env::var("POSTRIDER_TEST_POSTGRES") {
+        Ok(url) => Ok(Shared { url, _server: None }),
+        Err(_) => Options::default()
+            .setting("max_connections=200")
+            .setting("max_prepared_transactions=20")
+            .start()
+            .map(|server| Shared { url: server.url().to_owned(), _server: Some(server) }),
+    });
+    match shared {
+        Ok(shared) => Some(&shared.url),
+        Err(reason) => {
+            skipped("postgres", reason);
+            None
+        }
+    }
+}
+
+struct Shared {
+    url: String,
+    /// Held for as long as this process lives.
+    _server: Option<Server>,
+}
+
+/// A server of the test's own, with these options; `None`, with a line that says why, if there is none.
+pub fn own(options: Options) -> Option<Server> {
+    options.start().inspect_err(|reason| skipped("postgres", reason)).ok()
+}

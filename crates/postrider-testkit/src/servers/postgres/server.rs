@@ -1,0 +1,290 @@
+//! A server that can be stopped, killed, paused and started again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::programs::Programs;
+use crate::servers::account::Account;
+use crate::servers::free_port;
+use crate::servers::keeper::Keeper;
+
+/// What the server says when it can be used, as a primary or as a standby.
+const READY: &str = "database system is ready to accept";
+
+/// Tries with another port, should somebody else have taken the free one.
+const STARTS_MAX: usize = 3;
+
+/// Tries to start on the data of a server that was killed and whose last processes are still on their way out.
+const RESTARTS_MAX: usize = 200;
+
+/// Room for an empty server, its log and little else.
+const SMALL_DISK_BYTES: u32 = 80 * 1024 * 1024;
+
+/// How a server is to be.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    version: Option<String>,
+    settings: Vec<String>,
+    asks_passwords: bool,
+    small_disk: bool,
+}
+
+impl Options {
+    /// A major version, such as `"18"`, whatever the environment says.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
+        self
+    }
+
+    /// A line of its configuration, such as `max_connections=5`.
+    #[must_use]
+    pub fn setting(mut self, setting: &str) -> Self {
+        self.settings.push(setting.to_owned());
+        self
+    }
+
+    /// Asks everybody but the superuser `postgres` for a password.
+    #[must_use]
+    pub fn asks_passwords(mut self) -> Self {
+        self.asks_passwords = true;
+        self
+    }
+
+    /// Puts its data on a disk of its own with little room. Only root can.
+    #[must_use]
+    pub fn small_disk(mut self) -> Self {
+        self.small_disk = true;
+        self.setting("min_wal_size=2MB").setting("max_wal_size=4MB")
+    }
+
+    /// Makes a new server and starts it. Blocks until it is ready.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing or what the server said.
+    pub fn start(self) -> Result<Server, String> {
+        let programs = self.programs()?;
+        let mut reason = String::new();
+        for _ in 0..STARTS_MAX {
+            let made = Place::new(Account::unprivileged()?).and_then(|place| {
+                self.make_data(&programs, &place).inspect_err(|_| place.remove())?;
+                Server::on(place, programs.clone(), self.settings.clone())
+            });
+            match made {
+                Ok(server) => return Ok(server),
+                Err(failed) => reason = failed,
+            }
+        }
+        Err(reason)
+    }
+
+    fn programs(&self) -> Result<Programs, String> {
+        let asked = std::env::var("POSTRIDER_TEST_POSTGRES_VERSION").ok();
+        Programs::of(self.version.as_deref().or(asked.as_deref()))
+    }
+
+    fn make_data(&self, programs: &Programs, place: &Place) -> Result<(), String> {
+        let data = place.data();
+        let data = data.to_str().ok_or("the folder has no readable name")?;
+        let mut arguments =
+            vec!["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D", data];
+        if self.small_disk {
+            place.mount(SMALL_DISK_BYTES)?;
+            arguments.push("--wal-segsize=1");
+        }
+        place.account.run(&programs.path("initdb"), &arguments)?;
+        if self.asks_passwords {
+            let rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+            std::fs::write(place.data().join("pg_hba.conf"), rules).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// The folder of a server, with its data in it, and who owns it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    pub(super) account: Account,
+}
+
+impl Place {
+    pub(super) fn new(account: Account) -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("postrider-pg-{}", uuid::Uuid::now_v7().simple()));
+        std::fs::create_dir(&folder).map_err(|e| format!("no folder for the server: {e}"))?;
+        account.give(&folder)?;
+        Ok(Self { folder, account })
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Takes away what no keeper looks after yet.
+    fn remove(&self) {
+        _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    /// Puts the data on a disk of its own. The keeper takes it away.
+    fn mount(&self, bytes: u32) -> Result<(), String> {
+        let data = self.data();
+        std::fs::create_dir(&data).map_err(|e| format!("no folder for the data: {e}"))?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o"]).arg(format!("size={bytes},mode=700")).arg("tmpfs").arg(&data);
+        let mounted = mount.output().map_err(|e| format!("mount cannot be run: {e}"))?;
+        if !mounted.status.success() {
+            let said = String::from_utf8_lossy(&mounted.stderr);
+            return Err(format!("no small disk without the right to mount one: {}", said.trim()));
+        }
+        self.account.give(&data)
+    }
+}
+
+/// A private server on loopback. Dropped, it is stopped and its data removed; the same happens when the test
+/// process ends without dropping it.
+///
+/// Every call blocks until it is done: call them off the runtime (`spawn_blocking`) where tasks must go on.
+#[derive(Debug)]
+pub struct Server {
+    url: String,
+    port: u16,
+    pub(super) place: Place,
+    pub(super) programs: Programs,
+    pub(super) settings: Vec<String>,
+    keeper: Mutex<Keeper>,
+}
+
+impl Server {
+    /// Starts on data that is there.
+    pub(super) fn on(place: Place, programs: Programs, settings: Vec<String>) -> Result<Self, String> {
+        let port = free_port()?;
+        let mut command = place.account.command(&programs.path("postgres"));
+        command.arg("-D").arg(place.data()).arg("-k").arg(&place.folder).arg("-p").arg(port.to_string());
+        let always = ["listen_addresses=127.0.0.1", "fsync=off", "autovacuum=off"];
+        for setting in always.into_iter().chain(settings.iter().map(String::as_str)) {
+            command.arg("-c").arg(setting);
+        }
+        let keeper = Mutex::new(Keeper::new(&place.folder, &command)?);
+        let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+        let server = Self { url, port, place, programs, settings, keeper };
+        server.keeper().start(READY)?;
+        Ok(server)
+    }
+
+    /// Where it is, for the superuser and without a password.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where it is, for another user.
+    pub fn url_of(&self, user: &str) -> String {
+        self.url.replacen("postgres@", &format!("{user}@"), 1)
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of its data.
+    pub fn data(&self) -> PathBuf {
+        self.place.data()
+    }
+
+    /// Stops it in good order, without waiting for clients: what they had begun is rolled back.
+    ///
+    /// # Errors
+    /// If the server cannot be told.
+    pub fn stop(&self) -> Result<(), String> {
+        let mut keeper = self.keeper();
+        keeper.signal("INT")?;
+        keeper.wait()
+    }
+
+    /// Ends all its processes at once, as the death of the machine would.
+    ///
+    /// # Errors
+    /// If the server cannot be told.
+    pub fn kill(&self) -> Result<(), String> {
+        let mut keeper = self.keeper();
+        keeper.signal("STOP")?;
+        signal(&children(keeper.pid), "KILL");
+        keeper.signal("KILL")?;
+        keeper.wait()
+    }
+
+    /// Starts it again on its data and its port.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn start(&self) -> Result<(), String> {
+        let mut reason = String::new();
+        for _ in 0..RESTARTS_MAX {
+            match self.keeper().start(READY) {
+                Ok(()) => return Ok(()),
+                // Of the killed server, or of somebody who checks whether the port answers.
+                Err(said) if said.contains("in use") || said.contains("lock file") => reason = said,
+                Err(said) => return Err(said),
+            }
+        }
+        Err(reason)
+    }
+
+    /// Makes it stand still: connections stay, and nobody answers.
+    ///
+    /// # Errors
+    /// If the server cannot be told.
+    pub fn pause(&self) -> Result<(), String> {
+        let mut keeper = self.keeper();
+        keeper.signal("STOP")?;
+        signal(&children(keeper.pid), "STOP");
+        Ok(())
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// If the server cannot be told.
+    pub fn resume(&self) -> Result<(), String> {
+        let mut keeper = self.keeper();
+        signal(&children(keeper.pid), "CONT");
+        keeper.signal("CONT")
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Server {
+    /// A server that stands still could not stop.
+    fn drop(&mut self) {
+        let pid = self.keeper().pid;
+        signal(&children(pid), "CONT");
+    }
+}
+
+/// The processes a server has started: each connection is one.
+fn children(server: Option<u32>) -> Vec<String> {
+    let Some(server) = server.map(|pid| pid.to_string()) else { return Vec::new() };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|process| parent(&process.path()).as_deref() == Some(&server))
+        .filter_map(|process| process.file_name().into_string().ok())
+        .collect()
+}
+
+/// The parent in `/proc/PID/stat`: the second word after the name, which stands in brackets.
+fn parent(process: &Path) -> Option<String> {
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_owned)
+}
+
+fn signal(processes: &[String], signal: &str) {
+    if !processes.is_empty() {
+        // One that has just ended is no failure.
+        _ = Command::new("kill").arg(format!("-{signal}")).args(processes).stderr(Stdio::null()).status();
+    }
+}

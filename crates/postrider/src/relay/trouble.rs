@@ -1,0 +1,159 @@
+//! Trouble with the database: told once when it begins, and once when it is over.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::{Code, Result};
+
+/// What the database was asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Subscribe,
+    Acquire,
+    Renew,
+    Release,
+    Claim,
+    Fetch,
+    Settle,
+    Halt,
+}
+
+/// What one subscription hears of its database.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    subscription: String,
+    known: Mutex<Option<Known>>,
+}
+
+/// Trouble that was told of.
+#[derive(Debug)]
+struct Known {
+    verb: Verb,
+    code: Code,
+    sentence: String,
+}
+
+impl Trouble {
+    pub(super) fn new(subscription: &str) -> Self {
+        Self { subscription: subscription.to_owned(), known: Mutex::default() }
+    }
+
+    /// What is wrong at the moment, in a sentence.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|known| known.sentence.clone())
+    }
+
+    /// Takes an answer in. The brain needs only the code of an error; a person needs all of it, and not again
+    /// with every try.
+    pub(super) fn hear<T>(&self, verb: Verb, answer: Result<T>) -> Result<T, Code> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let subscription = self.subscription.as_str();
+        match answer {
+            Ok(answer) => {
+                if known.take_if(|known| is_over(known.verb, verb)).is_some() {
+                    tracing::info!(subscription, "the database answers again");
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                let (code, text) = (error.code(), error.to_string().replace('\n', ";"));
+                if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
+                    tracing::debug!(subscription, %code, ?verb, "{text}");
+                } else {
+                    tracing::warn!(subscription, %code, "{text}");
+                }
+                *known = Some(Known { verb, code, sentence: error.sentence() });
+                Err(code)
+            }
+        }
+    }
+}
+
+/// Whether trouble with one verb is over once another was answered: when it is the same. A renewal also ends
+/// it, for that is asked for only while all goes well, and for as long.
+fn is_over(troubled: Verb, answered: Verb) -> bool {
+    troubled == answered || answered == Verb::Renew
+}
+
+/// A lost connection shows as either of two codes, by what it was lost in the middle of.
+fn is_same(known: Code, code: Code) -> bool {
+    let lost = |code| matches!(code, Code::StoreFailed | Code::OutcomeUnknown);
+    known == code || lost(known) && lost(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Level, Metadata, Subscriber};
+
+    use super::*;
+    use crate::Error;
+
+    fn failed() -> Result<()> {
+        Err(Error::new(Code::StoreFailed, "nobody is there"))
+    }
+
+    #[test]
+    fn trouble_lasts_until_what_failed_works_again() {
+        let trouble = Trouble::new("mail");
+        _ = trouble.hear(Verb::Claim, failed());
+        _ = trouble.hear(Verb::Acquire, Ok(()));
+        assert_eq!(trouble.sentence().as_deref(), Some("nobody is there"));
+        _ = trouble.hear(Verb::Claim, Ok(()));
+        assert_eq!(trouble.sentence(), None);
+    }
+
+    #[test]
+    fn a_renewal_ends_trouble_with_what_may_not_be_asked_again() {
+        let trouble = Trouble::new("mail");
+        assert_eq!(trouble.hear(Verb::Fetch, failed()), Err(Code::StoreFailed));
+        assert_eq!(trouble.hear(Verb::Renew, Ok(1)), Ok(1));
+        assert_eq!(trouble.sentence(), None);
+    }
+
+    /// Counts what a person sees: warnings and news, not what is for the curious.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<AtomicUsize>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::INFO
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn an_outage_is_told_once_and_its_end_once_however_often_it_is_tried() {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(lines.clone(), || {
+            let trouble = Trouble::new("mail");
+            for _ in 0..2 {
+                _ = trouble.hear(Verb::Claim, failed());
+                _ = trouble.hear::<()>(Verb::Settle, Err(Error::new(Code::OutcomeUnknown, "no answer")));
+                for _ in 0..100 {
+                    _ = trouble.hear(Verb::Acquire, failed());
+                }
+                for _ in 0..100 {
+                    _ = trouble.hear(Verb::Acquire, Ok(()));
+                }
+            }
+        });
+        assert_eq!(lines.0.load(Ordering::Relaxed), 4);
+    }
+}

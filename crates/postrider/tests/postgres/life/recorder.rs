@@ -1,0 +1,50 @@
+//! A destination that takes everything and remembers it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use postrider::BoxFuture;
+use postrider::sink::{Message, Outcome, Receipt, Sink};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// Clones share what they remember.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    ids: Arc<Mutex<Vec<Uuid>>>,
+    distinct: watch::Sender<usize>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        Self { ids: Arc::default(), distinct: watch::Sender::new(0) }
+    }
+
+    /// The deliveries, in their order.
+    pub(super) fn delivered(&self) -> Vec<Uuid> {
+        self.ids.lock().unwrap().clone()
+    }
+
+    /// Waits until so many different events were delivered.
+    pub(super) async fn wait_for(&self, events: usize) {
+        let mut distinct = self.distinct.subscribe();
+        let waiting = tokio::time::timeout(super::LONG, distinct.wait_for(|seen| *seen >= events));
+        let came = waiting.await.is_ok();
+        let seen = *self.distinct.borrow();
+        assert!(came, "of {events} events {seen} came");
+    }
+}
+
+impl Sink for Recorder {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let distinct = {
+                let mut ids = self.ids.lock().unwrap();
+                ids.extend(batch.iter().map(|message| message.event.id));
+                ids.iter().collect::<HashSet<_>>().len()
+            };
+            self.distinct.send_replace(distinct);
+            batch.iter().map(|_| Outcome::Acknowledged(Receipt::default())).collect()
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! The servers that tests run against: found, or installed before the tests run; never by a test.
+//!
+//! - [`packages`]: what the system's package manager has
+//! - [`postgres`]: the oldest and the newest PostgreSQL, which it does not have
+
+mod packages;
+pub(crate) mod postgres;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// Something that tests want and this machine does not have.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// Finds or installs everything, and answers with what cannot be had.
+pub(crate) fn prepare() -> Vec<Missing> {
+    let mut missing = packages::prepare();
+    missing.extend(postgres::prepare());
+    missing
+}
+
+/// `xtask servers`: prepares them and says what there is.
+pub(crate) fn run() -> Result<bool, String> {
+    let missing = prepare();
+    println!("servers that no package has are in {}", cache().display());
+    for Missing { name, reason } in &missing {
+        println!("missing: {name}: {reason}");
+    }
+    Ok(missing.is_empty())
+}
+
+/// The folder of the servers that no package manager has. The testkit looks there by the same rule: root's own
+/// cache cannot be read by the account a server runs as.
+pub(crate) fn cache() -> PathBuf {
+    if let Some(folder) = std::env::var_os("POSTRIDER_SERVERS_DIR") {
+        return folder.into();
+    }
+    let cache = match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
+        _ if is_root() => PathBuf::from("/var/cache"),
+        (Some(cache), _) => PathBuf::from(cache),
+        (None, home) => PathBuf::from(home.unwrap_or_default()).join(".cache"),
+    };
+    cache.join("postrider-servers")
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
