@@ -1,8 +1,9 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | tidy | soak`
+//! The project's own chores. `cargo run -q -p xtask -- test | tidy | soak | servers`
 //!
 //! - `test`: runs every test, says what was skipped and why, ends with one line of counts
 //! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
+//! - `servers`: fetches the servers that tests need and the machine has not; `test` does so too
 
 #![allow(
     clippy::print_stdout,
@@ -12,13 +13,15 @@
 
 mod machine;
 mod process;
+mod servers;
 mod soak;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | tidy | soak [name]";
+const USAGE: &str =
+    "usage: cargo run -q -p xtask -- test [cargo test arguments] | tidy | soak [name] | servers";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -28,6 +31,10 @@ fn main() -> ExitCode {
         Some("test") => test::run(&rest),
         Some("tidy") => tidy::run(),
         Some("soak") => soak::run(&rest),
+        Some("servers") => {
+            servers::prepare();
+            Ok(true)
+        }
         _ => Err(USAGE.to_owned()),
     };
     match result {

@@ -4,12 +4,13 @@ mod count;
 
 use std::process::Command;
 
-use crate::process;
+use crate::{process, servers};
 use count::Count;
 
 /// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
 /// (`xtask test -p postrider`).
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    servers::prepare();
     let mut count = Count::default();
     let status = process::stream(&mut command(arguments), |line| {
         if count.read(line) {

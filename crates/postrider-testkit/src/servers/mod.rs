@@ -3,4 +3,5 @@
 //! A server that cannot be had on a machine is named on a line `SKIPPED: name: reason`, and the tests that
 //! need it pass without it.
 
+pub mod kafka;
 pub mod postgres;

@@ -132,29 +132,30 @@ fn wait_until_ready(log: impl BufRead + Send + 'static) -> Result<(), String> {
     Err(format!("postgres ended: {last}"))
 }
 
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|e| format!("no free port: {e}"))
 }
 
 /// Whom the server runs as: PostgreSQL refuses to run as root.
-struct Account(Option<(u32, u32)>);
+#[derive(Debug)]
+pub(super) struct Account(Option<(u32, u32)>);
 
 impl Account {
-    fn unprivileged() -> Result<Self, String> {
+    pub(super) fn unprivileged() -> Result<Self, String> {
         if id(&["-u"])? != 0 {
             return Ok(Self(None));
         }
         Ok(Self(Some((id(&["-u", "nobody"])?, id(&["-g", "nobody"])?))))
     }
 
-    fn give(&self, folder: &Path) -> Result<(), String> {
+    pub(super) fn give(&self, folder: &Path) -> Result<(), String> {
         let Some((user, group)) = self.0 else { return Ok(()) };
         std::os::unix::fs::chown(folder, Some(user), Some(group))
             .map_err(|e| format!("the folder cannot be given away: {e}"))
     }
 
-    fn command(&self, program: &Path) -> Command {
+    pub(super) fn command(&self, program: &Path) -> Command {
         let Some((user, group)) = self.0 else { return Command::new(program) };
         let mut command = Command::new("setpriv");
         command.args([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
