@@ -1,6 +1,7 @@
 //! The configuration as types: what the commands work with.
 
 mod database;
+mod kafka;
 mod outbox;
 mod read;
 mod relay;
@@ -9,6 +10,7 @@ mod sink;
 mod subscription;
 
 pub use database::Database;
+pub use kafka::{KafkaSettings, SaslSettings, TlsSettings};
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings, Target};
@@ -46,7 +48,8 @@ impl Settings {
         let relay = kept(relay, &mut problems).pop();
         let outboxes =
             named(effective, Section::Outbox, &mut problems, |read| OutboxSettings::read(read, environment));
-        let sinks = named(effective, Section::Sink, &mut problems, SinkSettings::read);
+        let sinks =
+            named(effective, Section::Sink, &mut problems, |read| SinkSettings::read(read, environment));
         let subscriptions =
             named(effective, Section::Subscription, &mut problems, SubscriptionSettings::read);
         match relay {
