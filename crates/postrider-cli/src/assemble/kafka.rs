@@ -49,5 +49,6 @@ pub(super) fn open(settings: &KafkaSettings, _: Option<&str>) -> Result<Arc<dyn 
     use postrider::{Code, Error};
 
     let what = format!("kafka {}: this program was built without Kafka", settings.brokers);
-    Err(Error::new(Code::SinkOpen, what).hint("build it with --features kafka, and kafka-tls for TLS and SCRAM"))
+    Err(Error::new(Code::SinkOpen, what)
+        .hint("build it with --features kafka, and kafka-tls for TLS and SCRAM"))
 }

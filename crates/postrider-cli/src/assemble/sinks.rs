@@ -10,8 +10,8 @@ use postrider::{BoxFuture, Result};
 use postrider_sinks::file::{File, FileConfig};
 use postrider_sinks::{Null, Stdout};
 
-use crate::config::Settings;
 use super::kafka;
+use crate::config::Settings;
 use crate::config::settings::{SinkSettings, SubscriptionSettings, Target};
 
 /// Open sinks by what they write to. Subscriptions with the same target share one, so that lines of two do not

@@ -1,6 +1,5 @@
 //! Time ran out for a message: asking the cluster whether it is down.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Answer};
@@ -25,13 +24,17 @@ pub(super) enum Health {
 
 /// Asks for a topic, and creates none.
 pub(super) async fn ask(producer: &Producer, topic: &str) -> Health {
-    let Some(client) = producer.client().cloned() else { return Health::Down("the client is gone".to_owned()) };
+    let Some(client) = producer.client().cloned() else {
+        return Health::Down("the client is gone".to_owned());
+    };
     let topic = topic.to_owned();
     let asked = tokio::task::spawn_blocking(move || health(&client, &topic));
     asked.await.unwrap_or_else(|error| Health::Down(error.to_string()))
 }
 
-fn health(client: &Arc<Client>, topic: &str) -> Health {
+/// The same, for a thread that may wait. The client learns the answer too: it would otherwise take a topic that it
+/// once found missing for missing for minutes.
+pub(super) fn health(client: &Client, topic: &str) -> Health {
     let metadata = match client.client().fetch_metadata(Some(topic), ANSWER_MAX) {
         Ok(metadata) => metadata,
         Err(KafkaError::MetadataFetch(answer)) if meaning(answer) == Meaning::NotAllowedYet => {

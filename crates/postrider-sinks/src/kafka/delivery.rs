@@ -64,11 +64,6 @@ impl Deliveries {
         self.lock().deliveries.iter().copied().collect()
     }
 
-    /// What is known by now.
-    pub(super) fn so_far(&self) -> Vec<Option<Delivery>> {
-        self.lock().deliveries.clone()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +104,11 @@ impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::warn!(target: "librdkafka", "{reason}");
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::Fatal) {
-            *self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason.to_owned();
+            let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            // That all brokers are down follows from something that was told before and says more.
+            if last.is_empty() || error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
+                reason.clone_into(&mut last);
+            }
             self.troubles.fetch_add(1, Ordering::SeqCst);
         }
     }

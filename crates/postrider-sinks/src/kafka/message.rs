@@ -34,7 +34,9 @@ pub(super) fn wrong_topic(topic: &str) -> Option<String> {
         && topic != "."
         && topic != "..";
     (!valid).then(|| {
-        format!("{topic:?} is no name for a topic: 1 to {TOPIC_BYTES_MAX} of a-z A-Z 0-9 . _ -, and not . or ..")
+        format!(
+            "{topic:?} is no name for a topic: 1 to {TOPIC_BYTES_MAX} of a-z A-Z 0-9 . _ -, and not . or .."
+        )
     })
 }
 

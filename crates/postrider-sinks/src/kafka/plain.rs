@@ -46,8 +46,7 @@ impl Plain {
             // Refused for the sake of one of them, and each the only one of its key under way: now one by one.
             let alone = send(&self.apart, batch, &together, topic).await;
             for (at, told) in together.into_iter().zip(alone) {
-                outcomes[at] =
-                    told.unwrap_or_else(|answer| error::outcome(name(&batch[at], topic), answer));
+                outcomes[at] = told.unwrap_or_else(|answer| error::outcome(name(&batch[at], topic), answer));
             }
         }
         outcomes
@@ -106,7 +105,7 @@ async fn send(
             }
             Delivery::Not(answer) => match meaning(answer) {
                 Meaning::RefusedTogether => Err(answer),
-                Meaning::Unknown => Ok(unknown.outcome(topic, answer).await),
+                Meaning::Unknown | Meaning::NotAllowedYet => Ok(unknown.outcome(topic, answer).await),
                 _ => Ok(error::outcome(topic, answer)),
             },
         });
@@ -114,7 +113,7 @@ async fn send(
     outcomes
 }
 
-/// Judges messages that time ran out for. Each topic is asked for once.
+/// Judges messages that time ran out for, or whose topic was missing. Each topic is asked for once.
 pub(super) struct Unknown<'a> {
     pub(super) producer: &'a Producer,
     /// Troubles there had been before the messages were sent.
@@ -132,6 +131,11 @@ impl Unknown<'_> {
         let trouble = context.filter(|context| context.troubles() > self.troubles);
         match (self.asked.get(topic), trouble) {
             (Some(Health::NotAllowed(answer)), _) => error::outcome(topic, *answer),
+            // It was missing, and is there now, or the cluster cannot say: not sent.
+            _ if meaning(answer) == Meaning::NotAllowedYet => match self.asked.get(topic) {
+                Some(Health::Down(why)) => Outcome::Down(failure(why)),
+                _ => Outcome::Retryable(failure("there now")),
+            },
             (Some(Health::Down(why)), _) => Outcome::Ambiguous(failure(why).while_down()),
             // Well again, but not all the time.
             (_, Some(context)) => Outcome::Ambiguous(failure(&context.last_trouble()).while_down()),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use postrider::sink::{Failure, Message, Outcome};
+use rdkafka::error::RDKafkaErrorCode as Answer;
 
 use super::delivery::Delivery;
 use super::error::{self, Meaning, meaning};
@@ -17,13 +18,18 @@ pub(super) struct Share<'a> {
     outcomes: Vec<Outcome>,
     /// Keys with a message that was refused, and the first such: no later one of theirs may be written.
     stopped: HashMap<&'a str, usize>,
+    /// How often a transaction that was aborted for no reason may be tried again.
+    again: usize,
     over: bool,
 }
+
+/// The client may still be clearing up after the last abort, and take new messages with it.
+const AGAIN_MAX: usize = 5;
 
 impl<'a> Share<'a> {
     pub(super) fn new(batch: &'a [Message], topic: Option<&'a str>) -> Self {
         let outcomes = vec![Outcome::Untried; batch.len()];
-        Self { batch, topic, outcomes, stopped: HashMap::new(), over: false }
+        Self { batch, topic, outcomes, stopped: HashMap::new(), again: AGAIN_MAX, over: false }
     }
 
     pub(super) fn outcomes(self) -> Vec<Outcome> {
@@ -72,10 +78,10 @@ impl<'a> Share<'a> {
     }
 
     /// Nothing was written. Those who are to blame are out; the others are innocent and go on without them.
-    fn aborted(&mut self, these: &[usize], told: &[Option<Delivery>]) -> Vec<Vec<usize>> {
+    fn aborted(&mut self, these: &[usize], told: &[Delivery]) -> Vec<Vec<usize>> {
         let (mut refused, mut together, mut other) = (false, false, None);
         for (&at, delivery) in these.iter().zip(told) {
-            let Some(Delivery::Not(answer)) = delivery else { continue };
+            let Delivery::Not(answer) = delivery else { continue };
             match meaning(*answer) {
                 Meaning::Refused | Meaning::NotAllowedYet => {
                     refused = true;
@@ -84,13 +90,14 @@ impl<'a> Share<'a> {
                     }
                 }
                 Meaning::RefusedTogether => together = true,
+                _ if matches!(answer, Answer::PurgeQueue | Answer::PurgeInflight) => {}
                 Meaning::NotSent | Meaning::Unknown | Meaning::Fenced => other = Some(*answer),
             }
         }
         match (these, refused, together) {
             (_, true, _) => vec![these.iter().copied().filter(|at| self.is_untried(*at)).collect()],
             ([alone], _, true) => {
-                if let Some(Some(Delivery::Not(answer))) = told.first() {
+                if let Some(Delivery::Not(answer)) = told.first() {
                     self.refuse(*alone, error::outcome(name(&self.batch[*alone], self.topic), *answer));
                 }
                 Vec::new()
@@ -99,8 +106,13 @@ impl<'a> Share<'a> {
                 let (first, second) = these.split_at(these.len() / 2);
                 vec![first.to_vec(), second.to_vec()]
             }
+            _ if other.is_none() && self.again > 0 => {
+                self.again -= 1;
+                vec![these.to_vec()]
+            }
             _ => {
-                let why = other.map_or_else(|| "the transaction was aborted".to_owned(), |why| why.to_string());
+                let why =
+                    other.map_or_else(|| "the transaction was aborted".to_owned(), |why| why.to_string());
                 self.end(these, &Outcome::Down(Failure::new(why)));
                 Vec::new()
             }

@@ -1,5 +1,6 @@
+use std::cell::Cell;
+
 use postrider_testkit::conformance::sink::{batch, message};
-use rdkafka::error::RDKafkaErrorCode as Answer;
 
 use super::*;
 
@@ -13,11 +14,7 @@ fn share(messages: &[Message], told: impl Fn(&[usize], usize) -> Delivery) -> (S
     share.publish(|these| {
         transactions.push(these.to_vec());
         let told: Vec<Delivery> = these.iter().map(|at| told(these, *at)).collect();
-        if told.iter().all(|told| *told == WRITTEN) {
-            Ended::Committed(told)
-        } else {
-            Ended::Aborted(told.into_iter().map(Some).collect())
-        }
+        if told.iter().all(|told| *told == WRITTEN) { Ended::Committed(told) } else { Ended::Aborted(told) }
     });
     let letter = |outcome: &Outcome| match outcome {
         Outcome::Acknowledged(_) => 'a',
@@ -66,4 +63,16 @@ fn an_aborted_batch_with_nobody_to_blame_counts_against_nobody() {
         _ => Delivery::Not(Answer::PurgeInflight),
     };
     assert_eq!(share(&batch("a", 0..3), lost), ("ddd".into(), vec![vec![0, 1, 2]]));
+}
+
+#[test]
+fn what_the_client_purged_for_no_reason_is_tried_again_a_few_times() {
+    let left = Cell::new(3);
+    let purged = |_: &[usize], _| match left.replace(left.get().max(1) - 1) {
+        0 => WRITTEN,
+        _ => Delivery::Not(Answer::PurgeQueue),
+    };
+    assert_eq!(share(&batch("a", 0..1), purged).0, "a");
+    let (outcomes, transactions) = share(&batch("a", 0..1), |_, _| Delivery::Not(Answer::PurgeQueue));
+    assert_eq!((&*outcomes, transactions.len()), ("d", AGAIN_MAX + 1));
 }

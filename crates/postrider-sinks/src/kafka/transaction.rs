@@ -1,5 +1,6 @@
 //! Publishing in transactions: the producer of one owner of the lease, and one transaction of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use rdkafka::producer::Producer as _;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use super::ask::health;
 use super::config::KafkaConfig;
 use super::delivery::{Deliveries, Delivery};
 use super::error::{Meaning, meaning, not_opened};
@@ -50,7 +52,7 @@ pub(super) enum Ended {
     /// Everything is written; where, in the order of the messages.
     Committed(Vec<Delivery>),
     /// Nothing is. What was said of each message.
-    Aborted(Vec<Option<Delivery>>),
+    Aborted(Vec<Delivery>),
     /// Nothing is, and no message is to blame.
     Down(String),
     /// Nobody knows yet.
@@ -77,7 +79,9 @@ impl Transactional {
             *owner = Owner { timeout, ..Owner::default() };
             let producer = Producer::make(&settings).map_err(|error| not_opened(&brokers, &error))?;
             if let Some(client) = producer.client() {
-                client.init_transactions(lease / 4).map_err(|error| not_taken_over(&brokers, client, &error))?;
+                client
+                    .init_transactions(lease / 4)
+                    .map_err(|error| not_taken_over(&brokers, client, &error))?;
             }
             owner.producer = Some(producer);
             Ok(())
@@ -110,7 +114,13 @@ impl Transactional {
 
 impl Owner {
     /// One transaction with these messages.
-    fn transact(&mut self, batch: &[Message], these: &[usize], topic: Option<&str>, runtime: &Handle) -> Ended {
+    fn transact(
+        &mut self,
+        batch: &[Message],
+        these: &[usize],
+        topic: Option<&str>,
+        runtime: &Handle,
+    ) -> Ended {
         let Some(producer) = self.producer.clone() else { return Ended::Fenced };
         let Some(client) = producer.client() else { return Ended::Fenced };
         if let Some(end) = self.unfinished
@@ -141,10 +151,15 @@ impl Owner {
                 Err(ended) => ended,
             };
         }
+        let missing =
+            |told: &Delivery| matches!(told, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
+        let missing = these.iter().zip(&told).filter(|(_, told)| missing(told));
+        let missing: BTreeSet<&str> = missing.map(|(&at, _)| name(&batch[at], topic)).collect();
+        missing.into_iter().for_each(|topic| _ = health(client, topic));
         match self.finish(client, End::Abort) {
             Err(Ended::Fenced) => Ended::Fenced,
             // An abort that is not heard of yet aborts all the same: nothing else can become of it.
-            _ => Ended::Aborted(told.into_iter().map(Some).collect()),
+            _ => Ended::Aborted(told),
         }
     }
 

@@ -51,15 +51,17 @@ async fn an_outage_is_nobodys_fault_and_the_sink_is_back_soon_after_the_broker()
                     _ => panic!("{how}: {outcomes:?}"),
                 }
             }
-            println!("transactions {transactions}, {how}: acknowledged {:?} after it was back", back.elapsed());
+            println!(
+                "transactions {transactions}, {how}: acknowledged {:?} after it was back",
+                back.elapsed()
+            );
         }
         let mut seen = texts(&committed(&kafka, &topic));
         seen.retain(|text| text.contains("\"a\""));
         let all = seen.len();
         seen.dedup();
-        let expected: Vec<String> = [0, 1, 10, 11, 20, 21]
-            .map(|number| format!("{{\"key\":\"a\",\"number\":{number}}}"))
-            .into();
+        let expected: Vec<String> =
+            [0, 1, 10, 11, 20, 21].map(|number| format!("{{\"key\":\"a\",\"number\":{number}}}")).into();
         assert_eq!(seen, expected, "each once or again at once, in order");
         println!("transactions {transactions}: {} duplicates", all - expected.len());
     }

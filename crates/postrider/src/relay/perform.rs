@@ -43,8 +43,7 @@ impl Performer {
         let done = move |reply| Done { session, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
-                let (lease, policy, sink) =
-                    (self.lease(), self.policy.clone(), self.publisher.sink.clone());
+                let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
                 // Another relay may have had the lease since: what went out by then is not ours to know.
                 self.publisher.copies.forget();
                 Box::pin(async move {
