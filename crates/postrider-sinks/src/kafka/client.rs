@@ -34,7 +34,7 @@ pub struct Kafka {
 
 enum Mode {
     Plain(Plain),
-    Transactional(Transactional),
+    Transactional(Box<Transactional>),
 }
 
 impl Kafka {
@@ -48,7 +48,7 @@ impl Kafka {
         topics::create(config)?;
         let mode = match config.transactional_id {
             None => Mode::Plain(Plain::open(config)?),
-            Some(_) => Mode::Transactional(Transactional::open(config)?),
+            Some(_) => Mode::Transactional(Box::new(Transactional::open(config)?)),
         };
         Ok(Self { topic: config.topic.clone(), mode, about: format!("{config:?}") })
     }
