@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::installed::Installed;
 
 /// Starts the server and says its process id. Then waits for a signal's name to end it with; without one, because
-/// the test process is gone, it kills the server and removes its folder.
+/// the test process is gone, it kills the server and removes its folder; also if it is told to end with the others.
 const KEEPER: &str = r#"
 trap '' INT
+trap : TERM HUP
 folder=$1; shift
 "$@" </dev/null >"$folder/log" 2>&1 &
 server=$!
