@@ -5,9 +5,12 @@
 //! | `null` | [`Null`] | at once |
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
 //! | `file` | [`File`](file::File) | the disk has the bytes |
+//! | `kafka` | `kafka::Kafka` | all replicas in sync have the record |
 
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod lines;
 #[cfg(feature = "null")]

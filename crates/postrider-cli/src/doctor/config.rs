@@ -1,10 +1,15 @@
 //! The configuration beside what it names.
 
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::time::Duration;
 
 use super::{Check, Diagnosis};
 use crate::config::Settings;
 use crate::config::settings::Target;
+
+/// How long a broker may take to take a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
     for (name, sink) in &settings.sinks {
@@ -14,9 +19,23 @@ pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
                 None => patient.ok(Check::SinkReachable, sink.target.to_string()),
                 Some(why) => patient.fail(Check::SinkReachable, format!("{}: {why}", sink.target)),
             },
+            Target::Kafka(kafka) => match answering(&kafka.brokers) {
+                Some(broker) => {
+                    patient.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
+                }
+                None => patient.fail(Check::SinkReachable, format!("{}: no broker answers", sink.target)),
+            },
             Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
         }
     }
+}
+
+/// The first broker that takes a connection. More is not asked of it: that takes a client.
+fn answering(brokers: &str) -> Option<&str> {
+    brokers.split(',').map(str::trim).find(|broker| {
+        let addresses = broker.to_socket_addrs().into_iter().flatten();
+        addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok())
+    })
 }
 
 /// Why a file could not be appended to, as far as can be told without touching it.

@@ -5,6 +5,7 @@
 //! without it.
 
 mod account;
+pub mod kafka;
 mod keeper;
 pub mod pgbouncer;
 mod place;

@@ -134,23 +134,19 @@ impl RelayBuilder {
     }
 }
 
-/// Says that a subscription is new, and which events are older than it.
-async fn tell_created(store: &dyn Store, of: &Subscription) -> Result<()> {
-    let overview = store.overview(0).await?;
-    let created = overview.subscriptions.iter().find(|subscription| subscription.name == of.name);
+/// Says that a subscription is new, and which events are older than it. A database that does not answer this
+/// is no reason not to begin.
+async fn tell_created(store: &dyn Store, of: &Subscription) {
+    let known = store.overview(0).await.map(|overview| overview.subscriptions).unwrap_or_default();
+    let created = known.iter().find(|subscription| subscription.name == of.name);
     let skipped = created.map_or(0, |subscription| subscription.floor.get());
     let (subscription, start) = (&of.name, of.start);
     if skipped > 0 {
-        tracing::info!(
-            subscription,
-            ?start,
-            skipped,
-            "created; the positions before its start are not delivered to it"
-        );
+        let what = "created; the positions before its start are not delivered to it";
+        tracing::info!(subscription, ?start, skipped, "{what}");
     } else {
         tracing::info!(subscription, ?start, "created");
     }
-    Ok(())
 }
 
 /// Creates a subscription as soon as its database lets it.
@@ -163,7 +159,10 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
             return answer.map(|_| ());
         }
         if let Ok(is_new) = trouble.hear(Verb::Subscribe, answer) {
-            return if is_new { tell_created(store, subscription).await } else { Ok(()) };
+            if is_new {
+                tell_created(store, subscription).await;
+            }
+            return Ok(());
         }
         tokio::time::sleep(wait).await;
         wait = WAIT_MAX.min(wait * 2);

@@ -79,6 +79,7 @@ fn rank(outcome: &Outcome) -> u8 {
         Outcome::Retryable(_) => 4,
         Outcome::Ambiguous(_) => 5,
         Outcome::Down(_) => 6,
+        Outcome::Fenced => 7,
     }
 }
 
@@ -92,6 +93,6 @@ fn naming(destination: &str, outcome: Outcome) -> Outcome {
         Outcome::Rejected(failure) => Outcome::Rejected(named(failure)),
         Outcome::Ambiguous(failure) => Outcome::Ambiguous(named(failure)),
         Outcome::Down(failure) => Outcome::Down(named(failure)),
-        Outcome::Acknowledged(_) | Outcome::Untried => outcome,
+        Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => outcome,
     }
 }

@@ -1,6 +1,7 @@
 //! Doing what the brain says: each effect becomes one call, each call one reply.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
@@ -9,8 +10,9 @@ use super::brain::{Effect, Fetch, Reply, Session};
 use super::publish::Publisher;
 use super::routing::Routing;
 use super::trouble::{Trouble, Verb};
-use crate::BoxFuture;
+use crate::sink::Sink;
 use crate::store::{Acquired, Claimer, LeaseRequest, Store};
+use crate::{BoxFuture, Code, Error};
 
 /// What is needed to do what one subscription's brain says.
 pub(super) struct Performer {
@@ -45,15 +47,21 @@ impl Performer {
         let done = move |reply| Done { session, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
-                let (lease, policy) = (self.lease(), self.policy.clone());
+                let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
                 // Another relay may have had the lease since: what went out by then is not ours to know.
                 self.publisher.copies.forget();
                 Box::pin(async move {
                     let mut acquired = store.acquire(lease).await;
                     let mut claimer = None;
                     if let Ok(Acquired::Granted(loaded)) = &mut acquired {
+                        // What was loaded is final: the last owner can settle nothing any more. From here on it
+                        // can publish nothing either, where the sink can see to that. Time left for a renewal.
+                        let mut ready = take_over(&*sink, policy.lease).await;
                         claimer = Some(store.claimer(&loaded.progress));
-                        if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
+                        if ready.is_ok() {
+                            ready = routing.rekey(&*store, loaded, &policy).await;
+                        }
+                        if let Err(error) = ready {
                             acquired = Err(error);
                         }
                     }
@@ -119,4 +127,11 @@ impl Performer {
             duration: self.policy.lease,
         }
     }
+}
+
+/// Has the sink shut out the last owner, within a time that leaves enough for the first renewal.
+async fn take_over(sink: &dyn Sink, lease: Duration) -> Result<(), Error> {
+    let within = lease / 3;
+    let late = || Error::new(Code::SinkFailed, format!("the sink was not taken over within {within:?}"));
+    tokio::time::timeout(within, sink.take_over(lease)).await.unwrap_or_else(|_| Err(late()))
 }

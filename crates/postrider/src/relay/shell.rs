@@ -96,10 +96,14 @@ impl Shell {
     ) -> Self {
         let Subscription { name, start: _, mut policy, router, encoder, sink } = subscription;
         policy.several_destinations |= router.has_several_destinations();
+        let capabilities = sink.capabilities();
+        if let Some(probe_max) = capabilities.probe_max {
+            policy.probe_max = policy.probe_max.min(probe_max).max(policy.probe_min);
+        }
         let setup = Setup {
             subscription: name.clone(),
             policy: policy.clone(),
-            prefix_safe: sink.capabilities().prefix_safe,
+            prefix_safe: capabilities.prefix_safe,
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let trouble = Trouble::new(&name);

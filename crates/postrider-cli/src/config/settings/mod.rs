@@ -1,5 +1,6 @@
 //! The configuration as types: what the commands work with.
 
+mod kafka;
 mod outbox;
 mod read;
 mod relay;
@@ -7,6 +8,7 @@ mod routing;
 mod sink;
 mod subscription;
 
+pub use kafka::{KafkaSettings, SaslSettings, TlsSettings};
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings, Target};
@@ -44,7 +46,8 @@ impl Settings {
         let relay = kept(relay, &mut problems).pop();
         let outboxes =
             named(effective, Section::Outbox, &mut problems, |read| OutboxSettings::read(read, environment));
-        let sinks = named(effective, Section::Sink, &mut problems, SinkSettings::read);
+        let sinks =
+            named(effective, Section::Sink, &mut problems, |read| SinkSettings::read(read, environment));
         let subscriptions =
             named(effective, Section::Subscription, &mut problems, SubscriptionSettings::read);
         match relay {

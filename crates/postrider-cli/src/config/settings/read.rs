@@ -116,6 +116,11 @@ impl<'a> Read<'a> {
         fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
+    /// A number that need not be given.
+    pub(super) fn count_if_given<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
+        if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
+    }
+
     /// A problem with the value of a key.
     pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
         let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);

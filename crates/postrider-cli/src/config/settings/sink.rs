@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use postrider::encode::cloudevents::Source;
 
-use super::Read;
+use super::{KafkaSettings, Read};
+use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 
 /// A place events go to.
@@ -45,10 +46,12 @@ pub enum Target {
     Stdout,
     /// Nowhere.
     Null,
+    /// Apache Kafka.
+    Kafka(Box<KafkaSettings>),
 }
 
 impl SinkSettings {
-    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
+    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
         let encodings = [
             ("envelope", Encoding::Envelope),
             ("plain", Encoding::Plain),
@@ -62,6 +65,7 @@ impl SinkSettings {
             },
             Some("stdout") => Target::Stdout,
             Some("null") => Target::Null,
+            Some("kafka") => Target::Kafka(Box::new(KafkaSettings::read(read, environment)?)),
             _ => return read.needed("type", None),
         };
         Ok(Self { encoding: read.choice("encoder", &encodings)?, source: source(read)?, target })

@@ -28,7 +28,7 @@ impl Sink for Watched {
                 match outcome {
                     Outcome::Acknowledged(_) => self.meter.delivered(&message.event),
                     Outcome::Failed(_) | Outcome::Retryable(_) | Outcome::Ambiguous(_) => self.meter.failed(),
-                    Outcome::Rejected(_) | Outcome::Down(_) | Outcome::Untried => {}
+                    Outcome::Rejected(_) | Outcome::Down(_) | Outcome::Untried | Outcome::Fenced => {}
                 }
             }
             outcomes

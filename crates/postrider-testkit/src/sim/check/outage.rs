@@ -68,7 +68,7 @@ impl Outages {
                 open.entry(key).or_default().remove(&answer.fact);
                 self.conclude(view, |of, at| of == owner && at == destination);
             }
-            Outcome::Down(_) | Outcome::Untried => {}
+            Outcome::Down(_) | Outcome::Untried | Outcome::Fenced => {}
             _ if !answer.outage || acknowledged_by(view, owner, destination, others) => {
                 *self.own[subscription].entry(answer.fact).or_default() += 1
             }

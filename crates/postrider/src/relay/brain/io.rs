@@ -260,6 +260,8 @@ pub enum Deposed {
     LeaseExpired,
     /// A settle found a newer epoch.
     Fenced,
+    /// The sink takes nothing more from this owner: a newer one has taken over there.
+    FencedBySink,
     /// The database failed in a way that leaves the outcome open.
     StoreFailed(Code),
     /// The database's history changed.

@@ -16,6 +16,7 @@ use super::turn::Turn;
 use super::{BatchId, Brake, Claim, Deposed, Effect, ParkedEvent, Reply, Report};
 use crate::ledger::ParkedState;
 use crate::relay::OnDead;
+use crate::sink::Outcome;
 use crate::store::{Budget, Loaded, Renewed, Settled};
 use crate::{Code, Position, Recovery};
 
@@ -196,6 +197,9 @@ impl Leader {
             Reply::Fetched(Err(code)) => {
                 Self::survive(code)?;
                 self.fetch_failed();
+            }
+            Reply::Published(_, outcomes) if outcomes.contains(&Outcome::Fenced) => {
+                return Err(Deposed::FencedBySink);
             }
             Reply::Published(batch, outcomes) => self.published(turn, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {

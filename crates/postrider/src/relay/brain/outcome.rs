@@ -1,5 +1,7 @@
 //! The sink answered: every message of the batch finds its next stage.
 
+use std::sync::Arc;
+
 use super::dispatch::Batch;
 use super::fetch::remove;
 use super::keys::{DestinationId, KeyId};
@@ -65,20 +67,36 @@ impl Leader {
         let Some(body) = &line.head.body else { return };
         let (destination, name) = (body.destination, body.name.clone());
         match outcome {
+            Outcome::Ambiguous(failure) if failure.destination_down => {
+                self.wait_for_destination(turn, key, destination, &name, &failure);
+            }
             Outcome::Retryable(failure) | Outcome::Ambiguous(failure) => {
                 self.lines.set_stage(key, Stage::Suspect);
                 let breaker_keys = turn.policy().breaker_keys;
                 self.destination(destination, &name).suspect(key, failure, breaker_keys);
             }
             Outcome::Down(failure) => {
-                self.lines.set_stage(key, Stage::Blocked);
-                self.destination(destination, &name).blocked.push_back(key);
-                self.destination_is_down(turn, destination, &failure);
+                self.wait_for_destination(turn, key, destination, &name, &failure);
             }
             Outcome::Failed(failure) => self.strike(turn, key, &failure),
             Outcome::Rejected(failure) => self.reject(turn, key, &failure.message),
-            Outcome::Acknowledged(_) | Outcome::Untried => {}
+            // Of a fenced one nothing is kept; see `hear`.
+            Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => {}
         }
+    }
+
+    /// Its destination is down: the line waits, and nothing is counted.
+    fn wait_for_destination(
+        &mut self,
+        turn: &mut Turn<'_>,
+        key: KeyId,
+        destination: DestinationId,
+        name: &Arc<str>,
+        failure: &Failure,
+    ) {
+        self.lines.set_stage(key, Stage::Blocked);
+        self.destination(destination, name).blocked.push_back(key);
+        self.destination_is_down(turn, destination, failure);
     }
 
     /// Lines that are still as they were when the batch left go on with their next event.

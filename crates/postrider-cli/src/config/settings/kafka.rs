@@ -1,0 +1,116 @@
+//! `[sink.NAME]` with `type = "kafka"`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use postrider::Code;
+
+use super::Read;
+use crate::config::environment::Environment;
+use crate::config::problem::Problem;
+use crate::config::secret::Secret;
+
+/// A Kafka cluster and how to speak to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KafkaSettings {
+    /// Some of its brokers.
+    pub brokers: String,
+    /// The topic of all events, if it is one.
+    pub topic: Option<String>,
+    /// What brokers call this client.
+    pub client_id: String,
+    /// How batches are compressed, in Kafka's word.
+    pub compression: String,
+    /// How long the client tries.
+    pub delivery_timeout: Duration,
+    /// The largest message.
+    pub message_bytes_max: usize,
+    /// The beginning of the transactional id, if batches are transactions.
+    pub transactional: Option<String>,
+    /// Topics to create.
+    pub create_topics: Vec<String>,
+    /// Their partitions.
+    pub create_partitions: Option<u16>,
+    /// On how many brokers they are.
+    pub create_replication: Option<u16>,
+    /// Name and password.
+    pub sasl: Option<SaslSettings>,
+    /// Encryption.
+    pub tls: Option<TlsSettings>,
+    /// Other settings of the client.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// Name and password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SaslSettings {
+    /// How they are shown to the broker.
+    pub mechanism: String,
+    /// The name.
+    pub username: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// Encryption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// Who vouches for the brokers.
+    pub ca: Option<PathBuf>,
+    /// Our certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// The password of the key.
+    pub key_password: Option<Secret>,
+}
+
+impl KafkaSettings {
+    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
+        let transactional_id = read.needed("transactional_id", read.text("transactional_id")?)?;
+        Ok(Self {
+            brokers: read.needed("brokers", read.text("brokers")?)?,
+            topic: read.text("topic")?,
+            client_id: read.needed("client_id", read.text("client_id")?)?,
+            compression: read.needed("compression", read.text("compression")?)?,
+            delivery_timeout: read.duration("delivery_timeout")?,
+            message_bytes_max: read.count("message_max")?,
+            transactional: read.bool("transactional")?.then_some(transactional_id),
+            create_topics: read.list("create_topics")?.unwrap_or_default(),
+            create_partitions: read.count_if_given("create_partitions")?,
+            create_replication: read.count_if_given("create_replication")?,
+            sasl: sasl(read, environment)?,
+            tls: tls(read, environment)?,
+            properties: read.map("properties")?.unwrap_or_default(),
+        })
+    }
+}
+
+fn sasl(read: &Read<'_>, environment: &Environment) -> Result<Option<SaslSettings>, Problem> {
+    let password = read.secret("sasl_password", environment)?;
+    match (read.text("sasl_mechanism")?, read.text("sasl_username")?, password) {
+        (None, None, None) => Ok(None),
+        (Some(mechanism), Some(username), Some(password)) => {
+            Ok(Some(SaslSettings { mechanism, username, password }))
+        }
+        _ => {
+            let why = "sasl_mechanism, sasl_username and sasl_password belong together: give all or none";
+            Err(read.problem_of_all(Code::ConfigValue, why))
+        }
+    }
+}
+
+fn tls(read: &Read<'_>, environment: &Environment) -> Result<Option<TlsSettings>, Problem> {
+    let tls = TlsSettings {
+        ca: read.path("tls_ca")?,
+        certificate: read.path("tls_certificate")?,
+        key: read.path("tls_key")?,
+        key_password: read.secret("tls_key_password", environment)?,
+    };
+    let given = tls.ca.is_some() || tls.certificate.is_some() || tls.key.is_some();
+    if !read.bool("tls")? && given {
+        return Err(read.problem("tls", Code::ConfigValue, "is false, and there are certificates"));
+    }
+    Ok(read.bool("tls")?.then_some(tls))
+}

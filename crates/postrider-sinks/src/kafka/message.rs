@@ -1,0 +1,56 @@
+//! A message as a record of Kafka.
+
+use postrider::sink::Message;
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::BaseRecord;
+
+use super::delivery::Place;
+
+/// Longest name of a topic.
+const TOPIC_BYTES_MAX: usize = 249;
+
+pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<Place>>;
+
+/// The record: the key orders and partitions it, the body is its value, and all that is known travels in headers.
+/// Nothing is copied but the headers; the client copies key and value once.
+pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<Place>) -> Record<'a> {
+    let mut headers = message.headers();
+    headers.set("content-type", message.content_type.clone());
+    let all = OwnedHeaders::new_with_capacity(headers.len());
+    let all = headers.iter().fold(all, |all, (key, value)| all.insert(Header { key, value: Some(value) }));
+    let record = BaseRecord::with_opaque_to(topic, place).payload(&message.body[..]).headers(all);
+    match message.key() {
+        Some(key) => record.key(key),
+        None => record,
+    }
+}
+
+/// Why no topic can have this name, if so. Asking a broker for it would only take longer.
+pub(super) fn wrong_topic(topic: &str) -> Option<String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let valid = !topic.is_empty()
+        && topic.len() <= TOPIC_BYTES_MAX
+        && topic.chars().all(letters)
+        && topic != "."
+        && topic != "..";
+    (!valid).then(|| {
+        format!(
+            "{topic:?} is no name for a topic: 1 to {TOPIC_BYTES_MAX} of a-z A-Z 0-9 . _ -, and not . or .."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_topic_can_have_are_told() {
+        for name in ["orders", "shop.orders_v2-a", &"x".repeat(249)] {
+            assert_eq!(wrong_topic(name), None);
+        }
+        for name in ["", ".", "..", "a b", "a/b", "größe", &"x".repeat(250)] {
+            assert!(wrong_topic(name).is_some(), "{name}");
+        }
+    }
+}

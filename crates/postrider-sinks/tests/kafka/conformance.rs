@@ -1,0 +1,63 @@
+//! The suite every sink passes, with and without transactions.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postrider::BoxFuture;
+use postrider::sink::Sink;
+use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
+use postrider_testkit::servers::kafka::{Kafka, Record, shared};
+
+use super::world::{committed, config, name, open};
+
+/// A topic with one partition on the shared server; without a server, a sink that keeps nothing.
+struct World<const TRANSACTIONS: bool> {
+    kafka: Option<&'static Kafka>,
+    topic: String,
+    sink: Arc<dyn Sink>,
+}
+
+impl<const TRANSACTIONS: bool> SinkUnderTest for World<TRANSACTIONS> {
+    async fn fresh() -> Self {
+        let topic = name("conformance");
+        let Some(kafka) = shared() else {
+            return Self { kafka: None, topic, sink: Arc::new(postrider_sinks::Null::new()) };
+        };
+        kafka.create_topic(&topic, 1, &[]);
+        let mut config = config(kafka, &topic);
+        config.transactional_id = TRANSACTIONS.then(|| topic.clone());
+        Self { kafka: Some(kafka), sink: open(&config).await, topic }
+    }
+
+    fn sink(&self) -> Arc<dyn Sink> {
+        Arc::clone(&self.sink)
+    }
+
+    fn seen(&self) -> BoxFuture<'_, Hook<Vec<Seen>>> {
+        let Some(kafka) = self.kafka else { return Box::pin(std::future::ready(Hook::NotSupported)) };
+        Box::pin(async { Hook::Done(committed(kafka, &self.topic).into_iter().map(seen).collect()) })
+    }
+
+    /// Larger than the client's limit.
+    fn refused_body(&self) -> Hook<Bytes> {
+        if self.kafka.is_some() { Hook::Done(vec![b'x'; 2 << 20].into()) } else { Hook::NotSupported }
+    }
+
+    /// The broker's own limit is a mebibyte with everything.
+    fn large_body_bytes(&self) -> usize {
+        1_000_000
+    }
+}
+
+fn seen(record: Record) -> Seen {
+    let header = |(name, value): (String, Vec<u8>)| (name, String::from_utf8(value).unwrap());
+    Seen { body: record.value.into(), headers: Some(record.headers.into_iter().map(header).collect()) }
+}
+
+mod plain {
+    postrider_testkit::sink_conformance!(super::World<false>);
+}
+
+mod transactions {
+    postrider_testkit::sink_conformance!(super::World<true>);
+}

@@ -1,0 +1,15 @@
+//! The Kafka sink against a real Kafka, looked at with a client in Python.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "another process gives no signal; how long it took is told, not asserted"
+)]
+
+mod conformance;
+mod outage;
+mod refusals;
+mod secure;
+mod world;
+mod zombie;

@@ -1,0 +1,98 @@
+//! A client in Python that shares nothing with the sink but the protocol.
+
+use std::process::{Command, Stdio};
+
+use super::Kafka;
+
+const SCRIPT: &str = include_str!("client.py");
+
+/// Which records a reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Those of transactions that were committed, and those of none.
+    Committed,
+    /// Also those of transactions that were aborted or are open.
+    Uncommitted,
+}
+
+/// A record as the client reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its partition.
+    pub partition: i32,
+    /// Its offset there.
+    pub offset: i64,
+    /// Its key.
+    pub key: Option<Vec<u8>>,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Its headers, in their order.
+    pub headers: Vec<(String, Vec<u8>)>,
+}
+
+impl Kafka {
+    /// Reads a topic from the beginning to its end, partition by partition. None if there is no such topic.
+    pub fn read(&self, topic: &str, isolation: Isolation) -> Vec<Record> {
+        let isolation = match isolation {
+            Isolation::Committed => "read_committed",
+            Isolation::Uncommitted => "read_uncommitted",
+        };
+        self.python(&["read", topic, isolation]).lines().map(record).collect()
+    }
+
+    /// Creates a topic with these settings (`max.message.bytes=1000`).
+    pub fn create_topic(&self, topic: &str, partitions: u16, settings: &[&str]) {
+        let partitions = partitions.to_string();
+        let arguments = ["create", topic, &partitions];
+        self.python(&[&arguments[..], settings].concat());
+    }
+
+    /// Deletes a topic.
+    pub fn delete_topic(&self, topic: &str) {
+        self.python(&["delete", topic]);
+    }
+
+    /// The topics there are, Kafka's own not counted.
+    pub fn topics(&self) -> Vec<String> {
+        self.python(&["topics"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Lets a user write to topics that begin so.
+    pub fn allow_write(&self, user: &str, prefix: &str) {
+        self.python(&["allow", user, prefix]);
+    }
+
+    #[allow(clippy::panic, reason = "a test that cannot go on fails")]
+    fn python(&self, arguments: &[&str]) -> String {
+        let mut python = Command::new("python3");
+        python.args(["-c", SCRIPT, &self.brokers()]).args(arguments).env("PYTHONPATH", self.packages());
+        match python.stdin(Stdio::null()).output() {
+            Ok(ended) if ended.status.success() => String::from_utf8_lossy(&ended.stdout).into_owned(),
+            Ok(ended) => panic!("python {arguments:?}: {}", String::from_utf8_lossy(&ended.stderr)),
+            Err(error) => panic!("python3 cannot be run: {error}"),
+        }
+    }
+}
+
+/// Partition, offset, key, value, then name and value of each header; all but the numbers in hexadecimal.
+#[allow(clippy::expect_used, reason = "a test that cannot go on fails")]
+fn record(line: &str) -> Record {
+    let mut fields = line.split('\t');
+    let mut next = || fields.next().expect("five fields or more");
+    let (partition, offset, key, value) = (next(), next(), next(), next());
+    let rest: Vec<Vec<u8>> = fields.map(bytes).collect();
+    let header = |pair: &[Vec<u8>]| (String::from_utf8_lossy(&pair[0]).into_owned(), pair[1].clone());
+    Record {
+        partition: partition.parse().expect("a partition"),
+        offset: offset.parse().expect("an offset"),
+        key: (key != "-").then(|| bytes(key)),
+        value: bytes(value),
+        headers: rest.chunks_exact(2).map(header).collect(),
+    }
+}
+
+#[allow(clippy::expect_used, reason = "a test that cannot go on fails")]
+fn bytes(hex: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+    (0..hex.len()).step_by(2).map(byte).collect()
+}

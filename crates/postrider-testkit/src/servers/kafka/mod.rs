@@ -1,0 +1,141 @@
+//! Apache Kafka, one node, on loopback: one server shared by a test process, or private ones under control.
+//!
+//! The jars are where `cargo run -p xtask -- servers` puts them. A server that cannot be had is named on a line
+//! `SKIPPED: kafka: reason`. It creates topics that clients ask for, as Kafka does unless told otherwise.
+
+mod client;
+mod installed;
+mod process;
+mod settings;
+
+pub use client::{Isolation, Record};
+pub use settings::{Listener, PASSWORD, USER, USER_WITHOUT_RIGHTS};
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use installed::Installed;
+use process::Process;
+use settings::Ports;
+
+/// The server of this test process, started at the first call; `None`, with a line that says why, if there is
+/// none. Nobody may stop it.
+pub fn shared() -> Option<&'static Kafka> {
+    static SERVER: OnceLock<Option<Kafka>> = OnceLock::new();
+    SERVER.get_or_init(Kafka::private).as_ref()
+}
+
+/// A server. It is gone when this is dropped, and when the process ends, however it does.
+#[derive(Debug)]
+pub struct Kafka {
+    installed: Installed,
+    folder: PathBuf,
+    ports: Ports,
+    process: Mutex<Option<Process>>,
+}
+
+impl Kafka {
+    /// Starts a server of one's own; `None`, with a line that says why, if there is none.
+    pub fn private() -> Option<Self> {
+        match Self::set_up() {
+            Ok(server) => Some(server),
+            Err(reason) => {
+                #[allow(clippy::print_stdout, reason = "the test runner counts these lines")]
+                {
+                    println!("SKIPPED: kafka: {reason}");
+                }
+                None
+            }
+        }
+    }
+
+    fn set_up() -> Result<Self, String> {
+        let installed = Installed::find()?;
+        let folder = installed.new_folder()?;
+        let ports = Ports::free()?;
+        let server = Self { installed, folder, ports, process: Mutex::new(None) };
+        settings::write(&server.folder, &server.ports)?;
+        server.installed.format(&server.folder)?;
+        server.installed.give(&server.folder)?;
+        server.try_start()?;
+        Ok(server)
+    }
+
+    /// Where clients connect without a password or encryption: `bootstrap.servers`.
+    pub fn brokers(&self) -> String {
+        self.brokers_of(Listener::Plain)
+    }
+
+    /// Where clients connect in another way.
+    pub fn brokers_of(&self, listener: Listener) -> String {
+        format!("127.0.0.1:{}", self.ports.of(listener))
+    }
+
+    /// The certificate that vouches for the listeners with TLS.
+    pub fn certificate(&self) -> PathBuf {
+        settings::certificate(&self.folder)
+    }
+
+    /// Starts it again, with the data and ports it had, and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[allow(clippy::panic, reason = "a test that cannot go on fails")]
+    pub fn start(&self) {
+        if let Err(reason) = self.try_start() {
+            panic!("kafka did not start again: {reason}");
+        }
+    }
+
+    fn try_start(&self) -> Result<(), String> {
+        let process = Process::start(&self.installed, &self.folder, self.ports.of(Listener::Plain))?;
+        self.with(|running| *running = Some(process));
+        Ok(())
+    }
+
+    /// Ends it in good order; gone when this returns.
+    pub fn stop(&self) {
+        self.end("TERM");
+    }
+
+    /// `kill -9`; gone when this returns.
+    pub fn kill(&self) {
+        self.end("KILL");
+    }
+
+    /// Freezes it: it holds its connections and answers nobody.
+    pub fn pause(&self) {
+        self.with(|process| process.as_ref().map(|process| process.signal("STOP")));
+    }
+
+    /// Lets a frozen one go on.
+    pub fn resume(&self) {
+        self.with(|process| process.as_ref().map(|process| process.signal("CONT")));
+    }
+
+    /// The most memory the running server has used, in bytes.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.with(|process| process.as_ref().and_then(Process::memory_bytes))
+    }
+
+    fn end(&self, signal: &str) {
+        if let Some(process) = self.with(Option::take) {
+            process.end(signal);
+        }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Option<Process>) -> T) -> T {
+        act(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn packages(&self) -> &Path {
+        &self.installed.packages
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        self.kill();
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

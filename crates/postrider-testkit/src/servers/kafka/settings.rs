@@ -1,0 +1,141 @@
+//! The server's settings, ports, users and certificate.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::installed::run;
+
+/// A user who may do everything, with `PLAIN` and `SCRAM-SHA-256`.
+pub const USER: &str = "postrider";
+/// A user who may do nothing, with `PLAIN`.
+pub const USER_WITHOUT_RIGHTS: &str = "stranger";
+/// Both users' password.
+pub const PASSWORD: &str = "not-a-secret";
+
+/// A way to connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    /// Neither password nor encryption; may do everything.
+    Plain,
+    /// A password without encryption.
+    Sasl,
+    /// Encryption without a password; may do everything.
+    Tls,
+    /// Encryption and a password.
+    SaslTls,
+}
+
+#[derive(Debug)]
+pub(super) struct Ports {
+    listeners: [u16; 4],
+    controller: u16,
+}
+
+impl Ports {
+    /// Free ones, all different.
+    pub(super) fn free() -> Result<Self, String> {
+        let no_port = |e: std::io::Error| format!("no free port: {e}");
+        let taken: Result<Vec<_>, _> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+        let taken = taken.map_err(no_port)?;
+        let ports: Result<Vec<u16>, _> = taken.iter().map(|l| l.local_addr().map(|a| a.port())).collect();
+        match ports.map_err(no_port)?[..] {
+            [plain, sasl, tls, sasl_tls, controller] => {
+                Ok(Self { listeners: [plain, sasl, tls, sasl_tls], controller })
+            }
+            _ => Err("no free ports".to_owned()),
+        }
+    }
+
+    pub(super) fn of(&self, listener: Listener) -> u16 {
+        let [plain, sasl, tls, sasl_tls] = self.listeners;
+        match listener {
+            Listener::Plain => plain,
+            Listener::Sasl => sasl,
+            Listener::Tls => tls,
+            Listener::SaslTls => sasl_tls,
+        }
+    }
+}
+
+pub(super) fn certificate(folder: &Path) -> PathBuf {
+    folder.join("certificate.pem")
+}
+
+/// Writes the settings and a certificate for 127.0.0.1 that vouches for itself.
+pub(super) fn write(folder: &Path, ports: &Ports) -> Result<(), String> {
+    let (key, certificate) = (folder.join("key.pem"), certificate(folder));
+    let mut request = Command::new("openssl");
+    request.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]);
+    request.args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]);
+    run(request.arg("-keyout").arg(&key).arg("-out").arg(&certificate))?;
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
+    let both = read(&key)? + &read(&certificate)?;
+    let written = std::fs::write(folder.join("both.pem"), both)
+        .and_then(|()| std::fs::write(folder.join("server.properties"), text(folder, ports)));
+    written.map_err(|e| format!("cannot write the server's settings: {e}"))
+}
+
+fn text(folder: &Path, ports: &Ports) -> String {
+    let [plain, sasl, tls, sasl_tls] = ports.listeners;
+    let controller = ports.controller;
+    let folder = folder.display();
+    let clients = format!(
+        "PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls},\
+         SASL_SSL://127.0.0.1:{sasl_tls}"
+    );
+    let login = |listener: &str| {
+        let users: String =
+            [USER, USER_WITHOUT_RIGHTS].map(|user| format!(" user_{user}=\"{PASSWORD}\"")).concat();
+        format!(
+            "listener.name.{listener}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256\n\
+             listener.name.{listener}.plain.sasl.jaas.config=\
+             org.apache.kafka.common.security.plain.PlainLoginModule required{users};\n\
+             listener.name.{listener}.scram-sha-256.sasl.jaas.config=\
+             org.apache.kafka.common.security.scram.ScramLoginModule required;\n"
+        )
+    };
+    format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listeners={clients},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={clients}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+{}{}ssl.keystore.type=PEM
+ssl.keystore.location={folder}/both.pem
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:{USER}
+log.dirs={folder}/data
+num.partitions=3
+num.network.threads=1
+num.io.threads=4
+log.cleaner.dedupe.buffer.size=2097152
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=200
+broker.session.timeout.ms=3000
+",
+        login("sasl_plaintext"),
+        login("sasl_ssl"),
+    )
+}

@@ -1,0 +1,63 @@
+//! Apache Kafka's jars, by Maven, and a Python client that shares nothing with ours.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::packages::run;
+
+/// The folder's name tells the version, so that another one is fetched anew. The testkit looks there.
+const KAFKA: &str = "kafka-4.3.0";
+const KAFKA_VERSION: &str = "4.3.0";
+/// Kafka's own choice of logging is large; this one writes lines to standard error.
+const LOGGING_VERSION: &str = "1.7.36";
+/// Pure Python: the sink's client is C, and a reader that shares its code would share its mistakes.
+const CLIENTS: [&str; 3] = ["kafka-python==3.0.12", "lz4", "zstandard"];
+const CLIENT: &str = "kafka-python-3.0.12";
+
+/// Fetches what is missing.
+pub(super) fn prepare() -> Result<(), String> {
+    let servers = super::cache();
+    fs::create_dir_all(&servers).map_err(|e| format!("no folder {}: {e}", servers.display()))?;
+    once(&servers.join(KAFKA), jars)?;
+    once(&servers.join(CLIENT), client)
+}
+
+/// Makes a folder whole or not at all: in another place first, then renamed.
+fn once(folder: &Path, make: fn(&Path) -> Result<(), String>) -> Result<(), String> {
+    if folder.exists() {
+        return Ok(());
+    }
+    println!("fetching {}", folder.display());
+    let making = folder.with_extension(format!("{}.part", std::process::id()));
+    fs::create_dir_all(&making).map_err(|e| format!("no folder {}: {e}", making.display()))?;
+    let made = make(&making).and_then(|()| match fs::rename(&making, folder) {
+        Err(_) if folder.exists() => Ok(()),
+        renamed => renamed.map_err(|e| format!("cannot rename {}: {e}", making.display())),
+    });
+    // Gone by its new name, unless something failed or somebody else was faster.
+    _ = fs::remove_dir_all(&making);
+    made
+}
+
+fn jars(folder: &Path) -> Result<(), String> {
+    let dependency = |group: &str, artifact: &str, version: &str| {
+        format!(
+            "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        )
+    };
+    let project = format!(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>postrider</groupId><artifactId>kafka</artifactId>\
+         <version>1</version><packaging>pom</packaging><dependencies>{}{}</dependencies></project>",
+        dependency("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+        dependency("org.slf4j", "slf4j-simple", LOGGING_VERSION),
+    );
+    fs::write(folder.join("pom.xml"), project).map_err(|e| format!("cannot write pom.xml: {e}"))?;
+    let goal =
+        ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"];
+    run(Command::new("mvn").args(goal).current_dir(folder))
+}
+
+fn client(folder: &Path) -> Result<(), String> {
+    run(Command::new("python3").args(["-m", "pip", "install", "-q", "--target"]).arg(folder).args(CLIENTS))
+}
