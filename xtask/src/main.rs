@@ -1,6 +1,7 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | tidy | soak`
+//! The project's own chores. `cargo run -q -p xtask -- test | drivers | tidy | soak`
 //!
 //! - `test`: runs every test, says what was skipped and why, ends with one line of counts
+//! - `drivers`: fetches the drivers of other languages that tests run with; `test` does so first
 //! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
 
@@ -10,6 +11,7 @@
     reason = "a command line program speaks to its terminal"
 )]
 
+mod drivers;
 mod machine;
 mod process;
 mod soak;
@@ -18,7 +20,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | tidy | soak [name]";
+const USAGE: &str =
+    "usage: cargo run -q -p xtask -- test [cargo test arguments] | drivers | tidy | soak [name]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match chore.as_deref() {
         Some("test") => test::run(&rest),
+        Some("drivers") => drivers::run(),
         Some("tidy") => tidy::run(),
         Some("soak") => soak::run(&rest),
         _ => Err(USAGE.to_owned()),

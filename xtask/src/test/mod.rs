@@ -4,12 +4,15 @@ mod count;
 
 use std::process::Command;
 
-use crate::process;
+use crate::{drivers, process};
 use count::Count;
 
 /// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
 /// (`xtask test -p postrider`).
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    for (language, reason) in drivers::prepare() {
+        println!("no drivers for {language}: {reason}");
+    }
     let mut count = Count::default();
     let status = process::stream(&mut command(arguments), |line| {
         if count.read(line) {
