@@ -32,8 +32,13 @@ const LANGUAGES: &[Language] = &[
 
 /// Fetches what is not there yet, and answers with the languages whose drivers cannot be had, and why.
 pub(crate) fn prepare() -> Vec<(&'static str, String)> {
-    let missing = |language: &Language| Some((language.name, language.prepare().err()?));
-    LANGUAGES.iter().filter_map(missing).collect()
+    // Each waits for the network most of the time.
+    std::thread::scope(|scope| {
+        let fetch =
+            |language: &'static Language| scope.spawn(|| Some((language.name, language.prepare().err()?)));
+        let fetches: Vec<_> = LANGUAGES.iter().map(fetch).collect();
+        fetches.into_iter().filter_map(|fetch| fetch.join().ok().flatten()).collect()
+    })
 }
 
 /// `xtask drivers`: fetches them and says what there is.
@@ -65,7 +70,8 @@ impl Language {
         }
         std::fs::create_dir_all(&cache).map_err(|e| format!("{} cannot be made: {e}", cache.display()))?;
         // Two runs at once would fetch into the same folder.
-        let lock = File::create(cache.join("lock")).and_then(|file| file.lock().map(|()| file));
+        let lock = File::create(cache.join(format!("{}.lock", self.name)))
+            .and_then(|file| file.lock().map(|()| file));
         let _lock = lock.map_err(|e| format!("{} cannot be locked: {e}", cache.display()))?;
         if self.finished(&cache).any(|found| found == wanted) {
             return Ok(());
@@ -139,7 +145,7 @@ fn go(program: &Path, folder: &Path) -> Result<(), String> {
     go.args(["build", "-modcacherw", "-mod=readonly", "-buildvcs=false", "-o"])
         .arg(folder.join("first"))
         .arg(".");
-    go.env("GOMODCACHE", folder.join("modules")).env("GOTOOLCHAIN", "local");
+    go.env("GOMODCACHE", folder.join("modules")).env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
     run_quietly(go.current_dir(program))
 }
 
