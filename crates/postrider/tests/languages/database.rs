@@ -68,6 +68,11 @@ impl Database {
         format!("jdbc:postgresql://{host}:{port}/{}?user={WRITER}&password={PASSWORD}", self.name)
     }
 
+    /// How many events were committed.
+    pub(crate) async fn events(&self) -> i64 {
+        self.client.query_one("SELECT count(*) FROM postrider.events", &[]).await.unwrap().get(0)
+    }
+
     /// Id and version of every order.
     pub(crate) async fn orders(&self) -> Vec<(i64, i64)> {
         let rows = self.client.query("SELECT id, version FROM orders ORDER BY id", &[]).await.unwrap();

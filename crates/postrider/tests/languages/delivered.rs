@@ -11,9 +11,6 @@ use postrider::{Action, BoxFuture, Event, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// So many events are committed by every program.
-const EVENTS: usize = 4;
-
 /// Keeps every message and tells how many they are.
 #[derive(Clone)]
 struct Kept {
@@ -31,13 +28,14 @@ impl Sink for Kept {
     }
 }
 
-/// Everything that a relay brings from the beginning of an outbox.
-pub(crate) async fn deliver(store: Arc<dyn Store>) -> Vec<Message> {
+/// What a relay brings from the beginning of an outbox that holds so many events.
+pub(crate) async fn deliver(store: Arc<dyn Store>, events: i64) -> Vec<Message> {
+    let events = usize::try_from(events).unwrap();
     let sink = Kept { messages: Arc::default(), count: watch::channel(0).0 };
     let subscription = Subscription::new("all", sink.clone()).encoder(Plain).start(Start::Beginning);
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
     let mut count = sink.count.subscribe();
-    let enough = count.wait_for(|count| *count >= EVENTS);
+    let enough = count.wait_for(|count| *count >= events);
     tokio::time::timeout(Duration::from_secs(60), enough).await.expect("not all events came").unwrap();
     relay.shutdown().await.unwrap();
     let messages = sink.messages.lock().unwrap();

@@ -38,7 +38,7 @@ async fn check(language: Language) {
     let database = Database::new(&name, ORDERS).await;
     let url = if language == Language::Java { database.writer_jdbc_url() } else { database.writer_url() };
     program.run(&[("DATABASE_URL", &url)]).await;
-    assert_as_written(&deliver(database.store().await).await);
+    assert_as_written(&deliver(database.store().await, database.events().await).await);
     assert_eq!(database.orders().await, [(1, 2)], "one order, shipped twice; the other was rolled back");
     database.remove().await;
 }
@@ -75,7 +75,8 @@ async fn what_python_writes_to_sqlite_is_delivered_as_written() {
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(ORDERS).unwrap();
     program.run(&[("DATABASE", path.to_str().unwrap())]).await;
-    assert_as_written(&deliver(Arc::new(SqliteStore::open(&path).unwrap())).await);
+    let events = db.query_row("SELECT count(*) FROM postrider_events", [], |row| row.get(0)).unwrap();
+    assert_as_written(&deliver(Arc::new(SqliteStore::open(&path).unwrap()), events).await);
     let orders = "SELECT group_concat(id || ' ' || version) FROM orders";
     assert_eq!(db.query_row(orders, [], |row| row.get::<_, String>(0)).unwrap(), "1 2");
 }
