@@ -31,6 +31,37 @@ fn assert_named(database: &str, real: &BTreeMap<String, bool>) {
     }
 }
 
+/// The SQL that follows a database's name.
+fn insert(database: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&format!("\n{database}:\n\n```sql\n")).unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_page_names_the_versions_of_the_drivers() {
+    let manifests = [
+        (
+            "psycopg 3 | ",
+            "psycopg==",
+            include_str!("../../../../examples/any-language/python/requirements.txt"),
+        ),
+        ("pg | ", "\"pg\": \"", include_str!("../../../../examples/any-language/node/package.json")),
+        ("pgx | ", "pgx/v5 v", include_str!("../../../../examples/any-language/go/go.mod")),
+        (
+            "org.postgresql | ",
+            "<artifactId>postgresql</artifactId>\n      <version>",
+            include_str!("../../../../examples/any-language/java/pom.xml"),
+        ),
+    ];
+    let version = |text: &'static str, after: &str| {
+        let rest = text.split_once(after).unwrap().1;
+        rest.split(|c: char| c != '.' && !c.is_ascii_digit()).next().unwrap()
+    };
+    for (on_page, in_manifest, manifest) in manifests {
+        assert_eq!(version(PAGE, on_page), version(manifest, in_manifest), "{on_page}");
+    }
+}
+
 #[tokio::test]
 async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() {
     if !database::is_available() {
@@ -41,6 +72,7 @@ async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() 
                FROM information_schema.columns WHERE table_schema = 'postrider' AND table_name = 'events'";
     let rows = database.client.query(sql, &[]).await.unwrap();
     assert_named("PostgreSQL", &rows.iter().map(|row| (row.get(0), row.get(1))).collect());
+    assert_eq!(database.client.execute(insert("PostgreSQL"), &[]).await.unwrap(), 1);
     database.remove().await;
 }
 
@@ -54,6 +86,7 @@ fn the_page_names_every_column_of_sqlite_and_those_that_must_be_given() {
     let mut statement = db.prepare(sql).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_named("SQLite", &rows.map(Result::unwrap).collect());
+    assert_eq!(db.execute(insert("SQLite"), []).unwrap(), 1);
 }
 
 #[tokio::test]
