@@ -1,7 +1,8 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | servers | tidy | soak`
+//! The project's own chores. `cargo run -q -p xtask -- test | servers | drivers | tidy | soak`
 //!
 //! - `test`: runs every test, says what was skipped and why, ends with one line of counts
 //! - `servers`: finds or installs the servers that tests run against; `test` does so first
+//! - `drivers`: fetches the drivers of other languages that tests run with; `test` does so first
 //! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
 
@@ -11,6 +12,7 @@
     reason = "a command line program speaks to its terminal"
 )]
 
+mod drivers;
 mod machine;
 mod process;
 mod servers;
@@ -21,7 +23,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | tidy | soak [name]";
+    "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | drivers | tidy | soak [name]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let result = match chore.as_deref() {
         Some("test") => test::run(&rest),
         Some("servers") => servers::run(),
+        Some("drivers") => drivers::run(),
         Some("tidy") => tidy::run(),
         Some("soak") => soak::run(&rest),
         _ => Err(USAGE.to_owned()),

@@ -4,8 +4,8 @@ mod count;
 
 use std::process::Command;
 
-use crate::process;
 use crate::servers::{self, Missing};
+use crate::{drivers, process};
 use count::Count;
 
 /// Parts of the PostgreSQL tests that are run again on the oldest and the newest version.
@@ -14,6 +14,9 @@ const ON_EVERY_POSTGRES: [&str; 3] = ["conformance::", "schema::", "write::"];
 /// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
 /// (`xtask test -p postrider`), and then nothing is run again on other servers.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    for (language, reason) in drivers::prepare() {
+        println!("no drivers for {language}: {reason}");
+    }
     let mut count = Count::default();
     for Missing { name, reason } in servers::prepare() {
         println!("SKIPPED: {name}: {reason}");

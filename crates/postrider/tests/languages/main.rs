@@ -1,0 +1,82 @@
+//! The plain INSERT, from other languages: the programs in `examples/any-language` write with their ordinary drivers,
+//! and a relay delivers what they wrote, and nothing else.
+#![cfg(all(unix, feature = "postgres", feature = "sqlite"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
+
+mod database;
+mod delivered;
+mod page;
+mod program;
+
+use std::sync::Arc;
+
+use postrider::store::sqlite::SqliteStore;
+
+use database::Database;
+use delivered::{assert_as_written, deliver};
+use program::{Language, Program};
+
+const ORDERS: &str = include_str!("../../../../examples/any-language/orders.sql");
+
+/// Runs a language's program on an outbox of its own in PostgreSQL, as a user who may only write, and looks at what
+/// a relay delivers.
+async fn check(language: Language) {
+    let name = format!("languages_{}", language.folder());
+    if !database::is_available() {
+        return println!("SKIPPED: {name}: there is no PostgreSQL server");
+    }
+    let program = match Program::find(language) {
+        Ok(program) => program,
+        Err(reason) => return println!("SKIPPED: {name}: {reason}"),
+    };
+    let database = Database::new(&name, ORDERS).await;
+    let url = if language == Language::Java { database.writer_jdbc_url() } else { database.writer_url() };
+    program.run(&[("DATABASE_URL", &url)]).await;
+    assert_as_written(&deliver(database.store().await, database.events().await).await);
+    assert_eq!(database.orders().await, [(1, 2)], "one order, shipped twice; the other was rolled back");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_python_writes_with_psycopg_is_delivered_as_written() {
+    check(Language::Python).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_node_writes_with_pg_is_delivered_as_written() {
+    check(Language::Node).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_go_writes_with_pgx_is_delivered_as_written() {
+    check(Language::Go).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_java_writes_with_jdbc_is_delivered_as_written() {
+    check(Language::Java).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_python_writes_to_sqlite_is_delivered_as_written() {
+    let program = match Program::python_sqlite() {
+        Ok(program) => program,
+        Err(reason) => return println!("SKIPPED: languages_python_sqlite: {reason}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    SqliteStore::migrate(&path).unwrap();
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(ORDERS).unwrap();
+    program.run(&[("DATABASE", path.to_str().unwrap())]).await;
+    let events = db.query_row("SELECT count(*) FROM postrider_events", [], |row| row.get(0)).unwrap();
+    assert_as_written(&deliver(Arc::new(SqliteStore::open(&path).unwrap()), events).await);
+    let orders = "SELECT group_concat(id || ' ' || version) FROM orders";
+    assert_eq!(db.query_row(orders, [], |row| row.get::<_, String>(0)).unwrap(), "1 2");
+}
