@@ -202,11 +202,21 @@ pub struct Failure {
     pub message: String,
     /// How long the destination asked us to wait.
     pub retry_after: Option<Duration>,
+    /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator
+    /// lets it go on.
+    pub pause: bool,
 }
 
 impl Failure {
     /// A failure with what the destination said.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None }
+        Self { message: message.into(), retry_after: None, pause: false }
+    }
+
+    /// The same failure, after which the subscription is paused.
+    #[must_use]
+    pub fn pausing(mut self) -> Self {
+        self.pause = true;
+        self
     }
 }

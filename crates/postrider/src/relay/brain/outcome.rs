@@ -6,7 +6,7 @@ use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
 use super::lines::Stage;
 use super::turn::Turn;
-use super::{BatchId, Report};
+use super::{BatchId, Effect, Report};
 use crate::Position;
 use crate::sink::{Failure, Outcome};
 
@@ -74,6 +74,10 @@ impl Leader {
                 self.lines.set_stage(key, Stage::Blocked);
                 self.destination(destination, &name).blocked.push_back(key);
                 self.destination_is_down(turn, destination, &failure);
+                if failure.pause && self.paused.is_none() {
+                    turn.emit(Effect::Pause(failure.message.clone()));
+                    self.set_paused(turn, Some(failure.message));
+                }
             }
             Outcome::Failed(failure) => self.strike(turn, key, &failure),
             Outcome::Rejected(failure) => self.reject(turn, key, &failure.message),
