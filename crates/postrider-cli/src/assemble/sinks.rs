@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 use postrider_sinks::file::{File, FileConfig};
+use postrider_sinks::webhook::Webhook;
 use postrider_sinks::{Null, Stdout};
 
 use crate::config::Settings;
@@ -52,6 +53,7 @@ fn open(target: &Target) -> Result<Arc<dyn Sink>> {
         }
         Target::Stdout => Arc::new(Stdout::new()?),
         Target::Null => Arc::new(Null::new()),
+        Target::Webhook(settings) => Arc::new(Webhook::open(&settings.config()?)?),
     })
 }
 
@@ -85,6 +87,10 @@ impl fmt::Display for Target {
             Self::File { path, .. } => write!(f, "file {}", path.display()),
             Self::Stdout => f.write_str("standard output"),
             Self::Null => f.write_str("nowhere"),
+            Self::Webhook(settings) => {
+                let to = settings.config().map_or_else(|_| "no address".into(), |config| config.shown());
+                write!(f, "webhook {to}")
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use postrider_sinks::webhook::Webhook;
+
 use super::{Check, Diagnosis};
 use crate::config::Settings;
 use crate::config::settings::Target;
@@ -13,6 +15,13 @@ pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
             Target::File { path, .. } => match refusal(path) {
                 None => patient.ok(Check::SinkReachable, sink.target.to_string()),
                 Some(why) => patient.fail(Check::SinkReachable, format!("{}: {why}", sink.target)),
+            },
+            // What is configured is checked; the endpoint is not asked, as a request would be an event to it.
+            Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
+                Ok(_) => patient.ok(Check::SinkReachable, format!("{}, not asked", sink.target)),
+                Err(error) => {
+                    patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                }
             },
             Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
         }

@@ -19,6 +19,11 @@ fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
 
 /// A file that sets what has to be set and this key besides, or instead.
 fn file(section: Section, key: &str, value: &str) -> String {
+    file_of_type("file", section, key, value)
+}
+
+/// The same with a sink of this type.
+fn file_of_type(sink: &str, section: Section, key: &str, value: &str) -> String {
     let mut lines: BTreeMap<String, String> = [
         ("outbox.shop.url", "'sqlite:a'"),
         ("outbox.other.url", "'sqlite:b'"),
@@ -30,6 +35,10 @@ fn file(section: Section, key: &str, value: &str) -> String {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
+    if sink != "file" {
+        lines.insert("sink.main.type".into(), format!("'{sink}'"));
+        lines.remove("sink.main.path");
+    }
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
@@ -53,9 +62,11 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
 
 #[test]
 fn the_example_of_every_key_is_right_and_changes_something() {
-    let without = format!("{:?}", settings(&least()).unwrap());
-    for Entry { section, name, example, .. } in Schema::POSTRIDER.0 {
-        let with = settings(&file(*section, name, example));
+    for Entry { section, name, example, of_type, .. } in Schema::POSTRIDER.0 {
+        let of_type = of_type.unwrap_or("file");
+        let least = file_of_type(of_type, Section::Outbox, "url", "'sqlite:a'");
+        let without = format!("{:?}", settings(&least).unwrap());
+        let with = settings(&file_of_type(of_type, *section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         // A type brings keys of its own, so the least file has the one of the example already.
         assert!(format!("{with:?}") != without || *name == "type", "{section} {name} = {example}");

@@ -234,3 +234,7 @@ fn every(config: &WebhookConfig) -> Result<HeaderMap> {
     }
     Ok(headers)
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -70,6 +70,15 @@ impl WebhookConfig {
         Ok(self)
     }
 
+    /// Where requests go, for people: scheme, host and port. The rest of an address may hold a token.
+    pub fn shown(&self) -> String {
+        match &self.url {
+            None => "the address of each event's route".into(),
+            Some(url) => reqwest::Url::parse(url)
+                .map_or_else(|_| "no address".into(), |url| url.origin().ascii_serialization()),
+        }
+    }
+
     /// What may be connected to.
     pub(super) fn guard(&self) -> Result<Guard> {
         let networks = self.allow_networks.iter().map(|text| {
@@ -87,6 +96,7 @@ impl fmt::Debug for WebhookConfig {
     /// Without the address's path, which may hold a token, and without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookConfig")
+            .field("to", &self.shown())
             .field("keys", &self.keys)
             .field("timeout", &self.timeout)
             .field("concurrency", &self.concurrency)

@@ -103,6 +103,15 @@ impl<'a> Read<'a> {
         protected.resolve(environment).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
+    /// Fetches a secret or URL that need not be given.
+    pub(super) fn optional_secret(
+        &self,
+        key: &str,
+        environment: &Environment,
+    ) -> Result<Option<Secret>, Problem> {
+        self.value(key)?.map(|_| self.secret(key, environment)).transpose()
+    }
+
     /// A problem with the value of a key.
     pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
         let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use postrider::encode::cloudevents::Source;
 
-use super::Read;
+use super::{Read, WebhookSettings};
+use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 
 /// A place events go to.
@@ -45,10 +46,12 @@ pub enum Target {
     Stdout,
     /// Nowhere.
     Null,
+    /// One HTTP POST each.
+    Webhook(Box<WebhookSettings>),
 }
 
 impl SinkSettings {
-    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
+    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
         let encodings = [
             ("envelope", Encoding::Envelope),
             ("plain", Encoding::Plain),
@@ -62,6 +65,7 @@ impl SinkSettings {
             },
             Some("stdout") => Target::Stdout,
             Some("null") => Target::Null,
+            Some("webhook") => Target::Webhook(Box::new(WebhookSettings::read(read, environment)?)),
             _ => return read.needed("type", None),
         };
         Ok(Self { encoding: read.choice("encoder", &encodings)?, source: source(read)?, target })
