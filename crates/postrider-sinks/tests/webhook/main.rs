@@ -8,6 +8,7 @@ mod faults;
 mod relay;
 mod server;
 mod signed;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
