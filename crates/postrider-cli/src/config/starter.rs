@@ -1,4 +1,4 @@
-//! The file `config init` writes: works as it is, and names every key in a comment.
+//! The file `config init` writes: works as it is, and names every key that fits in a comment.
 
 use std::fmt::Write;
 
@@ -39,7 +39,10 @@ pub fn text(schema: Schema) -> String {
     );
     for Set { section, heading, keys } in SETS {
         let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
-        for entry in schema.keys(section) {
+        // Keys of another type than the one set here would only be in the way.
+        let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));
+        let fits = |entry: &&Entry| entry.of_type.is_none() || entry.of_type == chosen;
+        for entry in schema.keys(section).filter(fits) {
             let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, keys));
         }
     }

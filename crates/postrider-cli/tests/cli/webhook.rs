@@ -105,7 +105,7 @@ fn what_makes_no_sense_is_told_before_anything_starts() {
     for (more, told) in [
         ("secret = 'whsec_short'", "sink.hook.secret"),
         ("timeout = '20s'", "subscription.orders.publish_timeout"),
-        ("path = 'a'", "sink.hook.path"),
+        ("path = 'a'", "\"path\" is a key of type \"file\""),
     ] {
         let ran = program("https://hooks.example/", more).run(&["config", "check"]);
         assert!(ran.exit != Some(0) && ran.stderr.contains(told), "{more}: {ran:?}");

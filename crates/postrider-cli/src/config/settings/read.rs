@@ -104,12 +104,12 @@ impl<'a> Read<'a> {
     }
 
     /// Fetches a secret or URL that need not be given.
-    pub(super) fn optional_secret(
+    pub(super) fn secret_if_given(
         &self,
         key: &str,
         environment: &Environment,
     ) -> Result<Option<Secret>, Problem> {
-        self.value(key)?.map(|_| self.secret(key, environment)).transpose()
+        if self.value(key)?.is_some() { self.secret(key, environment).map(Some) } else { Ok(None) }
     }
 
     /// A problem with the value of a key.

@@ -41,15 +41,15 @@ impl WebhookSettings {
     pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
         let mut secrets = Vec::new();
         for key in ["secret", "old_secret"] {
-            let Some(secret) = read.optional_secret(key, environment)? else { continue };
+            let Some(secret) = read.secret_if_given(key, environment)? else { continue };
             Key::parse(secret.expose_secret())
                 .map_err(|error| read.problem(key, Code::ConfigSecret, error.what()))?;
             secrets.push(secret);
         }
         Ok(Self {
-            url: read.optional_secret("url", environment)?,
+            url: read.secret_if_given("url", environment)?,
             secrets,
-            authorization: read.optional_secret("authorization", environment)?,
+            authorization: read.secret_if_given("authorization", environment)?,
             headers: read.map("headers")?.unwrap_or_default(),
             timeout: read.duration("timeout")?,
             concurrency: read.count("concurrency")?,
