@@ -13,17 +13,17 @@ use tokio::task::JoinSet;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub(crate) struct Request {
     /// Method, target and version.
-    pub line: String,
+    pub(crate) line: String,
     /// By name in lower case.
-    pub headers: HashMap<String, String>,
-    pub body: Bytes,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Bytes,
 }
 
 /// What to do with a request.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Answer with this status, these header lines and this body.
     With(u16, String, String),
     /// Write these bytes and close.
@@ -35,15 +35,15 @@ pub enum Answer {
 }
 
 impl Answer {
-    pub fn status(status: u16) -> Self {
+    pub(crate) fn status(status: u16) -> Self {
         Self::With(status, String::new(), String::new())
     }
 
-    pub fn header(status: u16, line: &str) -> Self {
+    pub(crate) fn header(status: u16, line: &str) -> Self {
         Self::With(status, format!("{line}\r\n"), String::new())
     }
 
-    pub fn body(status: u16, body: &str) -> Self {
+    pub(crate) fn body(status: u16, body: &str) -> Self {
         Self::With(status, String::new(), body.to_owned())
     }
 }
@@ -63,21 +63,21 @@ struct State {
 }
 
 /// The server. Ends when dropped.
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     state: Arc<State>,
     listening: Mutex<Option<JoinSet<()>>>,
 }
 
 impl Server {
-    pub async fn start(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         let server = Self::holding(answer).await;
         server.let_answer(Semaphore::MAX_PERMITS);
         server
     }
 
     /// Reads requests and answers none before [`Server::let_answer`].
-    pub async fn holding(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn holding(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
@@ -93,7 +93,7 @@ impl Server {
         server
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
@@ -112,7 +112,7 @@ impl Server {
     }
 
     /// Closes the port and every connection.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let tasks = self.listening.lock().unwrap().take();
         if let Some(mut tasks) = tasks {
             tasks.shutdown().await;
@@ -120,20 +120,20 @@ impl Server {
     }
 
     /// Listens on the same port again.
-    pub async fn start_again(&self) {
+    pub(crate) async fn start_again(&self) {
         self.listen(TcpListener::bind(self.address).await.unwrap());
     }
 
-    pub fn let_answer(&self, requests: usize) {
+    pub(crate) fn let_answer(&self, requests: usize) {
         self.state.may_answer.add_permits(requests);
     }
 
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.state.requests.lock().unwrap().clone()
     }
 
     /// Waits until so many requests have arrived in all.
-    pub async fn wait_for(&self, count: usize) {
+    pub(crate) async fn wait_for(&self, count: usize) {
         loop {
             let arrived = self.state.arrived.notified();
             if self.state.requests.lock().unwrap().len() >= count {
@@ -144,7 +144,7 @@ impl Server {
     }
 
     /// The most requests that were there at the same time.
-    pub fn open_max(&self) -> usize {
+    pub(crate) fn open_max(&self) -> usize {
         self.state.open_max.load(Ordering::SeqCst)
     }
 }
@@ -193,7 +193,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
 }
 
 /// What a receiver does to read a header's value as it was written.
-pub fn percent_decoded(text: &str) -> String {
+pub(crate) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
