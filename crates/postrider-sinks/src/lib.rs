@@ -6,6 +6,9 @@
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
 //! | `file` | [`File`](file::File) | the disk has the bytes |
 //! | `kafka` | `kafka::Kafka` | all replicas in sync have the record |
+//! | `webhook` | `webhook::Webhook` | the endpoint answered 2xx |
+//!
+//! The feature `webhook-verify` has what the receiver of a webhook needs, without an HTTP client.
 
 #[cfg(feature = "file")]
 pub mod file;
@@ -17,6 +20,8 @@ mod lines;
 mod null;
 #[cfg(feature = "stdout")]
 mod stdout;
+#[cfg(feature = "webhook-verify")]
+pub mod webhook;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod worker;
 

@@ -234,18 +234,28 @@ pub struct Failure {
     /// The destination was down when it happened, so that it is nobody's fault. For a message that may have been
     /// written before: one that was not is [`Outcome::Down`].
     pub destination_down: bool,
+    /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator
+    /// lets it go on.
+    pub pause: bool,
 }
 
 impl Failure {
     /// A failure with what the destination said.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None, destination_down: false }
+        Self { message: message.into(), retry_after: None, destination_down: false, pause: false }
     }
 
     /// The same, while the destination was down.
     #[must_use]
     pub fn while_down(mut self) -> Self {
         self.destination_down = true;
+        self
+    }
+
+    /// The same failure, after which the subscription is paused.
+    #[must_use]
+    pub fn pausing(mut self) -> Self {
+        self.pause = true;
         self
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 use postrider_sinks::file::{File, FileConfig};
+use postrider_sinks::webhook::Webhook;
 use postrider_sinks::{Null, Stdout};
 
 use super::kafka;
@@ -73,6 +74,7 @@ fn open(target: &Target, transactional_id: Option<&str>) -> Result<Arc<dyn Sink>
         Target::Stdout => Arc::new(Stdout::new()?),
         Target::Null => Arc::new(Null::new()),
         Target::Kafka(kafka) => kafka::open(kafka, transactional_id)?,
+        Target::Webhook(settings) => Arc::new(Webhook::open(&settings.config()?)?),
     })
 }
 
@@ -111,6 +113,10 @@ impl fmt::Display for Target {
             Self::Stdout => f.write_str("standard output"),
             Self::Null => f.write_str("nowhere"),
             Self::Kafka(kafka) => write!(f, "kafka {}", kafka.brokers),
+            Self::Webhook(settings) => {
+                let to = settings.config().map_or_else(|_| "no address".into(), |config| config.shown());
+                write!(f, "webhook {to}")
+            }
         }
     }
 }

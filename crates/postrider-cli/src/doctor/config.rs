@@ -4,6 +4,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
+use postrider_sinks::webhook::Webhook;
+
 use super::{Check, Diagnosis};
 use crate::config::Settings;
 use crate::config::settings::Target;
@@ -24,6 +26,13 @@ pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
                     patient.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
                 }
                 None => patient.fail(Check::SinkReachable, format!("{}: no broker answers", sink.target)),
+            },
+            // What is configured is checked; the endpoint is not asked, as a request would be an event to it.
+            Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
+                Ok(_) => patient.ok(Check::SinkReachable, format!("{}, not asked", sink.target)),
+                Err(error) => {
+                    patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                }
             },
             Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
         }

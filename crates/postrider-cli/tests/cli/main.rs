@@ -15,6 +15,7 @@ mod program;
 mod schema;
 mod shop;
 mod user_story;
+mod webhook;
 mod wrong_configs;
 mod wrong_inputs;
 mod wrong_moments;

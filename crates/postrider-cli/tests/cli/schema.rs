@@ -36,11 +36,12 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if let Some(other) = other_half(key) {
         lines.insert(format!("outbox.shop.{other}"), "'x'".into());
     }
-    let of_kafka = Schema::POSTRIDER.find(section, key).is_some_and(|entry| entry.of_type == Some("kafka"));
-    for (other, value) in if of_kafka { kafka(key) } else { &[] } {
+    let of_type = Schema::POSTRIDER.find(section, key).and_then(|entry| entry.of_type);
+    for (other, value) in if of_type == Some("kafka") { kafka(key) } else { &[] } {
         lines.insert(format!("sink.main.{other}"), (*value).to_owned());
     }
-    if of_kafka {
+    if let Some(sink @ ("kafka" | "webhook")) = of_type {
+        lines.insert("sink.main.type".into(), format!("'{sink}'"));
         lines.remove("sink.main.path");
     }
     if value.is_empty() {
@@ -75,15 +76,14 @@ fn other_half(key: &str) -> Option<&'static str> {
 fn kafka(key: &str) -> &'static [(&'static str, &'static str)] {
     match key.split_once('_') {
         Some(("sasl", _)) => &[
-            ("type", "'kafka'"),
             ("brokers", "'h:1'"),
             ("sasl_mechanism", "'PLAIN'"),
             ("sasl_username", "'u'"),
             ("sasl_password", "'p'"),
         ],
-        Some(("tls", _)) => &[("type", "'kafka'"), ("brokers", "'h:1'"), ("tls", "true")],
-        Some(("transactional", _)) => &[("type", "'kafka'"), ("brokers", "'h:1'"), ("transactional", "true")],
-        _ => &[("type", "'kafka'"), ("brokers", "'h:1'")],
+        Some(("tls", _)) => &[("brokers", "'h:1'"), ("tls", "true")],
+        Some(("transactional", _)) => &[("brokers", "'h:1'"), ("transactional", "true")],
+        _ => &[("brokers", "'h:1'")],
     }
 }
 

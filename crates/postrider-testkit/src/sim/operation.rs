@@ -32,6 +32,7 @@ pub(crate) enum Work {
     Fetch(Vec<Position>, usize),
     Settle(Settlement),
     Halt(String),
+    Pause(String),
     Publish(Shipment),
 }
 
@@ -46,6 +47,7 @@ impl Work {
             Self::Settle(_) => Reply::Settled(Err(code)),
             Self::Publish(shipment) => Reply::Published(shipment.batch, Vec::new()),
             Self::Release { .. } | Self::Halt(_) => Reply::Released,
+            Self::Pause(_) => Reply::Paused,
         }
     }
 
@@ -58,6 +60,7 @@ impl Work {
             Self::Fetch(..) => "fetch",
             Self::Settle(_) => "settle",
             Self::Halt(_) => "halt",
+            Self::Pause(_) => "pause",
             Self::Publish(_) => "publish",
         }
     }

@@ -110,6 +110,13 @@ impl World {
                 }
                 return None;
             }
+            Work::Pause(reason) => {
+                self.note(|_| format!("{owner} pauses: {reason}"));
+                if let Ok(subscription) = self.database.subscription_mut(&name) {
+                    subscription.paused = Some(reason.clone());
+                }
+                Reply::Paused
+            }
             Work::Publish(_) => return None,
         })
     }

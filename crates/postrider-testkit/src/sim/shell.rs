@@ -179,6 +179,7 @@ impl World {
             Effect::Fetch(positions, bytes_max) => Work::Fetch(positions, bytes_max),
             Effect::Settle(settlement) => Work::Settle(settlement),
             Effect::Halt(reason) => Work::Halt(reason),
+            Effect::Pause(reason) => Work::Pause(reason),
             Effect::Publish(batch, messages) => {
                 self.note(|_| format!("{owner} publishes {:?}", positions(&messages)));
                 self.saw(&Seen::Publishing { owner, messages: &messages });

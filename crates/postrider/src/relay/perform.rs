@@ -116,6 +116,11 @@ impl Performer {
                 // Nobody waits for this; the session it came from is over.
                 done(Reply::Released)
             }),
+            Effect::Pause(reason) => Box::pin(async move {
+                _ = trouble.hear(Verb::Pause, store.pause(&subscription, Some(&reason)).await);
+                // Nobody waits for this: it is read back with every renewal.
+                done(Reply::Paused)
+            }),
             Effect::Report(_) | Effect::Stop => return None,
         })
     }

@@ -15,6 +15,7 @@ pub(super) enum Verb {
     Fetch,
     Settle,
     Halt,
+    Pause,
 }
 
 /// What one subscription hears of its database.

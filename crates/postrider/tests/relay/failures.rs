@@ -293,3 +293,25 @@ async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
     shop.wait_until(dead, 1).await;
     relay.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_destination_that_wants_no_more_pauses_its_subscription_and_loses_nothing() {
+    let shop = Shop::open();
+    let gone = Arc::new(AtomicBool::new(true));
+    let sink = Kept::that({
+        let gone = gone.clone();
+        move |_| match gone.load(Ordering::Relaxed) {
+            true => Outcome::Down(Failure::new("gone for good").pausing()),
+            false => acknowledged(),
+        }
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone()).await;
+    shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE paused = 'gone for good'", 1).await;
+    assert_eq!(relay.status()[0].brain.paused.as_deref(), Some("gone for good"));
+    gone.store(false, Ordering::Relaxed);
+    relay.resume("audit").await.unwrap();
+    assert_eq!(sink.wait_for(70).await.len(), 70);
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
+}

@@ -7,14 +7,18 @@ mod relay;
 mod routing;
 mod sink;
 mod subscription;
+mod webhook;
 
 pub use kafka::{KafkaSettings, SaslSettings, TlsSettings};
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings, Target};
 pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
+pub use webhook::WebhookSettings;
 
 use std::collections::BTreeMap;
+
+use postrider::Code;
 
 use self::read::Read;
 use super::effective::Effective;
@@ -48,12 +52,31 @@ impl Settings {
             named(effective, Section::Outbox, &mut problems, |read| OutboxSettings::read(read, environment));
         let sinks =
             named(effective, Section::Sink, &mut problems, |read| SinkSettings::read(read, environment));
-        let subscriptions =
-            named(effective, Section::Subscription, &mut problems, SubscriptionSettings::read);
+        let subscriptions = named(effective, Section::Subscription, &mut problems, |read| {
+            let subscription = SubscriptionSettings::read(read)?;
+            check_patience(read, &subscription, &sinks)?;
+            Ok(subscription)
+        });
         match relay {
             Some(relay) if problems.is_empty() => Ok(Self { relay, outboxes, sinks, subscriptions }),
             _ => Err(problems),
         }
+    }
+}
+
+/// A batch that the relay gives up while its requests are under way is one of unknown outcome, all of it.
+fn check_patience(
+    read: &Read<'_>,
+    subscription: &SubscriptionSettings,
+    sinks: &BTreeMap<String, SinkSettings>,
+) -> Result<(), Problem> {
+    let name = &subscription.sink;
+    match sinks.get(name).map(|sink| &sink.target) {
+        Some(Target::Webhook(webhook)) if !webhook.fits_into(subscription.policy.publish_timeout) => {
+            let why = format!("it must be more than one and a half times the timeout of sink {name:?}");
+            Err(read.problem("publish_timeout", Code::ConfigValue, &why))
+        }
+        _ => Ok(()),
     }
 }
 

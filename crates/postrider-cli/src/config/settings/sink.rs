@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use postrider::encode::cloudevents::Source;
 
-use super::{KafkaSettings, Read};
+use super::{KafkaSettings, Read, WebhookSettings};
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 
@@ -48,6 +48,8 @@ pub enum Target {
     Null,
     /// Apache Kafka.
     Kafka(Box<KafkaSettings>),
+    /// One HTTP POST each.
+    Webhook(Box<WebhookSettings>),
 }
 
 impl SinkSettings {
@@ -66,6 +68,7 @@ impl SinkSettings {
             Some("stdout") => Target::Stdout,
             Some("null") => Target::Null,
             Some("kafka") => Target::Kafka(Box::new(KafkaSettings::read(read, environment)?)),
+            Some("webhook") => Target::Webhook(Box::new(WebhookSettings::read(read, environment)?)),
             _ => return read.needed("type", None),
         };
         Ok(Self { encoding: read.choice("encoder", &encodings)?, source: source(read)?, target })

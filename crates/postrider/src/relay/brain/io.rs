@@ -91,6 +91,8 @@ pub enum Reply {
     Settled(Result<Settled, Code>),
     /// To [`Effect::Release`], whatever came of it.
     Released,
+    /// To [`Effect::Pause`], whatever came of it.
+    Paused,
 }
 
 /// [`Acquired`] with parked rows turned into [`ParkedEvent`]s.
@@ -185,6 +187,8 @@ pub enum Effect {
     Settle(Settlement),
     /// Stop the subscription for an operator to look at. Not answered.
     Halt(String),
+    /// Pause the subscription with this reason, as an operator would. One that could not be written ends with the next renewal, and is asked for again.
+    Pause(String),
     /// Tell people.
     Report(Report),
     /// The brain is done; call it no more.

@@ -216,7 +216,7 @@ impl Leader {
                 self.ended.append(&mut self.ended_in_flush);
                 self.writing_failed();
             }
-            Reply::Acquired(_) | Reply::Released => {}
+            Reply::Acquired(_) | Reply::Released | Reply::Paused => {}
         }
         Ok(())
     }

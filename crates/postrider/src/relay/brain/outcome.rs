@@ -8,7 +8,7 @@ use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
 use super::lines::Stage;
 use super::turn::Turn;
-use super::{BatchId, Report};
+use super::{BatchId, Effect, Report};
 use crate::Position;
 use crate::sink::{Failure, Outcome};
 
@@ -77,6 +77,10 @@ impl Leader {
             }
             Outcome::Down(failure) => {
                 self.wait_for_destination(turn, key, destination, &name, &failure);
+                if failure.pause && self.paused.is_none() {
+                    turn.emit(Effect::Pause(failure.message.clone()));
+                    self.set_paused(turn, Some(failure.message));
+                }
             }
             Outcome::Failed(failure) => self.strike(turn, key, &failure),
             Outcome::Rejected(failure) => self.reject(turn, key, &failure.message),

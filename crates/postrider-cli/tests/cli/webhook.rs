@@ -1,0 +1,114 @@
+//! Events as signed HTTP requests.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+
+use postrider_sinks::webhook::Verifier;
+
+use crate::program::Program;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// A request: lines of its head, and its body.
+type Request = (Vec<String>, Vec<u8>);
+
+/// Answers every request with a status and tells of it.
+fn endpoint(status: u16) -> (String, Receiver<Request>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/P4TH-T0KEN", listener.local_addr().unwrap());
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let head: Vec<String> =
+                stream.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+            let length = header(&head, "content-length").unwrap_or("0").parse().unwrap();
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let answer = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            let _ = tell.send((head, body));
+        }
+    });
+    (url, told)
+}
+
+fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
+    let mut lines = head.iter().filter_map(|line| line.split_once(": "));
+    lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn program(url: &str, more: &str) -> Program {
+    let config = format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.hook]\ntype = 'webhook'\nurl = 'env:HOOK_URL'\n{more}\n\
+         [subscription.orders]\nsink = 'hook'\nstart = 'beginning'\n"
+    );
+    Program::with_config(&config).variable("HOOK_URL", url).file("secret.txt", SECRET)
+}
+
+fn run(program: &Program, args: &[&str]) -> String {
+    let ran = program.run(args);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    ran.stdout + &ran.stderr
+}
+
+#[test]
+fn an_event_arrives_signed_with_the_secret_of_a_file() {
+    let (url, requests) = endpoint(204);
+    let program =
+        program(&url, "secret = 'file:secret.txt'\nallow_networks = ['127.0.0.1']\nencoder = 'plain'");
+    run(&program, &["migrate", "up"]);
+    let written = run(&program, &["write", "--type", "order.placed", "--payload", "{\"total\": 12}"]);
+    let log = run(&program, &["relay", "--drain", "-vv"]);
+    let (head, body) = requests.recv().unwrap();
+    assert_eq!(body, b"{\"total\": 12}");
+    let id = Verifier::new([SECRET]).unwrap().verify(|name| header(&head, name), &body);
+    assert_eq!(id.ok(), written.split(' ').next());
+    assert_eq!(header(&head, "postrider-type"), Some("order.placed"));
+    for output in [log, run(&program, &["config", "show"]), run(&program, &["doctor"])] {
+        assert!(!output.contains("T0KEN") && !output.contains("MfKQ"), "{output}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_gone_pauses_the_subscription() {
+    let (url, requests) = endpoint(410);
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    run(&program, &["write", "--type", "order.placed"]);
+    let relay = crate::shop::Running::start(program.command(&["relay"]));
+    requests.recv().unwrap();
+    let paused = crate::shop::until(|| {
+        let status = crate::shop::status(&program);
+        (status["state"] == "paused").then(|| status["reason"].as_str().unwrap().to_owned())
+    });
+    assert!(paused.contains("410"), "{paused}");
+    relay.signal("TERM");
+    assert_eq!(relay.end().0, Some(0));
+}
+
+#[test]
+fn the_own_machine_is_refused_unless_it_is_allowed() {
+    let (url, requests) = endpoint(204);
+    let program = program(&url, "");
+    run(&program, &["migrate", "up"]);
+    let ran = program.run(&["relay", "--drain"]);
+    assert_ne!(ran.exit, Some(0));
+    assert!(ran.stderr.contains("127.0.0.1, a loopback address"), "{ran:?}");
+    assert!(!ran.stderr.contains("T0KEN"), "{ran:?}");
+    assert!(requests.try_recv().is_err());
+}
+
+#[test]
+fn what_makes_no_sense_is_told_before_anything_starts() {
+    for (more, told) in [
+        ("secret = 'whsec_short'", "sink.hook.secret"),
+        ("timeout = '20s'", "subscription.orders.publish_timeout"),
+        ("path = 'a'", "\"path\" is a key of type \"file\""),
+    ] {
+        let ran = program("https://hooks.example/", more).run(&["config", "check"]);
+        assert!(ran.exit != Some(0) && ran.stderr.contains(told), "{more}: {ran:?}");
+        assert!(!ran.stderr.contains("whsec_short"), "{ran:?}");
+    }
+}

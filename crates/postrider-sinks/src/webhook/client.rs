@@ -1,0 +1,240 @@
+//! The sink.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use postrider::sink::{Failure, Message, Outcome, Sink};
+use postrider::{BoxFuture, Clock, Code, Error, Result, SystemClock};
+use reqwest::Client;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use super::address::Address;
+use super::answer::{Hidden, read};
+use super::config::WebhookConfig;
+use super::endpoint::{Endpoints, Part};
+use super::error::unanswered;
+use super::guard::Guard;
+use super::message::{headers, is_taken};
+use super::resolve::{Guarded, Lookup, System};
+use super::{Key, tls};
+
+/// How long a connection without a request is kept. Shorter than servers do, or they would meet a request half way
+/// with an end, and nobody could say what became of it.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Sends each message as one POST, signed as Standard Webhooks says.
+///
+/// - Acknowledged means that the endpoint answered 2xx. What that is worth is the endpoint's promise.
+/// - `webhook-id` is the event's id, the same in every try: the receiver tells duplicates by it.
+/// - Messages of a batch are under way at the same time, a bounded number per endpoint. The relay sends one of a
+///   key at a time, so the order of a key is kept.
+/// - No answer within the timeout, or half of one, is ambiguous; no connection is an outage.
+/// - Redirects are not followed and proxies of the environment are not used, as both would lead past the check of
+///   addresses. Names are checked at every connection, and the connection goes to the checked address.
+/// - At most 4 KiB of an answer are read.
+pub struct Webhook {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    /// Every message goes there; without it, where its route says.
+    address: Option<Address>,
+    guard: Guard,
+    allow_http: bool,
+    keys: Vec<Key>,
+    /// Headers of every request.
+    every: HeaderMap,
+    hidden: Hidden,
+    timeout: Duration,
+    endpoints: Endpoints,
+}
+
+impl Webhook {
+    /// Checks the settings. Connects to nobody yet.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`] if a setting makes no sense or the address may not be connected to.
+    pub fn open(config: &WebhookConfig) -> Result<Self> {
+        Self::open_with(config, Arc::new(SystemClock::new()), Arc::new(System))
+    }
+
+    /// As [`Webhook::open`], with the time of signatures from another clock.
+    ///
+    /// # Errors
+    /// As [`Webhook::open`].
+    pub fn open_with_clock(config: &WebhookConfig, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::open_with(config, clock, Arc::new(System))
+    }
+
+    pub(super) fn open_with(
+        config: &WebhookConfig,
+        clock: Arc<dyn Clock>,
+        lookup: Arc<dyn Lookup>,
+    ) -> Result<Self> {
+        let guard = config.guard()?;
+        let parse = |url: &String| Address::parse(url, &guard, config.allow_http);
+        let address = config.url.as_ref().map(parse).transpose();
+        let address = address.map_err(|why| Error::new(Code::SinkOpen, format!("webhook: {why}")))?;
+        let token = config.authorization.as_deref();
+        let hidden =
+            Hidden::new(token.into_iter().chain(token.and_then(|token| token.split(' ').next_back())));
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls::client(config.ca_file.as_deref())?)
+            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup }))
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .user_agent(concat!("postrider/", env!("CARGO_PKG_VERSION")))
+            .timeout(config.timeout)
+            .connect_timeout(config.timeout / 2)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(config.concurrency)
+            .build()
+            .map_err(|error| Error::new(Code::SinkOpen, "webhook: no client can be made").source(error))?;
+        Ok(Self {
+            client,
+            clock,
+            address,
+            guard,
+            allow_http: config.allow_http,
+            keys: config.keys.clone(),
+            every: every(config)?,
+            hidden,
+            timeout: config.timeout,
+            endpoints: Endpoints::new(config.concurrency),
+        })
+    }
+
+    async fn publish_all(&self, batch: &[Message]) -> Vec<Outcome> {
+        let begin_until = Instant::now() + self.timeout / 2;
+        let mut outcomes = vec![Outcome::Untried; batch.len()];
+        let (parts, chosen) = self.parts(batch);
+        let sending: FuturesUnordered<_> = batch
+            .iter()
+            .zip(&chosen)
+            .enumerate()
+            .map(|(at, (message, part))| {
+                let part = part.as_ref().map(|number| &parts[*number]);
+                async move {
+                    let outcome = match part {
+                        Ok(part) => self.one(part, message, begin_until).await,
+                        Err(why) => Outcome::Rejected(Failure::new(why.clone())),
+                    };
+                    (at, outcome)
+                }
+            })
+            .collect();
+        let mut sending = std::pin::pin!(sending);
+        while let Some((at, outcome)) = sending.next().await {
+            if let Some(place) = outcomes.get_mut(at) {
+                *place = outcome;
+            }
+        }
+        for (number, part) in parts.iter().enumerate().filter(|(_, part)| !part.was_tried()) {
+            let first = chosen.iter().position(|chosen| *chosen == Ok(number));
+            if let Some(place) = first.and_then(|first| outcomes.get_mut(first))
+                && *place == Outcome::Untried
+            {
+                let what = format!("{} has not answered the requests it already has", part.address);
+                *place = Outcome::Down(Failure::new(what));
+            }
+        }
+        outcomes
+    }
+
+    /// Parts of the batch by endpoint, and for each message the number of its part or why it can go nowhere.
+    fn parts(&self, batch: &[Message]) -> (Vec<Part<'_>>, Vec<Result<usize, String>>) {
+        let mut parts = Vec::new();
+        if let Some(address) = &self.address {
+            parts.push(self.endpoints.part(address.clone()));
+            return (parts, vec![Ok(0); batch.len()]);
+        }
+        let mut known: BTreeMap<&str, Result<usize, String>> = BTreeMap::new();
+        let mut part_of = |message: &Message| -> Result<usize, String> {
+            let address = Address::parse(&message.destination, &self.guard, self.allow_http)
+                .map_err(|why| format!("the destination of the event: {why}"))?;
+            parts.push(self.endpoints.part(address));
+            Ok(parts.len() - 1)
+        };
+        let chosen = batch
+            .iter()
+            .map(|message| known.entry(&message.destination).or_insert_with(|| part_of(message)).clone());
+        let chosen = chosen.collect();
+        (parts, chosen)
+    }
+
+    async fn one(&self, part: &Part<'_>, message: &Message, begin_until: Instant) -> Outcome {
+        let Some(_turn) = part.turn(begin_until).await else { return Outcome::Untried };
+        let now = self.clock.now();
+        if let Some(wait) = part.quiet_for(now.elapsed) {
+            let mut failure = Failure::new(format!("{} asked to be left alone", part.address));
+            failure.retry_after = Some(wait);
+            return Outcome::Down(failure);
+        }
+        let headers =
+            match headers(message, &self.every, &self.keys, now.wall.as_micros().div_euclid(1_000_000)) {
+                Ok(headers) => headers,
+                Err(why) => return Outcome::Rejected(Failure::new(why)),
+            };
+        let request = self.client.post(part.address.url.clone()).headers(headers).body(message.body.clone());
+        let outcome = match request.send().await {
+            Ok(response) => {
+                let wall = self.clock.now().wall;
+                read(response, &part.address, &self.hidden, wall, self.address.is_some()).await.outcome()
+            }
+            Err(error) => unanswered(&part.address.to_string(), error, self.timeout),
+        };
+        match &outcome {
+            Outcome::Acknowledged(_) => part.succeeded(),
+            Outcome::Down(Failure { retry_after: Some(wait), .. }) => {
+                part.quiet_until(self.clock.now().elapsed + *wait);
+            }
+            Outcome::Down(_) => part.stop(),
+            Outcome::Retryable(_) | Outcome::Ambiguous(_) => part.failed(),
+            Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Untried | Outcome::Fenced => {}
+        }
+        outcome
+    }
+}
+
+impl Sink for Webhook {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(self.publish_all(batch))
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook")
+            .field("address", &self.address.as_ref().map(Address::to_string))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The headers of every request, checked.
+fn every(config: &WebhookConfig) -> Result<HeaderMap> {
+    let refused =
+        |name: &str, why: &str| Error::new(Code::SinkOpen, format!("webhook: the header {name:?} {why}"));
+    let mut headers = HeaderMap::new();
+    for (text, value) in &config.headers {
+        let name: HeaderName = text.parse().map_err(|_| refused(text, "has a name HTTP cannot carry"))?;
+        if is_taken(&name) {
+            return Err(refused(text, "is set by the sink itself"));
+        }
+        let value: HeaderValue = value.parse().map_err(|_| refused(text, "has a value HTTP cannot carry"))?;
+        headers.insert(name, value);
+    }
+    if let Some(token) = &config.authorization {
+        let mut value: HeaderValue =
+            token.parse().map_err(|_| refused("authorization", "has a value HTTP cannot carry"))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -1,0 +1,34 @@
+//! POST to an HTTP endpoint, signed as [Standard Webhooks](https://www.standardwebhooks.com) says, and the check of
+//! such a request for who receives it.
+
+#[cfg(feature = "webhook")]
+mod address;
+#[cfg(feature = "webhook")]
+mod answer;
+#[cfg(feature = "webhook")]
+mod client;
+#[cfg(feature = "webhook")]
+mod config;
+#[cfg(feature = "webhook")]
+mod endpoint;
+#[cfg(feature = "webhook")]
+mod error;
+#[cfg(feature = "webhook")]
+mod guard;
+mod key;
+#[cfg(feature = "webhook")]
+mod message;
+#[cfg(feature = "webhook")]
+mod resolve;
+#[cfg(feature = "webhook")]
+mod retry_after;
+#[cfg(feature = "webhook")]
+mod tls;
+mod verify;
+
+#[cfg(feature = "webhook")]
+pub use client::Webhook;
+#[cfg(feature = "webhook")]
+pub use config::WebhookConfig;
+pub use key::Key;
+pub use verify::{Unverified, Verifier, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};

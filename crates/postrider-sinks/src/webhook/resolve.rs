@@ -1,0 +1,83 @@
+//! Names to addresses, each checked before it is connected to.
+//!
+//! The client asks for every new connection and connects to what it is told, so a name that changes its addresses
+//! between check and connection gains nothing.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use postrider::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::guard::Guard;
+
+/// Asks for the addresses of a host. The seam where tests put answers of their own.
+pub(super) trait Lookup: Send + Sync + 'static {
+    fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
+}
+
+/// The operating system's answers.
+#[derive(Debug)]
+pub(super) struct System;
+
+impl Lookup for System {
+    fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// A resolver for the client that tells only checked addresses.
+pub(super) struct Guarded {
+    pub(super) guard: Guard,
+    pub(super) lookup: Arc<dyn Lookup>,
+}
+
+impl Resolve for Guarded {
+    /// One forbidden address among several is enough to refuse the name: an honest one has none.
+    fn resolve(&self, name: Name) -> Resolving {
+        let (guard, host) = (self.guard.clone(), name.as_str().to_owned());
+        let found = self.lookup.lookup(host.clone());
+        Box::pin(async move {
+            let found = found.await?;
+            for address in &found {
+                guard.check(&host, *address)?;
+            }
+            // The client puts the URL's port in.
+            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(addresses) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Answers(Vec<&'static str>);
+
+    impl Lookup for Answers {
+        fn lookup(&self, _: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+            let answers = self.0.iter().map(|text| text.parse().unwrap()).collect();
+            Box::pin(std::future::ready(Ok(answers)))
+        }
+    }
+
+    async fn resolved(answers: Vec<&'static str>) -> Result<usize, String> {
+        let guarded = Guarded { guard: Guard::default(), lookup: Arc::new(Answers(answers)) };
+        let found = guarded.resolve("hooks.example".parse().unwrap()).await;
+        found.map(Iterator::count).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn every_address_of_a_name_is_checked() {
+        assert_eq!(resolved(vec!["1.1.1.1", "2606:4700::1"]).await, Ok(2));
+        for answers in [vec!["127.0.0.1"], vec!["1.1.1.1", "10.0.0.1"], vec!["1.1.1.1", "::ffff:127.0.0.1"]] {
+            let error = resolved(answers).await.unwrap_err();
+            assert!(error.starts_with("hooks.example is at "), "{error}");
+        }
+    }
+}

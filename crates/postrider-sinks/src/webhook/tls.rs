@@ -1,0 +1,38 @@
+//! TLS with ring, whatever the process's default is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use postrider::{Code, Error, Result};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+/// Trusts the operating system's certificates and those of a file.
+pub(super) fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    // What cannot be read is missing when somebody needs it, and the handshake then says so.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = ca_file {
+        add(&mut roots, path).map_err(|why| {
+            Error::new(Code::SinkOpen, format!("cannot use the certificates in {}: {why}", path.display()))
+        })?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::new(Code::SinkOpen, "TLS cannot be set up").source(error))?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let mut found = 0;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        found += 1;
+    }
+    if found == 0 { Err("there is none in it".into()) } else { Ok(()) }
+}
