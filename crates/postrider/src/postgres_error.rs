@@ -18,11 +18,19 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
     }
 }
 
+/// After a failed statement the server takes no other in that transaction.
+const ROLLED_BACK: &str = "nothing was written; the transaction can only be rolled back";
+
 /// The error of an INSERT that failed, with its SQLSTATE if the server answered.
 pub(crate) fn insert_failed(
     sqlstate: Option<&str>,
     cause: impl std::error::Error + Send + Sync + 'static,
 ) -> Error {
     let code = sqlstate.map_or(Code::StoreFailed, code_of);
-    Error::new(code, "the event could not be inserted").source(cause)
+    let error = Error::new(code, "the event could not be inserted").source(cause);
+    match code {
+        Code::StoreBusy => error.effect(ROLLED_BACK).hint("run the whole transaction again"),
+        Code::StoreFailed => error.effect(ROLLED_BACK),
+        _ => error,
+    }
 }

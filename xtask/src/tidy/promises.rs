@@ -76,10 +76,24 @@ fn prove(tree: &Tree, target: &str) -> Result<(), String> {
             lines[..at].iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
         above.into_iter().any(|line| is_test_attribute(line))
     };
-    let declared =
-        |at: usize, line: &str| declares(line, function) && (is_test(at) || is_case(tree, file, function));
+    let declared = |at: usize, line: &str| {
+        declares(line, function)
+            && (is_test(at) || is_in_case_macro(tree, file, &lines[..at]) || is_case(tree, file, function))
+    };
     let proven = lines.iter().enumerate().any(|(at, line)| declared(at, line));
     if proven { Ok(()) } else { Err(format!("{file} has no test called {function}")) }
+}
+
+/// Whether what follows these lines stands in a `case! { ... }`, which the file `case.rs` beside it makes a test of.
+fn is_in_case_macro(tree: &Tree, file: &str, above: &[&str]) -> bool {
+    let before = above.iter().rev().find(|line| !line.starts_with('#') && !line.starts_with("//"));
+    let Some((folder, _)) = file.rsplit_once('/').filter(|_| before == Some(&"case! {")) else {
+        return false;
+    };
+    let macros = tree.text(&format!("{folder}/case.rs"));
+    macros.is_some_and(|text| {
+        text.contains("macro_rules! case") && text.lines().any(|line| is_test_attribute(line.trim()))
+    })
 }
 
 /// Whether a function is listed among the cases of the conformance suite its file belongs to.
@@ -140,6 +154,22 @@ mod tests {
             check(&Tree::of(&files)).len()
         };
         assert_eq!((found("claim { reads }"), found("claim { writes }")), (0, 1));
+    }
+
+    #[test]
+    fn a_case_in_a_macro_counts_if_the_macro_makes_tests() {
+        let found = |macros: &str, text: &str| {
+            let files = [
+                (FILE, "## 1. A\n[x](tests/b/a.rs#reads)"),
+                ("tests/b/a.rs", text),
+                ("tests/b/case.rs", macros),
+            ];
+            check(&Tree::of(&files)).len()
+        };
+        let macros = "macro_rules! case {\n    () => {\n        #[tokio::test]\n    };\n}\n";
+        let case = "case! {\n    /// why\n    async fn reads(case) {}\n}\n";
+        assert_eq!((found(macros, case), found("macro_rules! case {}", case)), (0, 1));
+        assert_eq!(found(macros, "other! {\n    async fn reads(case) {}\n}\n"), 1);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! `postrider doctor`
 
+use std::time::Duration;
+
 use clap::Args;
 
+use crate::config::duration;
 use crate::context::Context;
-use crate::doctor::{Diagnosis, Outcome, examine};
+use crate::doctor::{Examination, Outcome, examine};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
@@ -22,12 +25,22 @@ pub struct Doctor {
     /// Read the whole database to find damage; takes as long as that takes
     #[arg(long)]
     deep: bool,
+
+    /// Tell of transactions that are open for longer, on PostgreSQL
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = age)]
+    transaction_age: Duration,
+}
+
+fn age(text: &str) -> Result<Duration, &'static str> {
+    duration::parse(text).ok_or("write it as 30s, 5m or 1h")
 }
 
 impl Doctor {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let diagnosis: Diagnosis = block_on(Threads::One, async { Ok(examine(&settings, self.deep).await) })?;
+        let Self { deep, transaction_age: transaction_age_max } = *self;
+        let examination = Examination { deep, transaction_age_max };
+        let diagnosis = block_on(Threads::One, async { Ok(examine(&settings, &examination).await) })?;
         context.output.data(&diagnosis)?;
         match diagnosis.worst() {
             Outcome::Fail => Err(Failure::Reported(Exit::Unhealthy)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// A whole number and its unit, nothing between them. `None` for anything else.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, millis) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
     number.parse::<u64>().ok()?.checked_mul(millis).map(Duration::from_millis)

@@ -8,7 +8,7 @@
 //! Text made from the schema: [`starter`] file, [`json_schema`], and the page of the docs
 //! ([`crate::pages::config`]).
 
-mod duration;
+pub(crate) mod duration;
 pub mod effective;
 pub mod environment;
 pub mod json_schema;

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
+use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore, commit_failed, statement_failed};
 use postrider::store::{Migrated, Overview, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 use tokio_postgres::Client;
 
 use super::{Address, Database, EventWriter, PoolerChoice, Refused, Schema};
 use crate::config::url;
-use crate::doctor::{self, Patient};
+use crate::doctor::{self, Examination, Patient};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -115,8 +115,12 @@ impl Database for Postgres {
         }))
     }
 
-    fn examine<'a>(&'a self, _deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
-        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, patient))
+    fn examine<'a>(
+        &'a self,
+        examination: &'a Examination,
+        patient: &'a mut Patient<'_>,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, examination, patient))
     }
 
     /// A server that is down or starts, or a standby that is not the primary yet.
@@ -133,17 +137,22 @@ struct PostgresWriter {
 impl EventWriter for PostgresWriter {
     fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>> {
         Box::pin(async move {
-            let tx =
-                self.client.transaction().await.map_err(|e| {
-                    Error::new(Code::StoreFailed, "the transaction could not begin").source(e)
-                })?;
-            let written = self.outbox.write_all(&tx, events).await?;
-            tx.commit().await.map_err(|e| {
-                Error::new(Code::OutcomeUnknown, "the commit failed")
-                    .hint("look into the outbox before you write these events again")
-                    .source(e)
-            })?;
+            let tx = self.client.transaction().await.map_err(|e| told(statement_failed(e)))?;
+            let written = self.outbox.write_all(&tx, events).await.map_err(told)?;
+            tx.commit().await.map_err(|e| told(commit_failed(e)))?;
             Ok(written)
         })
+    }
+}
+
+/// What it means for the events. What the codes say in general is about a relay, which goes on by itself.
+fn told(error: Error) -> Error {
+    match error.code() {
+        Code::OutcomeUnknown => error
+            .effect("the events may be written, all of them or none")
+            .hint("look into the outbox before you write these events again"),
+        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
+        Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+        _ => error,
     }
 }

@@ -11,7 +11,7 @@ use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Address, Database, EventWriter, Refused, Schema};
-use crate::doctor::{self, Patient};
+use crate::doctor::{self, Examination, Patient};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -90,8 +90,12 @@ impl Database for Sqlite {
         })
     }
 
-    fn examine<'a>(&'a self, deep: bool, patient: &'a mut Patient<'_>) -> BoxFuture<'a, bool> {
-        Box::pin(ready(doctor::sqlite::examine(&self.path, deep, patient)))
+    fn examine<'a>(
+        &'a self,
+        examination: &'a Examination,
+        patient: &'a mut Patient<'_>,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(ready(doctor::sqlite::examine(&self.path, examination.deep, patient)))
     }
 }
 

@@ -71,6 +71,9 @@ checks! {
     PostgresBloat = 129, "see that autovacuum is on and not kept from its work by a long transaction; VACUUM the table";
     /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
     PostgresDurable = 130, "set fsync and full_page_writes to on, and synchronous_commit to on where events are written";
+    /// The connection leads to the server itself. A transaction pooler works, too: statements are then planned at
+    /// every use, and notifications of writers are not heard.
+    PostgresPooler = 131, "nothing, if it is meant: set pooler = \"transaction\" and listen = false; or connect to the server itself";
 
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";

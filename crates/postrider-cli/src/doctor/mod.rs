@@ -15,6 +15,8 @@ pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
+use std::time::Duration;
+
 pub use check::Check;
 pub use diagnosis::{Diagnosis, Outcome, Patient};
 
@@ -24,19 +26,35 @@ use crate::config::settings::OutboxSettings;
 /// Events that wait are counted up to here.
 const BACKLOG_MAX: u64 = 100_000;
 
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Examination {
+    /// Read the whole database.
+    pub deep: bool,
+    /// A transaction that is open for longer is told.
+    pub transaction_age_max: Duration,
+}
+
 /// Runs every check. What cannot be looked at is a finding, not an error.
-pub async fn examine(settings: &Settings, deep: bool) -> Diagnosis {
+pub async fn examine(settings: &Settings, examination: &Examination) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     config::examine(settings, &mut diagnosis);
     for (name, of) in &settings.outboxes {
-        outbox(name, of, settings, deep, &mut diagnosis.patient(format!("outbox {name}"))).await;
+        let mut patient = diagnosis.patient(format!("outbox {name}"));
+        outbox(name, of, settings, examination, &mut patient).await;
     }
     diagnosis
 }
 
 /// The ledger is read only from a database that is as it should be.
-async fn outbox(name: &str, of: &OutboxSettings, settings: &Settings, deep: bool, patient: &mut Patient<'_>) {
-    if !of.database.examine(deep, patient).await {
+async fn outbox(
+    name: &str,
+    of: &OutboxSettings,
+    settings: &Settings,
+    examination: &Examination,
+    patient: &mut Patient<'_>,
+) {
+    if !of.database.examine(examination, patient).await {
         return;
     }
     match of.database.overview(BACKLOG_MAX).await {

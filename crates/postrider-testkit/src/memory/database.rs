@@ -140,12 +140,14 @@ impl MemoryDatabase {
         Progress { done: Intervals::up_to(first.previous().max(Position::ZERO)), ..Progress::default() }
     }
 
-    /// What is visible is done; what is open may still come and is not.
+    /// What is open may still come. Everything else is visible or gone for good, and done.
     fn progress_now(&self) -> Progress {
-        let mut done = Intervals::default();
-        for (position, _) in self.log.visible() {
-            done.insert(position);
+        let (mut done, mut first) = (Intervals::default(), Position::new(1));
+        for open in self.log.open() {
+            done.insert_range(first, open.previous());
+            first = open.next();
         }
+        done.insert_range(first, self.log.sequence());
         let highest = self.log.visible().next_back().map(|(position, event)| Mark { position, id: event.id });
         Progress { done, highest, trial: None }
     }

@@ -118,6 +118,11 @@ impl Log {
         self.visible.iter().map(|(position, event)| (*position, event))
     }
 
+    /// Positions of transactions that have not ended, ascending.
+    pub fn open(&self) -> impl Iterator<Item = Position> {
+        self.open.keys().copied()
+    }
+
     /// Events of transactions that have not ended. Only a broken reader looks here.
     pub fn uncommitted(&self) -> impl Iterator<Item = (Position, &Arc<Event>)> {
         self.pending.values().flatten().map(|(position, event)| (*position, event))

@@ -48,3 +48,49 @@ case! {
         assert_eq!(done, "0");
     }
 }
+
+case! {
+    /// The floor of a subscription that was told where to begin says nothing about what is below.
+    async fn what_another_subscription_was_told_to_skip_may_still_come(case) {
+        let open = case.writing("late").await?;
+        case.committed("seen").await?;
+        let store = case.store().await?;
+        store.subscribe("told", Start::Position(postrider::Position::new(3))).await?;
+        store.subscribe("now", Start::Now).await?;
+        let floors: Vec<i64> =
+            store.overview(0).await?.subscriptions.iter().map(|known| known.floor.get()).collect();
+        assert_eq!(floors, [0, 2], "now, told");
+        open.batch_execute("COMMIT").await.map_err(failed)?;
+        assert_eq!(unread(&case, "now").await?, [1]);
+    }
+}
+
+case! {
+    async fn what_was_rolled_back_or_deleted_is_done_for_a_subscription_that_begins_now(case) {
+        let gone = case.writing("gone").await?;
+        case.committed("deleted").await?;
+        case.committed("seen").await?;
+        gone.batch_execute("ROLLBACK").await.map_err(failed)?;
+        case.run("DELETE FROM {schema}.events WHERE type = 'deleted'").await?;
+        let last = case.writing("gone").await?;
+        last.batch_execute("ROLLBACK").await.map_err(failed)?;
+        case.store().await?.subscribe("now", Start::Now).await?;
+        let done: String = case.one("SELECT done FROM {schema}.subscriptions").await?;
+        assert_eq!(done, "4");
+        case.committed("new").await?;
+        assert_eq!(unread(&case, "now").await?, [5]);
+    }
+}
+
+case! {
+    /// Prepared, a writer has no connection any more and another name.
+    async fn a_prepared_writer_is_waited_for_like_any_other(case) {
+        let late = case.writing("late").await?;
+        let name = case.sql("start of {schema}");
+        late.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.map_err(failed)?;
+        case.committed("seen").await?;
+        case.store().await?.subscribe("now", Start::Now).await?;
+        case.run(&format!("COMMIT PREPARED '{name}'")).await?;
+        assert_eq!(unread(&case, "now").await?, [1]);
+    }
+}

@@ -23,6 +23,9 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
     /// Every event committed so far, in the order of positions.
     fn committed(&self) -> impl Future<Output = Result<Vec<Found>>> + Send;
 
+    /// What every connection and every prepared transaction is doing, and who waits for whom, for people.
+    fn activity(&self) -> impl Future<Output = Result<String>> + Send;
+
     /// Takes it all away.
     fn remove(&self) -> impl Future<Output = Result<()>> + Send;
 }

@@ -80,6 +80,19 @@ impl Database for Postgres {
         self.client.query(&sql, &[]).await.map_err(failed)?.iter().map(|row| found(row, 0)).collect()
     }
 
+    async fn activity(&self) -> Result<String> {
+        let sql = "
+            SELECT format('%s %s, since %s, waits for %s %s: %s', pid, coalesce(state, backend_type),
+                          date_trunc('milliseconds', now() - xact_start), coalesce(wait_event, 'nothing'),
+                          pg_blocking_pids(pid), left(regexp_replace(query, '\\s+', ' ', 'g'), 120))
+            FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+            UNION ALL
+            SELECT format('prepared %s: %s', prepared, gid) FROM pg_prepared_xacts";
+        // On a connection of its own: the other may be what is stuck.
+        let rows = connect(self.url).await?.query(sql, &[]).await.map_err(failed)?;
+        Ok(rows.iter().map(|row| format!("    {}\n", row.get::<_, String>(0))).collect())
+    }
+
     async fn remove(&self) -> Result<()> {
         self.client.batch_execute(&self.sql("DROP SCHEMA {schema} CASCADE")).await.map_err(failed)
     }

@@ -23,6 +23,9 @@ pub(crate) const WRITERS: u64 = 16;
 /// What is not delivered by then waits for the open transaction.
 const LONG: Duration = Duration::from_secs(60);
 
+/// Whoever has not come to an end by then never will: the longest statement of a storm takes milliseconds.
+const STUCK: Duration = Duration::from_secs(180);
+
 /// The key that only the open transaction writes.
 const OPEN: &str = "open";
 
@@ -71,10 +74,41 @@ pub(crate) async fn run<D: Database>(
     let committed = storm.committed().await?;
     let mut round = Round { tally: storm.tally, events: committed.len() as u64, readers: Vec::new() };
     for Running { name, log, task } in running {
-        let findings = task.await.map_err(failed)??;
+        let findings = unless_stuck(&**database, plan.seed, &name, task).await.map_err(failed)??;
         round.readers.push((name, log.audit(&committed), findings));
     }
     Ok(round)
+}
+
+/// Waits, and fails with all there is to know instead of waiting for ever.
+pub(crate) async fn unless_stuck<D: Database, T>(
+    database: &D,
+    seed: u64,
+    who: &str,
+    ends: impl Future<Output = T>,
+) -> T {
+    unless_stuck_for(STUCK, database, seed, who, ends).await
+}
+
+async fn unless_stuck_for<D: Database, T>(
+    time: Duration,
+    database: &D,
+    seed: u64,
+    who: &str,
+    ends: impl Future<Output = T>,
+) -> T {
+    match tokio::time::timeout(time, ends).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let activity = tokio::time::timeout(LONG, database.activity()).await;
+            let activity = match activity {
+                Ok(Ok(lines)) => lines,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the server does not tell what it does".to_owned(),
+            };
+            panic!("STORM_SEED={seed}: {who} is stuck\n{activity}");
+        }
+    }
 }
 
 /// A reader at work.
@@ -102,7 +136,9 @@ impl<D: Database> Storm<D> {
         }
         tokio::time::sleep(self.plan.phase).await;
         self.weather.set_writing(false);
-        while let Some(ended) = running.join_next().await {
+        while let Some(ended) =
+            unless_stuck(&*self.database, self.plan.seed, "a writer", running.join_next()).await
+        {
             let (writer, tally) = ended.map_err(failed)??;
             self.writers.push(writer);
             self.tally += tally;
@@ -142,5 +178,37 @@ impl<D: Database> Storm<D> {
 
     async fn committed(&self) -> Result<Vec<Sighting>> {
         Ok(self.database.committed().await?.into_iter().map(|event| event.sighting).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider_testkit::servers;
+
+    use super::*;
+    use crate::postgres::Postgres;
+
+    /// A key whose row somebody holds, and somebody who waits for it.
+    #[tokio::test]
+    async fn a_storm_that_is_stuck_ends_and_says_who_waits_for_whom() -> Result<()> {
+        let Some(url) = servers::postgres::url() else { return Ok(()) };
+        let database = Arc::new(Postgres::new(url, 1).await?);
+        let (mut holds, mut waits) = (database.connect().await?, database.connect().await?);
+        holds.begin(None).await?;
+        holds.write("k0").await?;
+        let stuck = tokio::spawn({
+            let database = database.clone();
+            async move {
+                let write = waits.write("k0");
+                unless_stuck_for(Duration::from_millis(300), &*database, 7, "a writer", write).await
+            }
+        });
+        let panicked = stuck.await.unwrap_err().into_panic();
+        let said = panicked.downcast_ref::<String>().unwrap();
+        assert!(said.starts_with("STORM_SEED=7: a writer is stuck\n"), "{said}");
+        assert!(said.contains("waits for transactionid {"), "{said}");
+        assert!(said.contains("idle in transaction"), "{said}");
+        holds.rollback().await?;
+        database.remove().await
     }
 }

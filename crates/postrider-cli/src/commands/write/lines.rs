@@ -133,11 +133,11 @@ impl Batch {
         let events = std::mem::take(&mut self.events);
         let (first, last, count) = (self.committed_line + 1, self.last_line, events.len() as u64);
         let written = self.writer.write(events).await.map_err(|error| {
-            let what = format!("the batch of lines {first} to {last} was not written");
+            let what = format!("the batch of lines {first} to {last}");
             match error.code() {
                 // What is known of the data then is what the error itself says.
-                Code::OutcomeUnknown => error,
-                code => self.with_effect(Error::new(code, what).source(error)),
+                Code::OutcomeUnknown => error.within(&what),
+                _ => self.with_effect(error.within(&format!("{what} was not written"))),
             }
         })?;
         self.bytes = 0;
@@ -164,10 +164,14 @@ impl Batch {
         let unsaid = |errors: &[Error]| {
             errors.iter().any(|error| matches!(error.code(), Code::OutputFailed | Code::OutcomeUnknown))
         };
+        let unknown = |errors: &[Error]| errors.iter().any(|error| error.code() == Code::OutcomeUnknown);
         match &ended {
             Ok(()) if committed == 1 => output.say("1 event is committed"),
             Ok(()) => output.say(format!("{committed} events are committed")),
             Err(Failure::Errors(errors)) if !unsaid(errors) => {}
+            Err(Failure::Errors(errors)) if unknown(errors) && committed == 0 => {
+                output.say("no batch was committed before that one");
+            }
             Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {
                 output.say("nothing is committed")
             }

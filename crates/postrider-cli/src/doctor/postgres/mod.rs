@@ -8,18 +8,22 @@
 mod rights;
 mod server;
 
-use postrider::store::postgres::{PostgresConfig, PostgresStore};
+use std::time::Duration;
+
+use postrider::store::Store;
+use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
 use postrider::{Code, Ident};
 use tokio_postgres::Client;
-use tokio_postgres::types::FromSqlOwned;
+use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
-use super::{Check, Patient};
+use super::{Check, Examination, Patient};
 
 /// Looks at the server and says whether its tables can be read.
 pub(crate) async fn examine(
     config: &PostgresConfig,
     schema: &Ident,
     shown: &str,
+    examination: &Examination,
     patient: &mut Patient<'_>,
 ) -> bool {
     let client = match config.client().await {
@@ -39,10 +43,13 @@ pub(crate) async fn examine(
     server.version(patient).await;
     server.clock(patient).await;
     server.durable(patient).await;
-    server.transactions(patient).await;
-    server.prepared(patient).await;
-    let usable = tables(config, patient).await;
-    if usable {
+    server.transactions(examination.transaction_age_max, patient).await;
+    server.prepared(examination.transaction_age_max, patient).await;
+    let store = tables(config, patient).await;
+    let usable = store.is_some();
+    if let Some(store) = store {
+        pooler(config, &store, patient).await;
+        store.close().await;
         server.rights(patient).await;
         server.excess(patient).await;
         server.writers(patient).await;
@@ -52,13 +59,13 @@ pub(crate) async fn examine(
 }
 
 /// Whether a store can be opened: version, schema, and an outbox as the migrations made it.
-async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> bool {
+async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<PostgresStore> {
     let schema = PostgresStore::schema(config).await;
     match PostgresStore::connect(config).await {
-        Ok(_) => {
+        Ok(store) => {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             patient.ok(Check::SchemaCurrent, format!("schema {found}"));
-            true
+            Some(store)
         }
         Err(error) => {
             let check = match error.code() {
@@ -67,8 +74,23 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> bool {
                 _ => Check::SchemaCurrent,
             };
             patient.fail(check, error.sentence());
-            false
+            None
         }
+    }
+}
+
+/// Whether the way to the server is what the configuration takes it for.
+async fn pooler(config: &PostgresConfig, store: &PostgresStore, patient: &mut Patient<'_>) {
+    let check = Check::PostgresPooler;
+    match (store.is_pooled().await, config.listens()) {
+        (Ok(false), _) => patient.ok(check, "the connection is this program's alone"),
+        (Ok(true), false) if config.pooler_choice() == Pooler::Transaction => {
+            patient.ok(check, "a transaction pooler, as configured")
+        }
+        (Ok(true), false) => patient.warn(check, "a transaction pooler stands between"),
+        (Ok(true), true) => patient
+            .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
+        (Err(error), _) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
     }
 }
 
@@ -81,8 +103,22 @@ struct Server<'a> {
 impl Server<'_> {
     /// The rows' first column. `{schema}` stands for the schema as it is quoted.
     async fn ask<T: FromSqlOwned>(&self, sql: &str) -> Result<Vec<T>, String> {
+        self.ask_with(sql, &[]).await
+    }
+
+    /// The same, with the seconds of an age as `$1`.
+    async fn ask_about(&self, sql: &str, age: Duration) -> Result<Vec<String>, String> {
+        self.ask_with(sql, &[(&age.as_secs_f64(), Type::FLOAT8)]).await
+    }
+
+    /// Statements have no name, so that they work through a pooler.
+    async fn ask_with<T: FromSqlOwned>(
+        &self,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<T>, String> {
         let sql = sql.replace("{schema}", &self.schema.to_string());
-        let rows = self.client.query(&sql, &[]).await.map_err(|error| said(&error))?;
+        let rows = self.client.query_typed(&sql, params).await.map_err(|error| said(&error))?;
         rows.iter().map(|row| row.try_get(0).map_err(|error| said(&error))).collect()
     }
 }

@@ -5,7 +5,8 @@ use super::{Check, Patient, Server, tell};
 /// What the store of a relay does to each table. No index: a handful of rows made here.
 const MISSING: &str = "
     SELECT verb || ' on ' || name
-    FROM (VALUES ('events', 'SELECT'), ('events', 'DELETE'), ('migrations', 'SELECT'),
+    FROM (VALUES ('events', 'SELECT'), ('events', 'DELETE'), ('events_position_seq', 'SELECT'),
+                 ('migrations', 'SELECT'),
                  ('subscriptions', 'SELECT'), ('subscriptions', 'INSERT'), ('subscriptions', 'UPDATE'),
                  ('parked', 'SELECT'), ('parked', 'INSERT'), ('parked', 'UPDATE'), ('parked', 'DELETE'),
                  ('leases', 'SELECT'), ('leases', 'INSERT'), ('leases', 'UPDATE'), ('leases', 'DELETE'))

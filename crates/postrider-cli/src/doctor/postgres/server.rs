@@ -21,18 +21,25 @@ const TRANSACTIONS: &str = "
                    THEN ', has written events' ELSE '' END
     FROM pg_stat_activity AS a
     WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
-      AND a.xact_start < clock_timestamp() - interval '5 minutes'
+      AND a.xact_start < clock_timestamp() - make_interval(secs => $1)
     ORDER BY a.xact_start
     LIMIT 5";
 
+/// The same of prepared ones, which have no process: the lock on their own number tells their other locks.
+/// No index: shared memory.
 const PREPARED: &str = "
-    SELECT 'prepared ' || extract(epoch FROM clock_timestamp() - prepared)::bigint || 's ago: ' || left(gid, 60)
-    FROM pg_prepared_xacts
-    WHERE database = current_database() AND prepared < clock_timestamp() - interval '5 minutes'
-    ORDER BY prepared
+    SELECT 'prepared ' || extract(epoch FROM clock_timestamp() - p.prepared)::bigint || 's ago: ' || left(p.gid, 60)
+           || CASE WHEN EXISTS (SELECT FROM pg_locks AS own JOIN pg_locks AS l USING (virtualtransaction)
+                                WHERE own.transactionid = p.transaction AND own.mode = 'ExclusiveLock'
+                                  AND l.relation = to_regclass('{schema}.events')
+                                  AND l.mode = 'RowExclusiveLock')
+                   THEN ', has written events' ELSE '' END
+    FROM pg_prepared_xacts AS p
+    WHERE p.database = current_database() AND p.prepared < clock_timestamp() - make_interval(secs => $1)
+    ORDER BY p.prepared
     LIMIT 5";
 
-/// Dead rows beyond what autovacuum leaves in a table that it cleans.
+/// Dead rows beyond what autovacuum leaves in a table that it cleans. No index: shared memory.
 const BLOAT: &str = "
     SELECT relname || ': ' || n_dead_tup || ' dead rows, cleaned '
            || coalesce(greatest(last_vacuum, last_autovacuum)::text, 'never')
@@ -73,12 +80,14 @@ impl Server<'_> {
         tell(patient, Check::PostgresDurable, self.ask(SETTINGS).await, "commits survive a crash");
     }
 
-    pub(super) async fn transactions(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresTransactions, self.ask(TRANSACTIONS).await, "none is open for long");
+    pub(super) async fn transactions(&self, age_max: Duration, patient: &mut Patient<'_>) {
+        let found = self.ask_about(TRANSACTIONS, age_max).await;
+        tell(patient, Check::PostgresTransactions, found, "none is open for long");
     }
 
-    pub(super) async fn prepared(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresPrepared, self.ask(PREPARED).await, "none is left behind");
+    pub(super) async fn prepared(&self, age_max: Duration, patient: &mut Patient<'_>) {
+        let found = self.ask_about(PREPARED, age_max).await;
+        tell(patient, Check::PostgresPrepared, found, "none is left behind");
     }
 
     pub(super) async fn bloat(&self, patient: &mut Patient<'_>) {

@@ -6,8 +6,13 @@ use super::Shop;
 use crate::program::Program;
 
 /// Outcome and words of one check.
-fn found(program: &Program, code: &str) -> (String, String) {
-    let ran = program.run(&["doctor", "--json"]);
+pub(super) fn found(program: &Program, code: &str) -> (String, String) {
+    found_with(program, &[], code)
+}
+
+/// The same, with these flags.
+pub(super) fn found_with(program: &Program, flags: &[&str], code: &str) -> (String, String) {
+    let ran = program.run(&[&["doctor", "--json"], flags].concat());
     let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
     let finding = findings.iter().find(|finding| finding["code"] == code);
     let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
@@ -20,7 +25,10 @@ fn the_doctor_looks_at_server_rights_and_tables() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-    for code in ["PD-0101", "PD-0103", "PD-0121", "PD-0122", "PD-0123", "PD-0125", "PD-0126", "PD-0129"] {
+    for code in [
+        "PD-0101", "PD-0103", "PD-0121", "PD-0122", "PD-0123", "PD-0125", "PD-0126", "PD-0127", "PD-0128",
+        "PD-0129", "PD-0131",
+    ] {
         assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
     }
     assert_eq!(found(&program, "PD-0124"), ("warn".into(), "postgres is a superuser".into()));

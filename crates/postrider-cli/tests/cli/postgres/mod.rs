@@ -1,5 +1,7 @@
 //! The same program on PostgreSQL: a database of its own for every case, on the one server of the test process.
 
+mod checks;
+mod commit;
 mod down;
 mod health;
 mod roles;

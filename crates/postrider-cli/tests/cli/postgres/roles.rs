@@ -6,7 +6,7 @@ use super::{Shop, config, on};
 use crate::program::Program;
 
 /// A shop with the roles and a user of each, by the name of the schema.
-fn staffed() -> Option<(Shop, String)> {
+pub(super) fn staffed() -> Option<(Shop, String)> {
     let shop = Shop::new()?;
     let schema = shop.url.rsplit_once('/').unwrap().1.to_owned();
     let program = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", &schema);
@@ -21,7 +21,7 @@ fn staffed() -> Option<(Shop, String)> {
     Some((shop, schema))
 }
 
-fn program(shop: &Shop, schema: &str, role: &str) -> Program {
+pub(super) fn program(shop: &Shop, schema: &str, role: &str) -> Program {
     Program::with_config(&config(&shop.url_as(&format!("{schema}_{role}_user"))))
         .variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", schema)
 }

@@ -88,6 +88,7 @@ macro_rules! store_conformance {
                 without_a_subscription_nothing_is_deleted
                 a_subscription_created_meanwhile_loses_nothing_it_counted_on
                 a_subscription_moved_back_keeps_what_is_left
+                a_subscription_that_begins_after_what_was_deleted_holds_nothing_back
             }
             overview {
                 what_is_not_done_is_the_backlog

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
-use postrider::store::{HeldBack, Settled, Settlement, Start, Store, Trim, Trimmed};
+use postrider::store::{Acquired, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed};
 use postrider::{Code, Event, Position, Result, Timestamp};
 
 use super::StoreUnderTest;
-use super::stage::{NAME, drain, granted, positions, settlement, subscribed};
+use super::stage::{NAME, drain, failed, granted, lease, positions, settlement, subscribed};
 
 /// Deletes what is older than an hour.
 const TRIM: Trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(3_600), events_max: 100 };
@@ -173,5 +173,30 @@ pub async fn a_subscription_moved_back_keeps_what_is_left<S: StoreUnderTest>() -
     store.accept_history(NAME, Start::Beginning).await?;
     assert_eq!(store.trim(TRIM).await?.deleted, 0);
     assert_eq!(left(&store).await?, written[2..]);
+    Ok(())
+}
+
+/// What is gone can come no more: whoever begins after it has nothing to look for there, and holds nobody back,
+/// whether a relay serves it or not.
+pub async fn a_subscription_that_begins_after_what_was_deleted_holds_nothing_back<S: StoreUnderTest>()
+-> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = settled(&under_test, &store, 5, 4, &[]).await?;
+    assert_eq!(store.trim(TRIM).await?.deleted, 4);
+    store.subscribe("now", Start::Now).await?;
+    store.subscribe("later", Start::Time(Timestamp::from_micros(OLD.as_micros() + 1))).await?;
+    let floors = store.overview(0).await?.subscriptions.into_iter().map(|of| (of.name, of.floor));
+    let all = ["later", NAME, "now"].map(|name| (name.to_owned(), written[4]));
+    assert_eq!(floors.collect::<Vec<_>>(), all);
+    assert_eq!(store.trim(TRIM).await?.held, None);
+    let next = under_test.write(old(1)).await?;
+    for subscription in ["now", "later"] {
+        let lease = LeaseRequest { subscription: subscription.to_owned(), ..lease("reader") };
+        let Acquired::Granted(loaded) = store.acquire(lease).await? else {
+            return Err(failed("the lease is free"));
+        };
+        let mut claimer = store.claimer(&loaded.progress);
+        assert_eq!(positions(&drain(&mut claimer).await?), next, "{subscription}");
+    }
     Ok(())
 }

@@ -51,12 +51,15 @@ impl Address {
         let mark = if kept.is_empty() { "" } else { "?" };
         let parsed = format!("{rest}{mark}{}", kept.join("&")).parse();
         let mut config: Config = parsed.map_err(|error: tokio_postgres::Error| {
-            // The driver's words name a key at most, never a value.
-            let why =
-                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let why = without_values(why.as_deref().unwrap_or_default());
             let what = format!("the address of the PostgreSQL database cannot be read: {why}");
             Error::new(Code::ConfigValue, what).hint("write it as postgres://user@host:5432/database")
         })?;
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            let what = "the address of the PostgreSQL database has one @ too many";
+            return Err(Error::new(Code::ConfigValue, what).hint("in a password, write @ as %40"));
+        }
         if let Some(asked) = wish.map(mode) {
             config.ssl_mode(asked?);
         }
@@ -77,6 +80,36 @@ impl Address {
     /// Whether what is sent can be read on a network.
     pub(super) fn is_exposed(config: &Config) -> bool {
         config.get_ssl_mode() == SslMode::Disable && leaves_machine(config)
+    }
+}
+
+/// Parameters of libpq that the driver does not have.
+const LIBPQ_ALONE: [&str; 14] = [
+    "client_encoding",
+    "fallback_application_name",
+    "gssencmode",
+    "krbsrvname",
+    "passfile",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "service",
+    "sslcompression",
+    "sslcrl",
+    "sslpassword",
+    "sslsni",
+    "ssl_min_protocol_version",
+];
+
+/// What the driver says of an address, unless it may repeat a part of it: a password that was not quoted can look
+/// like a parameter of its own.
+fn without_values(said: &str) -> &str {
+    let unknown = said.strip_prefix("unknown option `").and_then(|name| name.strip_suffix('`'));
+    match unknown {
+        Some(name) if LIBPQ_ALONE.contains(&name) => said,
+        Some(_) => "it has a parameter that is not known",
+        None if said.starts_with("invalid value for option `") => said,
+        None => "it is not of the form that is expected",
     }
 }
 
@@ -194,10 +227,25 @@ mod tests {
 
     #[test]
     fn an_address_that_cannot_be_read_is_not_repeated() {
-        for url in ["postgres://u:secret@h/db?sslmode=secret", "postgres://u:secret@h:secret/db", "secret"] {
+        for url in [
+            "postgres://u:secret@h/db?sslmode=secret",
+            "postgres://u:secret@h:secret/db",
+            "postgres://h/db?password=a&secret=b",
+            "postgres://u:%FFsecret@h/db",
+            "postgres://u:a@secret@h/db",
+            "host=h password=a secret=b",
+            "host=h password=a secret",
+            "host=h password='secret",
+            "secret",
+        ] {
             let error = Address::parse(url).err().unwrap_or_else(|| panic!("{url}"));
             assert_eq!(error.code(), Code::ConfigValue);
             assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
         }
+        let named = |url| Address::parse(url).err().map(|error| error.what().to_owned());
+        let said = |why| Some(format!("the address of the PostgreSQL database cannot be read: {why}"));
+        assert_eq!(named("postgres://h:x/db"), said("invalid value for option `port`"));
+        assert_eq!(named("postgres://h/db?passfile=x"), said("unknown option `passfile`"));
+        assert_eq!(named("postgres://h/db?passfil=x"), said("it has a parameter that is not known"));
     }
 }

@@ -5,6 +5,7 @@ use super::lease::unknown;
 use super::line::Turn;
 use super::session::Work;
 use super::time::Time;
+use super::writers::decided_up_to;
 use super::{maintain, progress, row};
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Start};
@@ -45,12 +46,14 @@ async fn begin(work: &Work<'_>, start: Start) -> Result<Progress> {
     Ok(Progress { done, highest, trial: None })
 }
 
-/// What one snapshot shows, all of it or up to the first event that happened at or after `until`. A position
-/// that is absent from it is not in the set: its transaction may still commit, and then its event is later
-/// than the snapshot.
+/// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
+/// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
+/// its event is later than the snapshot.
 async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals> {
+    // Before the snapshot, or its proof is none.
+    let decided = decided_up_to(work).await?;
     // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
-    // before it and where it ends; and where the last event stands.
+    // before it and where it ends; and where the last event stands, with the end of what is decided.
     let sql = "WITH first AS MATERIALIZED (
                    SELECT position FROM {schema}.events
                    WHERE $1::timestamptz IS NOT NULL AND time >= $1
@@ -60,17 +63,20 @@ async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals>
                    SELECT position FROM {schema}.events
                    WHERE position < coalesce((SELECT position FROM first), 9223372036854775807)
                )
-               SELECT before, position
+               SELECT before, position, NULL::bigint
                FROM (SELECT lag(position, 1, 0::bigint) OVER (ORDER BY position) AS before, position FROM seen)
                     AS steps
                WHERE position <> before + 1
                UNION ALL
-               SELECT max(position), NULL FROM seen
+               SELECT max(position), NULL, least($2::bigint, (SELECT position - 1 FROM first)) FROM seen
                ORDER BY 1";
     let mut done = Intervals::default();
     let mut first = Position::new(1);
-    for step in work.query(sql, &[&until.map(Time)]).await? {
+    for step in work.query(sql, &[&until.map(Time), &decided.get()]).await? {
         let (last, next): (Option<i64>, Option<i64>) = (row::get(&step, 0)?, row::get(&step, 1)?);
+        if let Some(decided) = row::get::<Option<i64>>(&step, 2)? {
+            done.insert_range(Position::new(1), Position::new(decided));
+        }
         done.insert_range(first, last.map_or(Position::ZERO, Position::new));
         first = next.map_or(first, Position::new);
     }

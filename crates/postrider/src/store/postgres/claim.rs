@@ -23,6 +23,7 @@ use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
 use super::session::Session;
 use super::statement::Params;
+use super::writers::WRITERS;
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
 use crate::store::{Budget, Claimed, Claimer, Page, history};
@@ -30,34 +31,6 @@ use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
 /// A transaction id of our own, and whose it is.
 const STAMP: &str = concat!("SELECT pg_current_xact_id()::text::bigint, ", started!(), ", ", timeline!());
-
-/// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
-/// first. One look at the lock table, so that the names belong together. No index: shared memory.
-/// One more name is that of the server: the writers of another prove nothing.
-const WRITERS: &str = concat!(
-    "
-    WITH locks AS MATERIALIZED (
-        SELECT locktype, database, relation, mode, virtualtransaction, transactionid
-        FROM pg_locks
-        WHERE granted
-    ), writers AS (
-        SELECT virtualtransaction
-        FROM locks
-        WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'
-          AND relation = '{schema}.events'::regclass
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    )
-    SELECT virtualtransaction FROM writers
-    UNION
-    SELECT 'xid ' || l.transactionid::text
-    FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
-    UNION ALL
-    SELECT 'server ' || ",
-    started!(),
-    " || ' ' || ",
-    timeline!()
-);
 
 const COMMIT: &str = "COMMIT";
 

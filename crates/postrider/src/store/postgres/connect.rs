@@ -165,8 +165,14 @@ impl PostgresConfig {
         self
     }
 
-    pub(super) fn listens(&self) -> bool {
+    /// Whether it listens, as far as nothing stands between; see [`listen`](Self::listen).
+    pub fn listens(&self) -> bool {
         self.listens
+    }
+
+    /// What is taken to stand between this program and the server; see [`pooler`](Self::pooler).
+    pub fn pooler_choice(&self) -> Pooler {
+        self.pooler
     }
 
     /// What a failover of the server means; subscriptions halt if not given.

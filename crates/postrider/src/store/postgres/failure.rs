@@ -1,7 +1,7 @@
 //! From tokio-postgres's errors to ours.
 
 use tokio_postgres::Error as SqlError;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::postgres_error::code_of;
 use crate::{Code, Error};
@@ -10,8 +10,8 @@ use crate::{Code, Error};
 const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs two connections and one per subscription: raise \
     max_connections or the role's CONNECTION LIMIT, or end connections of others";
 
-/// A statement failed. Whatever was open on the connection is rolled back.
-pub(super) fn failed(error: SqlError) -> Error {
+/// What it means that a statement failed. Whatever was open on the connection is rolled back.
+pub fn failed(error: SqlError) -> Error {
     let code = match error.code() {
         Some(state) => code_of(state.code()),
         None => Code::StoreFailed,
@@ -30,11 +30,26 @@ pub(super) fn failed(error: SqlError) -> Error {
     }
 }
 
-/// A statement that commits failed: without an answer of the server, nobody knows whether it happened.
-pub(super) fn commit_failed(error: SqlError) -> Error {
-    match error.code() {
-        Some(_) => failed(error),
+/// What it means that a `COMMIT`, or a statement that stands alone, failed.
+///
+/// An `ERROR` of the server is an answer: nothing happened. Without any answer nobody knows, and the code is
+/// [`OutcomeUnknown`](Code::OutcomeUnknown); and so it is with `FATAL` and `PANIC`: the connection ended, be it
+/// before or after the commit. A pooler says `FATAL` when its server is gone.
+pub fn commit_failed(error: SqlError) -> Error {
+    match error.as_db_error() {
+        Some(answer) if is_refusal(answer) => failed(error),
+        Some(_) => {
+            explained(Code::OutcomeUnknown, "PostgreSQL ended the connection during the commit", error)
+        }
         None => explained(Code::OutcomeUnknown, "the commit to PostgreSQL was not answered", error),
+    }
+}
+
+/// Whether the server rolled back and goes on. Poolers leave out the word that no locale translates.
+fn is_refusal(answer: &DbError) -> bool {
+    match answer.parsed_severity() {
+        Some(severity) => severity == Severity::Error,
+        None => answer.severity() == "ERROR",
     }
 }
 

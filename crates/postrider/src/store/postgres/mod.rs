@@ -34,11 +34,13 @@ mod time;
 #[cfg(feature = "postgres-tls")]
 mod tls;
 mod wake;
+mod writers;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use connect::PostgresConfig;
+pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
 

@@ -1,0 +1,137 @@
+//! Each check of the doctor is seen to fire.
+
+use postrider_testkit::servers::pgbouncer;
+
+use super::health::{found, found_with};
+use super::roles::{program, staffed};
+use super::{Shop, config, on};
+use crate::program::Program;
+use crate::shop::until;
+
+/// Every transaction is older than that.
+const AT_ONCE: [&str; 2] = ["--transaction-age", "0s"];
+
+fn warns(found: &(String, String), said: &str) {
+    assert!(found.0 == "warn" && found.1.contains(said), "{found:?} without {said}");
+}
+
+#[test]
+fn a_connection_that_anybody_can_read_is_told() {
+    let Some(shop) = Shop::new() else { return };
+    shop.ready();
+    // This machine, under a name by which the program cannot know it.
+    let elsewhere = shop.url.replace("127.0.0.1", "127.1");
+    let program = Program::with_config(&config(&format!("{elsewhere}?sslmode=disable")));
+    warns(&found(&program, "PD-0122"), "the connection is not encrypted");
+}
+
+#[test]
+fn every_right_that_a_relay_lacks_is_told() {
+    let Some((shop, schema)) = staffed() else { return };
+    let relay = program(&shop, &schema, "relay");
+    assert_eq!(found(&relay, "PD-0123"), ("ok".into(), "all a relay needs".into()));
+    assert_eq!(found(&relay, "PD-0124"), ("ok".into(), "no more than a relay needs".into()));
+    let viewer = program(&shop, &schema, "viewer");
+    warns(&found(&viewer, "PD-0123"), "a relay would lack DELETE on events, INSERT on subscriptions");
+
+    shop.sql(&format!("REVOKE SELECT ON {schema}.events_position_seq FROM {schema}_relay"));
+    let (outcome, what) = found(&relay, "PD-0123");
+    assert_eq!(
+        (outcome.as_str(), what.as_str()),
+        ("warn", "a relay would lack SELECT on events_position_seq")
+    );
+    let ran = relay.run(&["relay", "--drain"]);
+    assert!(ran.stderr.contains("permission denied for sequence events_position_seq"), "{ran:?}");
+
+    shop.sql(&format!("REVOKE SELECT ON {schema}.migrations FROM {schema}_relay"));
+    let (outcome, what) = found(&relay, "PD-0123");
+    assert!(outcome == "fail" && what.contains("permission denied for table migrations"), "{what}");
+}
+
+#[test]
+fn a_server_with_another_time_is_told() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    // Nobody sets the clock of a machine for a test; a function of that name that is found first does as well.
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    shop.sql(&format!(
+        "CREATE SCHEMA wrong;
+         CREATE FUNCTION wrong.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+             AS $$ SELECT pg_catalog.clock_timestamp() - interval '2 minutes' $$;
+         ALTER DATABASE {name} SET search_path = wrong, pg_catalog"
+    ));
+    warns(&found(&program, "PD-0126"), "the clocks are 2m");
+}
+
+#[test]
+fn a_transaction_that_is_left_open_is_told_and_whether_it_has_written_events() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    let url = format!("{}?application_name=forgetful", shop.url);
+    on(&url, async |client| {
+        client.batch_execute("BEGIN; SELECT 1").await.unwrap();
+        let told = found_with(&program, &AT_ONCE, "PD-0127");
+        warns(&told, "forgetful: idle in transaction for ");
+        assert!(told.1.ends_with('s'), "{told:?}");
+        let write = "INSERT INTO postrider.events (type, payload) VALUES ('late', '')";
+        client.batch_execute(write).await.unwrap();
+        warns(&found_with(&program, &AT_ONCE, "PD-0127"), "s, has written events");
+        assert_eq!(found(&program, "PD-0127").0, "ok", "not for long");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    });
+    // A process of the server ends a moment after its client.
+    until(|| (found_with(&program, &AT_ONCE, "PD-0127").0 == "ok").then_some(()));
+}
+
+#[test]
+fn a_prepared_transaction_that_is_left_behind_is_told() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    shop.sql(&format!("BEGIN; CREATE TABLE other (); PREPARE TRANSACTION 'left_{name}'"));
+    let told = found_with(&program, &AT_ONCE, "PD-0128");
+    warns(&told, &format!("s ago: left_{name}"));
+    assert!(!told.1.contains("has written events"), "{told:?}");
+    assert_eq!(found(&program, "PD-0128").0, "ok", "not for long");
+    shop.sql(&format!("ROLLBACK PREPARED 'left_{name}'"));
+    shop.sql(&format!(
+        "BEGIN; INSERT INTO postrider.events (type, payload) VALUES ('late', '');
+         PREPARE TRANSACTION 'late_{name}'"
+    ));
+    warns(&found_with(&program, &AT_ONCE, "PD-0128"), &format!("s ago: late_{name}, has written events"));
+    shop.sql(&format!("COMMIT PREPARED 'late_{name}'"));
+    assert_eq!(found_with(&program, &AT_ONCE, "PD-0128").0, "ok");
+}
+
+#[test]
+fn a_table_that_nobody_cleans_is_told() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    shop.sql("ALTER TABLE postrider.events SET (autovacuum_enabled = off)");
+    shop.sql(
+        "INSERT INTO postrider.events (type, payload) SELECT 'old', '' FROM generate_series(1, 10100);
+         DELETE FROM postrider.events WHERE type = 'old'",
+    );
+    // The server counts when it comes to it.
+    let told = until(|| Some(found(&program, "PD-0129")).filter(|(outcome, _)| outcome == "warn"));
+    warns(&told, "events: 10100 dead rows, cleaned never");
+    shop.sql("VACUUM postrider.events");
+    until(|| (found(&program, "PD-0129").0 == "ok").then_some(()));
+}
+
+#[test]
+fn a_transaction_pooler_is_told_and_all_else_is_looked_at_through_it() {
+    let (Some(shop), Some(pooler)) = (Shop::new(), pgbouncer::url()) else { return };
+    shop.ready();
+    let front = pooler.rsplit_once('/').unwrap().0;
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    let program = Program::with_config(&config(&format!("{front}/{name}")));
+    let listening = ["--set", "outbox.shop.listen=true"];
+    let configured = ["--set", "outbox.shop.pooler=transaction"];
+    warns(&found(&program, "PD-0131"), "a transaction pooler stands between");
+    warns(&found_with(&program, &listening, "PD-0131"), "LISTEN is not used");
+    assert_eq!(found_with(&program, &configured, "PD-0131").0, "ok");
+    for code in ["PD-0101", "PD-0103", "PD-0121", "PD-0123", "PD-0125", "PD-0126", "PD-0127", "PD-0129"] {
+        assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
+    }
+}
