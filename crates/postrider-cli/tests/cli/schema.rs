@@ -17,7 +17,7 @@ fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
     if problems.is_empty() { Settings::new(&effective, &environment) } else { Err(problems) }
 }
 
-/// A file that sets what has to be set and this key besides, or instead.
+/// A file that sets what has to be set and this key besides, or instead; without a value, not the key.
 fn file(section: Section, key: &str, value: &str) -> String {
     let mut lines: BTreeMap<String, String> = [
         ("outbox.shop.url", "'sqlite:a'"),
@@ -33,9 +33,6 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if is_for_servers(section, key) {
         lines.insert("outbox.shop.url".into(), "'postgres://h/db'".into());
     }
-    if let Some(other) = other_half(key) {
-        lines.insert(format!("outbox.shop.{other}"), "'x'".into());
-    }
     let of_type = Schema::POSTRIDER.find(section, key).and_then(|entry| entry.of_type);
     for (other, value) in if of_type == Some("kafka") { kafka(key) } else { &[] } {
         lines.insert(format!("sink.main.{other}"), (*value).to_owned());
@@ -46,6 +43,9 @@ fn file(section: Section, key: &str, value: &str) -> String {
     }
     if value.is_empty() {
         return lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    }
+    if let Some(other) = other_half(key) {
+        lines.insert(format!("outbox.shop.{other}"), "'x'".into());
     }
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),

@@ -18,7 +18,7 @@ use tokio_postgres::Row;
 
 use super::connect::PostgresConfig;
 use super::failure::failed;
-use super::history::{Incarnation, started, timeline};
+use super::history::{Incarnation, last_taken, started, timeline};
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
 use super::session::Session;
@@ -40,7 +40,9 @@ const HEAD: &str = concat!(
     started!(),
     ", ",
     timeline!(),
-    ", CASE WHEN is_called THEN last_value ELSE 0 END,
+    ", ",
+    last_taken!(),
+    ",
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
        (SELECT id FROM {schema}.events WHERE position = $1)
      FROM {schema}.events_position_seq"

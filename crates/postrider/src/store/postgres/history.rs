@@ -83,10 +83,20 @@ impl Incarnation {
     }
 }
 
+/// The last position the sequence gave, for a SELECT from the sequence. Not its column `last_value`: that is read
+/// without a lock, and a writer that logs ahead lets it show 32 more for a moment. The FROM asks for the right to
+/// read the sequence; without it newer servers answer NULL here.
+macro_rules! last_taken {
+    () => {
+        "coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0)"
+    };
+}
+pub(super) use last_taken;
+
 /// The highest position ever taken, committed or not.
 pub(super) async fn last_position(work: &Work<'_>) -> Result<Position> {
     // No index: the one row of a sequence.
-    let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {schema}.events_position_seq";
+    let sql = concat!("SELECT ", last_taken!(), " FROM {schema}.events_position_seq");
     let row = work.query_opt(sql, &[]).await?;
     row.map_or(Ok(Position::ZERO), |row| row::position(&row, 0))
 }
