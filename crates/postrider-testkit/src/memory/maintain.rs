@@ -12,7 +12,7 @@ impl MemoryDatabase {
     pub fn trim(&mut self, trim: &Trim, now: Timestamp) -> Trimmed {
         let standing = |(name, rows): (&str, &super::Subscription)| Standing {
             subscription: name.to_owned(),
-            floor: rows.progress.done.floor(),
+            floor: if rows.halted.is_some() { Position::ZERO } else { rows.progress.done.floor() },
             highest: rows.progress.highest.map(|mark| mark.position),
         };
         let all: Vec<Standing> = self.subscriptions().map(standing).collect();

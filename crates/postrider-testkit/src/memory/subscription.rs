@@ -102,9 +102,8 @@ impl Subscription {
 
     /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again.
     pub(super) fn begin(&mut self, progress: Progress) {
-        let floor = progress.done.floor();
         let mut parked = std::mem::take(&mut self.parked);
-        parked.retain(|position, _| *position <= floor);
+        parked.retain(|position, _| progress.done.contains(*position));
         let (epoch, paused) = (Epoch(self.epoch.0 + 1), self.paused.take());
         *self = Self { progress, epoch, parked, paused, ..Self::default() };
     }

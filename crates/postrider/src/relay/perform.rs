@@ -65,7 +65,12 @@ impl Performer {
                             acquired = Err(error);
                         }
                     }
+                    let stands_by = matches!(acquired, Ok(Acquired::Held { .. } | Acquired::Halted(_)));
                     let acquired = trouble.hear(Verb::Acquire, acquired).map(|a| routing.acquisition(a));
+                    if stands_by {
+                        // Whatever it was, it is the owner's now.
+                        _ = trouble.hear(Verb::Renew, Ok(()));
+                    }
                     Done { session, reply: Reply::Acquired(acquired), claimer }
                 })
             }

@@ -113,7 +113,7 @@ impl Cleaner {
         let mut wait = self.rest;
         loop {
             tokio::time::sleep(wait).await;
-            wait = if self.leads() { self.batch().await } else { self.rest };
+            wait = if self.leads() { self.batch().await } else { self.rest.max(PAUSE_MIN) };
         }
     }
 

@@ -94,3 +94,24 @@ case! {
         assert_eq!(unread(&case, "now").await?, [1]);
     }
 }
+
+case! {
+    /// Whether dead letters stay must not depend on who happens to be writing.
+    async fn accepting_a_history_now_keeps_what_is_parked_though_a_writer_is_open(case) {
+        let store = case.store().await?;
+        store.subscribe("mail", Start::Beginning).await?;
+        let open = case.writing("late").await?;
+        case.committed("dead").await?;
+        case.run(
+            "INSERT INTO {schema}.parked (subscription, position, state, attempts) VALUES
+             ('mail', 1, 'dead', 1), ('mail', 2, 'dead', 1)",
+        )
+        .await?;
+        store.halt("mail", "restored").await?;
+        store.accept_history("mail", Start::Now).await?;
+        let parked: Vec<i64> = case.one("SELECT array_agg(position) FROM {schema}.parked").await?;
+        assert_eq!(parked, [2], "the first is read again when its writer commits");
+        open.batch_execute("COMMIT").await.map_err(failed)?;
+        assert_eq!(unread(&case, "mail").await?, [1]);
+    }
+}

@@ -85,6 +85,7 @@ macro_rules! store_conformance {
                 a_young_event_ends_the_deleting
                 what_is_parked_stays
                 the_slowest_subscription_holds_everything_back
+                a_halted_subscription_holds_everything_back
                 without_a_subscription_nothing_is_deleted
                 a_subscription_created_meanwhile_loses_nothing_it_counted_on
                 a_subscription_moved_back_keeps_what_is_left

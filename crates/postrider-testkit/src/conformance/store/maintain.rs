@@ -129,6 +129,16 @@ pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>()
     Ok(())
 }
 
+/// Its floor may be of another history, so that it says nothing about the events there are now.
+pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+    store.halt(NAME, "restored").await?;
+    assert_eq!(store.trim(TRIM).await?.deleted, 0);
+    assert_eq!(left(&store).await?, written);
+    Ok(())
+}
+
 /// Nobody could say what was delivered.
 pub async fn without_a_subscription_nothing_is_deleted<S: StoreUnderTest>() -> Result<()> {
     let under_test = S::fresh().await?;

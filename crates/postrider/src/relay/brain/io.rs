@@ -242,17 +242,17 @@ pub enum Report {
     PossibleDuplicate(Position),
     /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
     OrderBroken(Position),
-    /// A limit is reached and nothing new is read until there is room again, or reading goes on.
+    /// A limit is reached, or there is room again.
     Brake(Option<Brake>),
 }
 
-/// A limit that stops reading.
+/// A limit that somebody should know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brake {
-    /// As many events are parked as may be.
+    /// As many events are parked as may be: nothing new is read.
     ParkedFull,
-    /// Progress is in as many pieces as its row may hold.
-    RangesFull,
+    /// Progress is in very many pieces, because many positions are open. Reading goes on.
+    RangesMany,
 }
 
 /// Why a relay stopped being the owner.

@@ -20,8 +20,10 @@ use crate::sink::Outcome;
 use crate::store::{Budget, Loaded, Renewed, Settled};
 use crate::{Code, Position, Recovery};
 
-/// Most ranges above the floor before reading stops: bounds the progress row.
-const DONE_RANGES_MAX: usize = 10_000;
+/// With more ranges above the floor, the progress row is large enough to tell somebody. Reading goes on: only by
+/// reading are the holes between ranges filled or proven dead. What bounds the ranges is the store's own limit of
+/// holes and our limit of events read ahead.
+const DONE_RANGES_MANY: usize = 10_000;
 
 /// The working state of an owner. Gone with the lease; made anew from the database by the next owner.
 #[derive(Debug)]
@@ -312,8 +314,8 @@ impl Leader {
     fn set_brake(&mut self, turn: &mut Turn<'_>) {
         let brake = if self.books.parked_count() >= turn.policy().parked_max as u64 {
             Some(Brake::ParkedFull)
-        } else if self.books.done().range_count() >= DONE_RANGES_MAX {
-            Some(Brake::RangesFull)
+        } else if self.books.done().range_count() >= DONE_RANGES_MANY {
+            Some(Brake::RangesMany)
         } else {
             None
         };
@@ -333,7 +335,7 @@ impl Leader {
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
             // Lines that wait for the reader could never leave the table otherwise.
-            && (self.brake.is_none() || !self.unread.is_empty())
+            && (self.brake != Some(Brake::ParkedFull) || !self.unread.is_empty())
             && self.books.unwritten_rows() < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }

@@ -231,7 +231,6 @@ mod tests {
             "postgres://u:secret@h/db?sslmode=secret",
             "postgres://u:secret@h:secret/db",
             "postgres://h/db?password=a&secret=b",
-            "postgres://u:%FFsecret@h/db",
             "postgres://u:a@secret@h/db",
             "host=h password=a secret=b",
             "host=h password=a secret",

@@ -127,9 +127,21 @@ pub(super) async fn accept_history(
     let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
     work.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
     let progress = begin(work, start).await?;
-    let above = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position > $2";
-    work.execute(above, &[&subscription, &progress.done.floor().get()]).await?;
+    forget_parked(work, subscription, &progress.done).await?;
     progress::put(work, subscription, epoch, &progress).await
+}
+
+/// Removes the parked rows whose events are read again. What is done above the floor is not: its rows stay.
+async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
+    // Index: the primary key (subscription, position).
+    let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
+    let rows = work.query(above, &[&subscription, &done.floor().get()]).await?;
+    let parked = rows.iter().map(|row| row::position(row, 0)).collect::<Result<Vec<_>>>()?;
+    let again: Vec<i64> =
+        parked.into_iter().filter(|position| !done.contains(*position)).map(Position::get).collect();
+    let forget = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position = ANY ($2::bigint[])";
+    work.execute(forget, &[&subscription, &again]).await?;
+    Ok(())
 }
 
 fn known(subscription: &str, rows: usize) -> Result<(), Error> {

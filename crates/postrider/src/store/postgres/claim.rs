@@ -21,7 +21,7 @@ use super::failure::failed;
 use super::history::{Incarnation, last_taken, started, timeline};
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
-use super::session::Session;
+use super::session::{Alone, Session};
 use super::statement::Params;
 use super::writers::WRITERS;
 use crate::ledger::{Mark, Progress};
@@ -127,7 +127,7 @@ impl PostgresClaimer {
         let now = self.clock.now().elapsed;
         let was_full = self.holes.is_full();
         let asked = self.holes.ranges(budget.events_max);
-        let answer = self.ask(session, &asked, budget, now).await?;
+        let answer = session.in_time(Alone::Reads, self.ask(session, &asked, budget, now)).await?;
         let sequence = row::position(&answer.head, 2)?;
         if let Some(change) = self.history_change(&answer.head, sequence)? {
             return Ok(Claimed::HistoryChanged(change));

@@ -15,7 +15,7 @@ use super::address::{Address, Certificates};
 use super::failure::connect_failed;
 use super::migrate;
 use super::pooler::{Pooler, Word, options_refused, set_for_session};
-use super::session::{Session, Sharing};
+use super::session::{ANSWER_WITHIN, Alone, Session, Sharing};
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Ident, Result};
@@ -234,14 +234,23 @@ impl PostgresConfig {
     /// A connection to a primary with the schema this program knows.
     pub(super) async fn connect(&self) -> Result<Session> {
         let session = self.connect_unchecked().await?;
-        migrate::check(&session.client, &self.schema).await?;
+        session.in_time(Alone::Reads, migrate::check(&session.client, &self.schema)).await?;
         Ok(session)
     }
 
     /// A connection to a primary, whatever its schema.
     pub(super) async fn connect_unchecked(&self) -> Result<Session> {
-        let (client, sharing) = self.open(None).await?;
-        Session::new(client, sharing, self.schema.clone()).await
+        // The driver's own limit ends with the TCP connection; who then says nothing would be waited for for ever.
+        let opened = async {
+            let (client, sharing) = self.open(None).await?;
+            Session::new(client, sharing, self.schema.clone()).await
+        };
+        let within = self.config.get_connect_timeout().map_or(ANSWER_WITHIN, |limit| *limit * 2);
+        tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
+            let what =
+                format!("PostgreSQL took the connection and did not finish the login within {within:?}");
+            Err(crate::Error::new(crate::Code::StoreFailed, what))
+        })
     }
 
     /// A connection, and whether it is ours alone. Notifications are told to `ears`.

@@ -55,7 +55,10 @@ async fn lock(work: &Work<'_>) -> Result<()> {
 }
 
 async fn standings(work: &Work<'_>) -> Result<Vec<Standing>> {
-    let sql = "SELECT name, floor, highest_position FROM {schema}.subscriptions ORDER BY name";
+    // A floor of another history says nothing about these events: until an operator decides, it needs them all.
+    let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+               FROM {schema}.subscriptions
+               ORDER BY name";
     let rows = work.query(sql, &[]).await?;
     rows.iter()
         .map(|row| {

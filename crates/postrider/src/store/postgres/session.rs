@@ -1,6 +1,7 @@
 //! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction};
 
@@ -13,6 +14,13 @@ use crate::{Code, Error, Ident, Result};
 
 /// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
 const SERVER_VERSION_MIN: i32 = 140_000;
+
+/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
+/// says. Longer than anybody waits for a lock.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// The same within a transaction: an operator's verb may read all of a large outbox.
+const LONG_ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
 /// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +37,11 @@ pub(super) struct Session {
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
     pub(super) sharing: Sharing,
-    /// Another server has answered.
+    /// Another server has answered, or none in time.
     replaced: Replaced,
 }
 
-/// Set once another server has answered on a connection.
+/// Set once another server has answered on a connection, or none in time.
 #[derive(Debug, Default)]
 struct Replaced(AtomicBool);
 
@@ -75,8 +83,22 @@ impl Session {
         }
     }
 
+    /// The answer to a question, if it comes in time; else nothing more is asked on this connection.
+    pub(super) async fn in_time<T>(&self, does: Alone, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        self.replaced.in_time(ANSWER_WITHIN, does, answer).await
+    }
+
     /// Runs one statement as a transaction of its own, in one round trip.
     pub(super) async fn alone(
+        &self,
+        does: Alone,
+        statement: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>> {
+        self.in_time(does, self.alone_whenever(does, statement, params)).await
+    }
+
+    async fn alone_whenever(
         &self,
         does: Alone,
         statement: &'static str,
@@ -112,7 +134,8 @@ impl Session {
         let writes = does == Alone::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
         let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
-        let transaction = beginning.start().await.map_err(failed)?;
+        let begun = async { beginning.start().await.map_err(failed) };
+        let transaction = replaced.in_time(ANSWER_WITHIN, Alone::Reads, begun).await?;
         if *sharing == Sharing::Pooled {
             let client = transaction.client();
             let who = statements.get(client, WHO, &[]).await?;
@@ -121,7 +144,7 @@ impl Session {
             replaced.check(incarnation, who)?;
             set.map_err(failed)?;
         }
-        Ok(Work { transaction, statements })
+        Ok(Work { transaction, statements, replaced })
     }
 }
 
@@ -129,12 +152,16 @@ impl Session {
 pub(super) struct Work<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
+    replaced: &'a Replaced,
 }
 
 impl Work<'_> {
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         let client = self.transaction.client();
-        self.statements.get(client, statement, params).await?.query(client, params).await.map_err(failed)
+        let rows = async {
+            self.statements.get(client, statement, params).await?.query(client, params).await.map_err(failed)
+        };
+        self.replaced.in_time(LONG_ANSWER_WITHIN, Alone::Reads, rows).await
     }
 
     /// The first row, if there is one.
@@ -145,11 +172,21 @@ impl Work<'_> {
     /// How many rows were changed.
     pub(super) async fn execute(&self, statement: &'static str, params: Params<'_>) -> Result<u64> {
         let client = self.transaction.client();
-        self.statements.get(client, statement, params).await?.execute(client, params).await.map_err(failed)
+        let rows = async {
+            self.statements
+                .get(client, statement, params)
+                .await?
+                .execute(client, params)
+                .await
+                .map_err(failed)
+        };
+        self.replaced.in_time(LONG_ANSWER_WITHIN, Alone::Reads, rows).await
     }
 
     pub(super) async fn commit(self) -> Result<()> {
-        self.transaction.commit().await.map_err(commit_failed)
+        let Self { transaction, replaced, .. } = self;
+        let committed = async { transaction.commit().await.map_err(commit_failed) };
+        replaced.in_time(ANSWER_WITHIN, Alone::Writes, committed).await
     }
 }
 
@@ -158,6 +195,23 @@ impl Replaced {
         self.0.store(true, Ordering::Relaxed);
         Error::new(Code::StoreFailed, "the server behind the connection to PostgreSQL was replaced")
             .hint("nothing to do: the subscription is loaded anew")
+    }
+
+    /// An answer, unless the time is over first. Then the connection is of no use: what comes next on it would
+    /// wait behind this.
+    async fn in_time<T>(
+        &self,
+        within: Duration,
+        does: Alone,
+        answer: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let Ok(answer) = tokio::time::timeout(within, answer).await else {
+            self.0.store(true, Ordering::Relaxed);
+            let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
+            return Err(Error::new(code, format!("PostgreSQL has not answered within {within:?}"))
+                .hint("nothing to do: another connection is made and the subscription is loaded anew"));
+        };
+        answer
     }
 
     /// Refuses the answer to [`WHO`] of another server, and that of one which cannot tell: a standby.

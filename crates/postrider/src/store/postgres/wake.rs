@@ -60,16 +60,20 @@ impl Listener {
                 State::Listening(client) if !client.is_closed() => {
                     self.ears.notified().await;
                     if !client.is_closed() {
+                        self.again = AGAIN_MIN;
                         return;
                     }
                 }
                 State::Listening(_) => {
-                    tracing::info!("the connection that listened for new events is gone");
+                    let wait = self.again;
+                    tracing::info!(?wait, "the connection that listened for new events is gone");
                     self.state = State::Apart;
+                    // Also when each new one ends at once: nobody is to spin.
+                    tokio::time::sleep(wait).await;
+                    self.again = (wait * 2).min(AGAIN_MAX);
                 }
                 State::Apart => match self.listen().await {
                     Ok(state) => {
-                        self.again = AGAIN_MIN;
                         self.state = state;
                         // Whatever was said before could not be heard.
                         return;

@@ -31,8 +31,12 @@ pub(super) fn trim(tx: &Connection, trim: &Trim) -> Attempt<Trimmed> {
 }
 
 fn standings(tx: &Connection) -> Attempt<Vec<Standing>> {
-    let mut statement =
-        tx.prepare_cached("SELECT name, floor, highest_position FROM postrider_subscriptions ORDER BY name")?;
+    // A floor of another history says nothing about these events: until an operator decides, it needs them all.
+    let mut statement = tx.prepare_cached(
+        "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+         FROM postrider_subscriptions
+         ORDER BY name",
+    )?;
     let standing = |row: &rusqlite::Row<'_>| {
         Ok(Standing {
             subscription: row.get(0)?,
