@@ -136,7 +136,7 @@ const SOAKS: &[Soak] = &[
             "--db",
             "postgres",
             "--transactions",
-            "20000",
+            "1500",
         ],
         environment: &[],
     },
