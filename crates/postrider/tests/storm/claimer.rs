@@ -48,13 +48,18 @@ impl<D: Database> Alone<D> {
         Ok(self.findings)
     }
 
-    /// Claims for a while with one claimer, in small pages.
+    /// Claims for a while with one claimer, in small pages, and on until it has seen the end once: who forgets all
+    /// holes before that, time and again, never gets past them.
     async fn session(&mut self, store: &dyn Store, weather: &Weather) -> Result<()> {
         let mut claimer = store.claimer(&self.progress);
+        let mut left_unread = true;
         for _ in 0..self.dice.below(60) + 2 {
             let events_max = usize::try_from(self.dice.below(60)).unwrap_or(0) + 1;
-            self.claim(&mut *claimer, events_max, weather).await?;
+            left_unread &= self.claim(&mut *claimer, events_max, weather).await?;
             self.dice.pause(weather.poll_micros_max()).await;
+        }
+        while left_unread && !weather.is_over() {
+            left_unread = self.claim(&mut *claimer, 500, weather).await?;
         }
         self.findings.crashes += 1;
         Ok(())
@@ -69,7 +74,13 @@ impl<D: Database> Alone<D> {
         Ok(())
     }
 
-    async fn claim(&mut self, claimer: &mut dyn Claimer, events_max: usize, weather: &Weather) -> Result<()> {
+    /// Answers whether there is more than was read.
+    async fn claim(
+        &mut self,
+        claimer: &mut dyn Claimer,
+        events_max: usize,
+        weather: &Weather,
+    ) -> Result<bool> {
         let claimed = claimer.claim(Budget { events_max, bytes_max: 1 << 20 }).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change: {claimed:?}") };
         for event in &page.events {
@@ -84,7 +95,7 @@ impl<D: Database> Alone<D> {
             self.progress.done.insert_range(first, last);
             self.findings.buried += u64::from(weather.is_writing());
         }
-        Ok(())
+        Ok(page.left_unread)
     }
 }
 
