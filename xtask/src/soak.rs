@@ -6,7 +6,8 @@ use crate::{machine, process};
 struct Soak {
     /// Names its file of figures.
     name: &'static str,
-    cargo: &'static [&'static str],
+    /// What cargo is told, words separated by blanks.
+    cargo: &'static str,
     /// What makes it large, unless the caller's environment says otherwise.
     environment: &'static [(&'static str, &'static str)],
 }
@@ -14,168 +15,52 @@ struct Soak {
 const SOAKS: &[Soak] = &[
     Soak {
         name: "sim",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-testkit",
-            "--bin",
-            "sim",
-            "--",
-            "--seeds",
-            "0..100000",
-        ],
+        cargo: "run --release -q -p postrider-testkit --bin sim -- --seeds 0..100000",
         environment: &[],
     },
     Soak {
         name: "kill",
-        cargo: &["test", "--release", "-q", "-p", "postrider-sinks", "--", "killed", "--nocapture"],
+        cargo: "test --release -q -p postrider-sinks -- killed --nocapture",
         environment: &[("KILLS", "200")],
     },
     Soak {
         name: "storm-postgres",
-        cargo: &[
-            "test",
-            "--release",
-            "-q",
-            "-p",
-            "postrider",
-            "--features",
-            "postgres",
-            "--test",
-            "storm",
-            "--",
-            "--nocapture",
-        ],
+        cargo: "test --release -q -p postrider --features postgres --test storm -- --nocapture",
         environment: &[("STORM_SECONDS", "600")],
     },
     Soak {
         name: "drain-sqlite",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "drain",
-            "--events",
-            "1000000",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000",
         environment: &[],
     },
     Soak {
         name: "drain-sqlite-20-keys",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "drain",
-            "--events",
-            "1000000",
-            "--keys",
-            "20",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000 --keys 20",
         environment: &[],
     },
     Soak {
         name: "drain-postgres",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "drain",
-            "--db",
-            "postgres",
-            "--events",
-            "1000000",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench drain --db postgres --events 1000000",
         environment: &[],
     },
     Soak {
         name: "drain-postgres-20-keys",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "drain",
-            "--db",
-            "postgres",
-            "--events",
-            "1000000",
-            "--keys",
-            "20",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench drain --db postgres --events 1000000 --keys 20",
         environment: &[],
     },
     Soak {
         name: "write-postgres",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "write",
-            "--db",
-            "postgres",
-            "--transactions",
-            "1500",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench write --db postgres --transactions 1500",
         environment: &[],
     },
     Soak {
         name: "growth-postgres",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "growth",
-            "--db",
-            "postgres",
-            "--many",
-            "5000000",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench growth --db postgres --many 5000000",
         environment: &[],
     },
     Soak {
         name: "latency-postgres",
-        cargo: &[
-            "run",
-            "--release",
-            "-q",
-            "-p",
-            "postrider-cli",
-            "--",
-            "bench",
-            "latency",
-            "--db",
-            "postgres",
-            "--rate",
-            "1000",
-            "--seconds",
-            "10",
-        ],
+        cargo: "run --release -q -p postrider-cli -- bench latency --db postgres --rate 1000 --seconds 10",
         environment: &[],
     },
 ];
@@ -209,13 +94,14 @@ impl Soak {
     fn run(&self) -> Result<bool, String> {
         let environment = self.environment();
         let settings: String = environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
-        let mut figures = format!("{settings}cargo {}\n{}\n", self.cargo.join(" "), machine::stamp());
+        let mut figures = format!("{settings}cargo {}\n{}\n", self.cargo, machine::stamp());
         print!("{figures}");
-        let status = process::stream(process::cargo().args(self.cargo).envs(environment), |line| {
-            println!("{line}");
-            figures.push_str(line);
-            figures.push('\n');
-        })?;
+        let status =
+            process::stream(process::cargo().args(self.cargo.split(' ')).envs(environment), |line| {
+                println!("{line}");
+                figures.push_str(line);
+                figures.push('\n');
+            })?;
         if !status.success() {
             return Ok(false);
         }

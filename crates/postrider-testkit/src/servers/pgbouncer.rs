@@ -1,12 +1,11 @@
 //! A private PgBouncer that lends server processes per transaction, in front of a PostgreSQL server.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 
-use super::postgres;
+use super::{free_port, postgres, skipped};
 
 /// Starts the pooler, waits for the end of its standard input, and stops it: the input ends when the test
 /// process does, however it does.
@@ -66,10 +65,7 @@ pub fn url() -> Option<&'static str> {
     match POOLER.get_or_init(|| PgBouncer::start(server, 4)) {
         Ok(pooler) => Some(&pooler.url),
         Err(reason) => {
-            #[allow(clippy::print_stdout, reason = "the test runner counts these lines")]
-            {
-                println!("SKIPPED: pgbouncer: {reason}");
-            }
+            skipped("pgbouncer", reason);
             None
         }
     }
@@ -86,8 +82,7 @@ fn start_with(program: &Path, server: &str, processes: usize) -> Result<PgBounce
         parts(server).ok_or("the server's address is not of the usual kind")?;
     let folder = std::env::temp_dir().join(format!("postrider-pgbouncer-{}", uuid::Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).map_err(|e| format!("no folder for pgbouncer: {e}"))?;
-    let listen = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let listen = listen.map_err(|e| format!("no free port: {e}"))?.port();
+    let listen = free_port()?;
     let users = folder.join("users.txt");
     let config = format!(
         "[databases]\n\
