@@ -11,13 +11,16 @@
 //!   this proof, whatever it writes.
 //! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open
 //!   for writing. Once none of these is in a later list, and a snapshot taken after that list still shows
-//!   the position empty, the writer rolled back. Only the writer itself delays this proof; the list costs more.
+//!   the position empty, the writer rolled back. Who did nothing while the position was taken need not be
+//!   waited for ([`watch`](super::watch)), so only the writer itself, and who is busy all the time, delays this
+//!   proof; the list costs more.
 //!
 //! Nothing here knows a database or a clock: the book is told what was seen, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::watch::{Watches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
 
@@ -34,9 +37,7 @@ pub(super) struct Holes {
     done: Intervals,
     /// First position of each hole to the rest of it. Disjoint, all up to the frontier.
     holes: BTreeMap<Position, Hole>,
-    /// Writers that could still fill the holes of a watch.
-    watches: BTreeMap<u64, BTreeSet<String>>,
-    watch_last: u64,
+    watches: Watches,
     listed_at: Option<Duration>,
 }
 
@@ -80,7 +81,9 @@ pub(super) struct Look<'a> {
     /// Every transaction with a lower id was over in the snapshot of this look.
     pub(super) horizon: Option<u64>,
     /// The writers, listed after the look before this one and before the snapshot of this one was taken.
-    pub(super) writers: Option<BTreeSet<String>>,
+    pub(super) writers: Option<Writers>,
+    /// The highest position taken, read after the list.
+    pub(super) taken: Position,
 }
 
 impl Holes {
@@ -91,8 +94,7 @@ impl Holes {
             frontier: done.floor(),
             done: done.clone(),
             holes: BTreeMap::new(),
-            watches: BTreeMap::new(),
-            watch_last: 0,
+            watches: Watches::default(),
             listed_at: None,
         }
     }
@@ -147,7 +149,7 @@ impl Holes {
             self.fill(*position);
         }
         if let Some(writers) = &look.writers {
-            self.watch(writers, now);
+            self.watch(writers, look.taken, now);
         }
         let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
         let reached = match (look.left, look.asked.up_to, look.found.last()) {
@@ -185,33 +187,27 @@ impl Holes {
 
     /// Crosses out who is gone, and notes who is there for the holes that have come of age. Whoever took
     /// the position of such a hole is in this list or over.
-    fn watch(&mut self, writers: &BTreeSet<String>, now: Duration) {
+    fn watch(&mut self, writers: &Writers, taken: Position, now: Duration) {
         self.listed_at = Some(now);
-        self.watches.values_mut().for_each(|watch| watch.retain(|writer| writers.contains(writer)));
-        let (patience, watch) = (self.patience, self.watch_last + 1);
+        self.watches.list(writers, taken);
+        let (patience, mut begun) = (self.patience, None);
         let unwatched = |hole: &&mut Hole| hole.watch.is_none() && patience.is_over(hole, now);
-        let mut used = false;
         for hole in self.holes.values_mut().filter(unwatched) {
-            hole.watch = Some(watch);
-            used = true;
-        }
-        if used {
-            self.watches.insert(watch, writers.clone());
-            self.watch_last = watch;
+            hole.watch = Some(*begun.get_or_insert_with(|| self.watches.begin()));
         }
     }
 
     /// Takes out the holes that are proven dead and were looked at as a whole.
     fn bury(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
         let watches = &self.watches;
-        let proven = |hole: &Hole| {
+        let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
-            let by_writers = hole.watch.and_then(|watch| watches.get(&watch)).is_some_and(BTreeSet::is_empty);
+            let by_writers = hole.watch.is_some_and(|watch| watches.is_over(watch, first));
             by_horizon || by_writers
         };
         let mut dead: Vec<(Position, Position)> = Vec::new();
         self.holes.retain(|first, hole| {
-            if hole.last > seen_to || !proven(hole) {
+            if hole.last > seen_to || !proven(*first, hole) {
                 return true;
             }
             match dead.last_mut() {
@@ -221,7 +217,7 @@ impl Holes {
             false
         });
         let watched: BTreeSet<u64> = self.holes.values().filter_map(|hole| hole.watch).collect();
-        self.watches.retain(|watch, _| watched.contains(watch));
+        self.watches.keep(&watched);
         dead
     }
 

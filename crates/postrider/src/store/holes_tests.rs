@@ -15,7 +15,9 @@ struct Told {
     left: Option<i64>,
     stamp: Option<u64>,
     horizon: Option<u64>,
+    /// A name, or a name and since when it is quiet: "a" and "a:noon".
     writers: Option<&'static [&'static str]>,
+    taken: i64,
 }
 
 impl Story {
@@ -36,10 +38,16 @@ impl Story {
             left: told.left.map(Position::new),
             stamp: told.stamp,
             horizon: told.horizon,
-            writers: told.writers.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            writers: told.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
+            taken: Position::new(told.taken),
         };
         self.0.enter(look, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
     }
+}
+
+fn writer(word: &str) -> (String, Option<String>) {
+    let (name, quiet) = word.split_once(':').map_or((word, None), |(name, quiet)| (name, Some(quiet)));
+    (name.to_owned(), quiet.map(str::to_owned))
 }
 
 const MAX: i64 = i64::MAX;
@@ -130,6 +138,60 @@ fn an_old_hole_dies_when_every_writer_of_its_time_is_gone() {
     assert_eq!(story.look(&[], list(&["a", "c"]), LATER), [(1, 2)], "a came back, but it was over once");
 }
 
+/// A story with an old hole (1) behind "idle", and a younger one (5), as old as the first was, taken after the
+/// sequence stood at `taken` in the first list.
+fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Story {
+    let mut story = Story::from("0");
+    story.look(&[2], Told::default(), SOON);
+    assert_eq!(story.look(&[3], Told { writers: Some(idle), taken, ..Told::default() }, LATER), []);
+    story.look(&[4, 6], Told::default(), LATER);
+    assert_eq!(story.asks(100), [(1, 1), (5, 5), (7, MAX)]);
+    story
+}
+
+const MUCH_LATER: Duration = Duration::from_secs(4);
+
+fn list(writers: &'static [&'static str]) -> Told {
+    Told { writers: Some(writers), taken: 6, ..Told::default() }
+}
+
+#[test]
+fn a_writer_that_did_nothing_while_the_position_was_taken_keeps_only_older_holes_alive() {
+    let mut story = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
+    assert_eq!(story.asks(100), [(1, 1), (7, MAX)], "it may have taken the first before it fell silent");
+    assert_eq!(story.look(&[], list(&[]), MUCH_LATER), [(1, 1)]);
+}
+
+#[test]
+fn a_writer_that_fell_silent_after_the_position_was_taken_keeps_the_hole_alive() {
+    let mut story = two_holes_behind(&["idle:noon"], 5);
+    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), []);
+}
+
+#[test]
+fn a_writer_that_did_something_in_between_keeps_the_hole_alive() {
+    let mut story = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(story.look(&[], list(&["idle:one"]), MUCH_LATER), []);
+    // That it is silent from now on does not help the hole of before.
+    assert_eq!(story.look(&[], list(&["idle:one"]), MUCH_LATER), []);
+}
+
+#[test]
+fn a_writer_nothing_is_known_of_keeps_the_hole_alive() {
+    let mut story = two_holes_behind(&["idle"], 4);
+    assert_eq!(story.look(&[], list(&["idle"]), MUCH_LATER), []);
+    let mut story = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(story.look(&[], list(&["idle"]), MUCH_LATER), []);
+}
+
+#[test]
+fn a_hole_waits_for_the_busy_writer_beside_the_silent_one() {
+    let mut story = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(story.look(&[], list(&["idle:noon", "busy"]), MUCH_LATER), []);
+    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
+}
+
 #[test]
 fn an_old_hole_dies_at_once_when_nobody_writes() {
     let mut story = Story::from("0");
@@ -177,7 +239,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
             let mut found: Vec<i64> = waiting.take(4).collect();
             let left = (found.len() == 4).then(|| found.pop()).flatten();
             let horizon = (time > 20).then_some(1);
-            let told = Told { left, stamp: Some(1), horizon, writers: None };
+            let told = Told { left, stamp: Some(1), horizon, writers: None, taken: 0 };
             let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
             let look = Look {
                 asked: story.0.ranges(3),
@@ -186,6 +248,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
                 stamp: told.stamp,
                 horizon: told.horizon,
                 writers: None,
+                taken: Position::ZERO,
             };
             story.0.enter(look, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
             handed.extend(found);

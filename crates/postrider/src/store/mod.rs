@@ -19,6 +19,8 @@ mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod schema;
 mod trim;
+#[cfg(feature = "postgres")]
+mod watch;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;

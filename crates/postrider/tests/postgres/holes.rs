@@ -175,6 +175,57 @@ case! {
 }
 
 case! {
+    async fn a_long_writing_transaction_keeps_its_own_positions_alive_and_no_later_ones(case) {
+        let mut reader = Reader::on(&case).await?;
+        let long = case.writing("long").await?;
+        case.committed("kept").await?;
+        reader.stays_alive(1).await?;
+        let gone = case.writing("gone").await?;
+        case.committed("kept").await?;
+        reader.stays_alive(3).await?;
+        gone.batch_execute("ROLLBACK").await.map_err(failed)?;
+        reader.until_dead(3).await?;
+        // It wakes up, writes once more and falls silent again: that position is its own.
+        case.outbox().write(&long, Event::new("long", "")).await?;
+        case.committed("kept").await?;
+        reader.stays_alive(5).await?;
+        // As a prepared transaction it is just as silent.
+        long.batch_execute(&case.sql("PREPARE TRANSACTION '{schema} long'")).await.map_err(failed)?;
+        reader.stays_alive(5).await?;
+        case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
+        case.committed("kept").await?;
+        reader.until_dead(7).await?;
+        reader.stays_alive(1).await?;
+        case.run("COMMIT PREPARED '{schema} long'").await?;
+        reader.claim().await?;
+        assert_eq!((reader.read, reader.dead.to_string()), (vec![2, 4, 6, 8, 1, 5], "0 3 7".to_owned()));
+    }
+}
+
+case! {
+    /// Without the right to see what others do, nobody is taken for silent.
+    async fn a_relay_that_may_not_see_the_sessions_of_others_waits_for_all_of_them(case) {
+        case.run(
+            "CREATE ROLE {schema} LOGIN;
+             GRANT USAGE ON SCHEMA {schema} TO {schema};
+             GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {schema};
+             GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {schema}",
+        )
+        .await?;
+        let config = case.config_as(case.schema.as_str())?;
+        let mut reader = Reader::of(&PostgresStore::connect(&config).await?);
+        let long = case.writing("long").await?;
+        case.committed("kept").await?;
+        reader.stays_alive(1).await?;
+        case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
+        case.committed("kept").await?;
+        reader.stays_alive(3).await?;
+        long.batch_execute("ROLLBACK").await.map_err(failed)?;
+        reader.until_dead(3).await?;
+    }
+}
+
+case! {
     async fn what_a_savepoint_took_back_dies_and_the_rest_is_delivered(case) {
         let writer = case.another().await?;
         writer.batch_execute("BEGIN; SAVEPOINT s").await.map_err(failed)?;

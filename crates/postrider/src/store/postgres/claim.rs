@@ -11,7 +11,6 @@
 //!
 //! See [`holes`](crate::store::holes) for why a hole may be buried.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio_postgres::Row;
@@ -23,9 +22,10 @@ use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
 use super::session::{Alone, Session};
 use super::statement::Params;
-use super::writers::WRITERS;
+use super::writers::{self, WRITERS};
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::watch::Writers;
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -100,7 +100,7 @@ enum Link {
 /// Everything one claim learnt from the database.
 struct Answer {
     stamp: Option<u64>,
-    writers: Option<BTreeSet<String>>,
+    writers: Option<Writers>,
     head: Row,
     rows: Vec<Row>,
 }
@@ -152,6 +152,7 @@ impl PostgresClaimer {
             stamp: answer.stamp,
             horizon,
             writers: answer.writers,
+            taken: sequence,
         };
         let dead = self.holes.enter(look, now);
         let holes_full = self.holes.is_full();
@@ -210,12 +211,9 @@ impl PostgresClaimer {
             Some([row, ..]) => u64::try_from(get::<i64>(row, 0)?).ok(),
             _ => None,
         };
-        let mut writers = match writers.map_err(failed)? {
-            Some(rows) => Some(rows.iter().map(|row| get(row, 0)).collect::<Result<BTreeSet<_>>>()?),
-            None => None,
-        };
+        let mut writers = writers.map_err(failed)?.map(|rows| writers::read(&rows)).transpose()?;
         let named = format!("server {} {}", server.started, server.timeline());
-        if writers.as_mut().is_some_and(|names| !names.remove(&named)) {
+        if writers.as_mut().is_some_and(|names| names.remove(&named).is_none()) {
             return Err(session.give_up());
         }
         let head = head.into_iter().next();

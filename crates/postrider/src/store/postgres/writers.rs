@@ -3,18 +3,27 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio_postgres::Row;
+
 use super::history::{last_position, started, timeline};
 use super::row;
 use super::session::Work;
+use crate::store::watch::Writers;
 use crate::{Position, Result};
 
 /// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
 /// first. One look at the lock table, so that the names belong together. No index: shared memory.
 /// One more name is that of the server: the writers of another prove nothing.
+///
+/// Beside the name stands a word if the writer waits for its application. It is another one as soon as the writer
+/// has run anything: the time its state changed stands in it. A prepared transaction never runs anything again.
+/// Of the sessions of others only members of pg_read_all_stats may know; without it there is no word, and a
+/// transaction that stays open long keeps more holes alive. The activity of others is the same all through a
+/// transaction: two lists in one transaction tell the same.
 pub(super) const WRITERS: &str = concat!(
     "
     WITH locks AS MATERIALIZED (
-        SELECT locktype, database, relation, mode, virtualtransaction, transactionid
+        SELECT locktype, database, relation, mode, virtualtransaction, transactionid, pid
         FROM pg_locks
         WHERE granted
     ), writers AS (
@@ -23,18 +32,32 @@ pub(super) const WRITERS: &str = concat!(
         WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'
           AND relation = '{schema}.events'::regclass
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ), names AS (
+        SELECT l.pid, l.virtualtransaction AS name
+        FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
+        UNION
+        SELECT l.pid, 'xid ' || l.transactionid::text
+        FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
+        WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
     )
-    SELECT virtualtransaction FROM writers
-    UNION
-    SELECT 'xid ' || l.transactionid::text
-    FROM locks AS l JOIN writers AS w ON w.virtualtransaction = l.virtualtransaction
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
+    SELECT n.name, CASE
+        WHEN n.pid IS NULL THEN 'prepared'
+        WHEN a.state IN ('idle in transaction', 'idle in transaction (aborted)')
+        THEN concat_ws(' ', n.pid, a.backend_start, a.xact_start, a.state_change)
+    END
+    FROM names AS n LEFT JOIN pg_stat_activity AS a ON a.pid = n.pid
     UNION ALL
     SELECT 'server ' || ",
     started!(),
     " || ' ' || ",
-    timeline!()
+    timeline!(),
+    ", NULL"
 );
+
+/// The names and words of an answer.
+pub(super) fn read(rows: &[Row]) -> Result<Writers> {
+    rows.iter().map(|row| Ok((row::get(row, 0)?, row::get(row, 1)?))).collect()
+}
 
 /// Looks for writers to end, at most, and how long between two of them. Most transactions are shorter than that;
 /// a lease is longer.
@@ -63,7 +86,6 @@ pub(super) async fn decided_up_to(work: &Work<'_>) -> Result<Position> {
 
 /// The names of all writers. Within a transaction the server is always the same, so its name says nothing.
 async fn list(work: &Work<'_>) -> Result<BTreeSet<String>> {
-    let rows = work.query(WRITERS, &[]).await?;
-    let names = rows.iter().map(|row| row::get::<String>(row, 0)).collect::<Result<BTreeSet<_>>>()?;
-    Ok(names.into_iter().filter(|name| !name.starts_with("server ")).collect())
+    let writers = read(&work.query(WRITERS, &[]).await?)?;
+    Ok(writers.into_keys().filter(|name| !name.starts_with("server ")).collect())
 }
