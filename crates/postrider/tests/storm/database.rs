@@ -81,6 +81,9 @@ pub(crate) trait Probe: Send + 'static {
     /// Who has the outbox open for writing.
     fn writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;
 
+    /// Those of them that run a statement right now.
+    fn busy_writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;
+
     /// One snapshot: its horizon, its upper end, and the events asked for, in the order of positions.
     fn look(&mut self, asked: Asked<'_>) -> impl Future<Output = Result<Look>> + Send;
 

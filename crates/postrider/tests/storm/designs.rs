@@ -31,10 +31,12 @@ pub(crate) enum Design {
     LimitForHoles,
     /// Lists the writers after it has read the rows.
     WritersAfterRows,
+    /// Does not wait for writers that do nothing when they are listed.
+    SilentWritersIgnored,
 }
 
 /// All that are wrong.
-pub(crate) const WRONG: [Design; 7] = [
+pub(crate) const WRONG: [Design; 8] = [
     Design::AboveTheLast,
     Design::ByTransaction,
     Design::StampedWithXmax,
@@ -42,6 +44,7 @@ pub(crate) const WRONG: [Design; 7] = [
     Design::HolesLessOften,
     Design::LimitForHoles,
     Design::WritersAfterRows,
+    Design::SilentWritersIgnored,
 ];
 
 impl Design {
@@ -55,6 +58,7 @@ impl Design {
             Self::HolesLessOften => "holes looked at less often than the tail",
             Self::LimitForHoles => "a LIMIT of its own for the holes",
             Self::WritersAfterRows => "writers listed after the rows",
+            Self::SilentWritersIgnored => "silent writers not waited for",
         }
     }
 }
@@ -110,7 +114,10 @@ impl Book {
         }
         let mut writers = None;
         if design != Design::WritersAfterRows && !self.holes.is_empty() {
-            writers = Some(probe.writers().await?);
+            writers = Some(match design {
+                Design::SilentWritersIgnored => probe.busy_writers().await?,
+                _ => probe.writers().await?,
+            });
             held_up().await;
         }
         let skips_holes = design == Design::HolesLessOften && !self.looks.is_multiple_of(10);

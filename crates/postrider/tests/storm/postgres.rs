@@ -199,10 +199,8 @@ impl PostgresProbe {
         let sql = sql.replace("{schema}", self.schema.as_str());
         self.client.query(&sql, params).await.map_err(failed)
     }
-}
 
-impl Probe for PostgresProbe {
-    async fn writers(&mut self) -> Result<BTreeSet<String>> {
+    async fn writers_where(&self, condition: &str) -> Result<BTreeSet<String>> {
         let sql = "
             WITH locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE granted)
             SELECT w.virtualtransaction || coalesce(' ' || t.transactionid::text, '')
@@ -210,14 +208,24 @@ impl Probe for PostgresProbe {
             LEFT JOIN locks AS t ON t.virtualtransaction = w.virtualtransaction
                                 AND t.locktype = 'transactionid' AND t.mode = 'ExclusiveLock'
             WHERE w.locktype = 'relation' AND w.mode = 'RowExclusiveLock'
-              AND w.relation = '{schema}.events'::regclass";
+              AND w.relation = '{schema}.events'::regclass AND ";
         // A prepared transaction may change its first name, never its number; without a number it has written nothing.
-        let rows = self.query(sql, &[]).await?;
+        let rows = self.query(&format!("{sql}{condition}"), &[]).await?;
         let names = rows.iter().filter_map(|row| {
             let name: String = row.get(0);
             name.split_once(' ').map(|(_, number)| number.to_owned())
         });
         Ok(names.collect())
+    }
+}
+
+impl Probe for PostgresProbe {
+    async fn writers(&mut self) -> Result<BTreeSet<String>> {
+        self.writers_where("true").await
+    }
+
+    async fn busy_writers(&mut self) -> Result<BTreeSet<String>> {
+        self.writers_where("w.pid IN (SELECT pid FROM pg_stat_activity WHERE state = 'active')").await
     }
 
     async fn look(&mut self, asked: Asked<'_>) -> Result<Look> {

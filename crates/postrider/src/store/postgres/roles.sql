@@ -24,7 +24,9 @@ GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregat
 GRANT SELECT (id, position) ON {schema}.events TO {writer};
 
 -- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
--- Which transactions are open it reads in pg_locks, which everybody may.
+-- Which transactions are open it reads in pg_locks, which everybody may. To know as well which of them only wait
+-- for their application, so that one left open for hours disturbs nobody, a superuser may
+-- GRANT pg_read_all_stats TO {relay}.
 GRANT SELECT, DELETE ON {schema}.events TO {relay};
 GRANT SELECT ON {schema}.events_position_seq, {schema}.migrations TO {relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases TO {relay};
