@@ -90,6 +90,22 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(&settlement.subscription)?.settle(settlement))
     }
 
+    /// Pauses with the owner's right; see `Store::pause_as_owner`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn pause_as_owner(&mut self, name: &str, epoch: Epoch, reason: &str) -> Result<Settled> {
+        Ok(self.subscription_mut(name)?.pause_as_owner(epoch, reason))
+    }
+
+    /// Stops with the owner's right; see `Store::halt`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn halt(&mut self, name: &str, epoch: Epoch, reason: &str) -> Result<Settled> {
+        Ok(self.subscription_mut(name)?.halt(epoch, reason))
+    }
+
     /// Reads events again by position, in the order asked; see `Store::fetch`.
     pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
         let (mut found, mut bytes) = (Found::default(), 0);

@@ -100,6 +100,22 @@ impl Subscription {
         Settled::Done
     }
 
+    pub(super) fn pause_as_owner(&mut self, epoch: Epoch, reason: &str) -> Settled {
+        if self.epoch != epoch {
+            return Settled::Fenced;
+        }
+        self.paused = Some(reason.to_owned());
+        Settled::Done
+    }
+
+    pub(super) fn halt(&mut self, epoch: Epoch, reason: &str) -> Settled {
+        if self.epoch > epoch {
+            return Settled::Fenced;
+        }
+        self.halted = Some(reason.to_owned());
+        Settled::Done
+    }
+
     /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again.
     pub(super) fn begin(&mut self, progress: Progress) {
         let mut parked = std::mem::take(&mut self.parked);

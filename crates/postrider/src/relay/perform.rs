@@ -116,13 +116,14 @@ impl Performer {
             Effect::Settle(settlement) => Box::pin(async move {
                 done(Reply::Settled(trouble.hear(Verb::Settle, store.settle(settlement).await)))
             }),
-            Effect::Halt(reason) => Box::pin(async move {
-                _ = trouble.hear(Verb::Halt, store.halt(&subscription, &reason).await);
+            // Refused to who is not the owner any more: then it is for the new owner to say.
+            Effect::Halt { epoch, reason } => Box::pin(async move {
+                _ = trouble.hear(Verb::Halt, store.halt(&subscription, epoch, &reason).await);
                 // Nobody waits for this; the session it came from is over.
                 done(Reply::Released)
             }),
-            Effect::Pause(reason) => Box::pin(async move {
-                _ = trouble.hear(Verb::Pause, store.pause(&subscription, Some(&reason)).await);
+            Effect::Pause { epoch, reason } => Box::pin(async move {
+                _ = trouble.hear(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
                 // Nobody waits for this: it is read back with every renewal.
                 done(Reply::Paused)
             }),

@@ -238,8 +238,8 @@ fn reply_to_panic(effect: &Effect) -> Reply {
         Effect::Settle(_) => Reply::Settled(Err(Code::OutcomeUnknown)),
         // The brain takes a missing outcome for an ambiguous one.
         Effect::Publish(batch, _) => Reply::Published(*batch, Vec::new()),
-        Effect::Pause(_) => Reply::Paused,
-        Effect::Release { .. } | Effect::Halt(_) | Effect::Report(_) | Effect::Stop => Reply::Released,
+        Effect::Pause { .. } => Reply::Paused,
+        Effect::Release { .. } | Effect::Halt { .. } | Effect::Report(_) | Effect::Stop => Reply::Released,
     }
 }
 

@@ -64,8 +64,17 @@ pub trait Store: Send + Sync + 'static {
     /// Sets or clears the operator's pause. The relay learns of it at its next renewal.
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
 
-    /// Stops the subscription until an operator accepts the new history. Needs no epoch: stopping is safe.
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>>;
+    /// The same pause, set by the owner, if the epoch is still the subscription's.
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>>;
+
+    /// Stops the subscription until an operator accepts the new history, unless somebody was given a higher epoch
+    /// since. A lower one in the database is no reason to refuse: then the database was put back to an older state.
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
     /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
     /// above it are removed, for their events are read again; those below it stay, and so does a pause.
@@ -250,7 +259,7 @@ pub struct Settlement {
     pub unpark: Vec<Position>,
 }
 
-/// Answer to [`Store::settle`].
+/// Answer to [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Recorded.

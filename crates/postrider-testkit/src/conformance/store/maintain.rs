@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
-use postrider::store::{Acquired, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed};
+use postrider::store::{
+    Acquired, Epoch, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed,
+};
 use postrider::{Code, Event, Position, Result, Timestamp};
 
 use super::StoreUnderTest;
@@ -133,7 +135,7 @@ pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>()
 pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, Epoch(i64::MAX), "restored").await?;
     assert_eq!(store.trim(TRIM).await?.deleted, 0);
     assert_eq!(left(&store).await?, written);
     Ok(())

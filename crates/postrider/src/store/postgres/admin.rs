@@ -1,5 +1,7 @@
 //! Verbs of the operator: subscribe, pause, halt, accept a new history.
 
+use tokio_postgres::Row;
+
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::line::Turn;
@@ -8,7 +10,7 @@ use super::time::Time;
 use super::writers::decided_up_to;
 use super::{maintain, progress, row};
 use crate::ledger::{Intervals, Progress};
-use crate::store::{Epoch, Start};
+use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -93,20 +95,60 @@ pub(super) async fn pause(turn: &mut Turn<'_>, subscription: &str, reason: Optio
     known(subscription, turn.query(sql, &[&subscription, &reason]).await?.len())
 }
 
-/// The statement of [`halt`]. Index: the primary key (name).
-const HALT: &str = "UPDATE {schema}.subscriptions
-                    SET halted = $2, updated_at = clock_timestamp()
-                    WHERE name = $1
-                    RETURNING 1";
-
-/// See [`Store::halt`](crate::store::Store::halt).
-pub(super) async fn halt(turn: &mut Turn<'_>, subscription: &str, reason: &str) -> Result<()> {
-    known(subscription, turn.query(HALT, &[&subscription, &reason]).await?.len())
+/// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
+pub(super) async fn pause_as_owner(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    // Index: the primary key (name).
+    let sql = "WITH paused AS (
+                   UPDATE {schema}.subscriptions
+                   SET paused = $3, updated_at = clock_timestamp()
+                   WHERE name = $1 AND epoch = $2
+                   RETURNING name
+               )
+               SELECT paused.name IS NOT NULL
+               FROM {schema}.subscriptions AS s LEFT JOIN paused ON true
+               WHERE s.name = $1";
+    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// The same within a transaction.
+/// See [`Store::halt`](crate::store::Store::halt).
+pub(super) async fn halt(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    // Index: the primary key (name).
+    let sql = "WITH halted AS (
+                   UPDATE {schema}.subscriptions
+                   SET halted = $3, updated_at = clock_timestamp()
+                   WHERE name = $1 AND epoch <= $2
+                   RETURNING name
+               )
+               SELECT halted.name IS NOT NULL
+               FROM {schema}.subscriptions AS s LEFT JOIN halted ON true
+               WHERE s.name = $1";
+    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+}
+
+/// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
 pub(super) async fn set_halted(work: &Work<'_>, subscription: &str, reason: &str) -> Result<()> {
-    known(subscription, work.query(HALT, &[&subscription, &reason]).await?.len())
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions
+               SET halted = $2, updated_at = clock_timestamp()
+               WHERE name = $1
+               RETURNING 1";
+    known(subscription, work.query(sql, &[&subscription, &reason]).await?.len())
+}
+
+/// Whether the owner's word was taken. Without a row there is no such subscription.
+fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
+    let row = rows.first().ok_or_else(|| unknown(subscription))?;
+    Ok(if row::get(row, 0)? { Settled::Done } else { Settled::Fenced })
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the

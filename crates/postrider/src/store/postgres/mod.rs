@@ -219,9 +219,21 @@ impl Store for PostgresStore {
         )
     }
 
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move { admin::halt(&mut self.0.settler.turn().await?, &name, &reason).await })
+        Box::pin(async move {
+            admin::pause_as_owner(&mut self.0.settler.turn().await?, &name, epoch, &reason).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move { admin::halt(&mut self.0.settler.turn().await?, &name, epoch, &reason).await })
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {

@@ -7,7 +7,7 @@ use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::progress;
 use crate::ledger::{Intervals, Progress};
-use crate::store::{Epoch, Start};
+use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -57,12 +57,40 @@ pub(super) fn pause(tx: &Connection, subscription: &str, reason: Option<&str>) -
     Ok(known(subscription, found)?)
 }
 
+/// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
+pub(super) fn pause_as_owner(
+    tx: &Connection,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Attempt<Settled> {
+    if current_epoch(tx, subscription)? != epoch {
+        return Ok(Settled::Fenced);
+    }
+    pause(tx, subscription, Some(reason))?;
+    Ok(Settled::Done)
+}
+
 /// See [`Store::halt`](crate::store::Store::halt).
-pub(super) fn halt(tx: &Connection, subscription: &str, reason: &str) -> Attempt<()> {
+pub(super) fn halt(tx: &Connection, subscription: &str, epoch: Epoch, reason: &str) -> Attempt<Settled> {
+    if current_epoch(tx, subscription)? > epoch {
+        return Ok(Settled::Fenced);
+    }
     // Index: the primary key (name).
     let sql = "UPDATE postrider_subscriptions SET halted = ?2, updated_at = ?3 WHERE name = ?1";
-    let found = tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
-    Ok(known(subscription, found)?)
+    tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    Ok(Settled::Done)
+}
+
+/// The epoch that was given last.
+fn current_epoch(tx: &Connection, subscription: &str) -> Attempt<Epoch> {
+    // Index: the primary key (name).
+    let epoch = tx
+        .prepare_cached("SELECT epoch FROM postrider_subscriptions WHERE name = ?1")?
+        .query_row([subscription], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| unknown(subscription))?;
+    Ok(Epoch(epoch))
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
