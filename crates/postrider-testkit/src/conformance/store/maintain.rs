@@ -136,8 +136,12 @@ pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() ->
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
     store.halt(NAME, Epoch(i64::MAX), "restored").await?;
-    assert_eq!(store.trim(TRIM).await?.deleted, 0);
+    let held = HeldBack { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
+    assert_eq!(store.trim(TRIM).await?, Trimmed { held: Some(held.clone()), ..Trimmed::default() });
     assert_eq!(left(&store).await?, written);
+    // Whoever asks is told the same, whatever the others have done.
+    store.subscribe("other", Start::Now).await?;
+    assert_eq!(store.overview(0).await?.held_back(TRIM.older_than), Some(held));
     Ok(())
 }
 
