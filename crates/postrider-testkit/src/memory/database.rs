@@ -87,7 +87,9 @@ impl MemoryDatabase {
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
     pub fn settle(&mut self, settlement: Settlement) -> Result<Settled> {
-        Ok(self.subscription_mut(&settlement.subscription)?.settle(settlement))
+        let name = &settlement.subscription;
+        let subscription = self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))?;
+        Ok(subscription.settle(settlement, &self.log))
     }
 
     /// Pauses with the owner's right; see `Store::pause_as_owner`.
@@ -130,7 +132,8 @@ impl MemoryDatabase {
     /// [`Code::SubscriptionUnknown`]
     pub fn accept_history(&mut self, name: &str, start: Start) -> Result<()> {
         let progress = self.progress_from(start);
-        self.subscription_mut(name)?.begin(progress);
+        let subscription = self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))?;
+        subscription.begin(progress, &self.log);
         Ok(())
     }
 

@@ -77,7 +77,8 @@ pub trait Store: Send + Sync + 'static {
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
     /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
-    /// above it are removed, for their events are read again; those below it stay, and so does a pause.
+    /// above it are removed, for their events are read again; and so are those whose position now holds another
+    /// event than the one that was parked, which is gone. The others below it stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes one batch of events that every subscription is done with and that are old enough, in one short

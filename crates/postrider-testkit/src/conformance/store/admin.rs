@@ -102,6 +102,37 @@ pub async fn accepting_the_history_forgets_what_is_parked_above_its_start<S: Sto
     Ok(())
 }
 
+/// The parked events are gone with the old history. Theirs must not be taken for others that stand there now.
+pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has<S: StoreUnderTest>()
+-> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(events(1)).await?;
+    let backup = under_test.back_up().await?;
+    written.extend(under_test.write(events(3)).await?);
+    let owner = granted(&store, "a").await?;
+    let park = [ParkedState::Dead, ParkedState::Dead, ParkedState::Retry].into_iter().zip(&written);
+    let park = park.map(|(state, position)| ParkedRow {
+        position: *position,
+        key: None,
+        destination: None,
+        state,
+        attempts: 1,
+        next_attempt_at: None,
+        last_error: None,
+    });
+    let park = park.collect();
+    store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
+    under_test.restore(backup).await?;
+    assert_eq!(under_test.write(events(3)).await?, written[1..], "the positions are given out again");
+    store.halt(NAME, owner.epoch, "restored").await?;
+    store.accept_history(NAME, Start::Now).await?;
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(loaded.parked, []);
+    assert_eq!(loaded.dead.iter().map(|row| row.position).collect::<Vec<_>>(), written[..1]);
+    assert_eq!(loaded.parked_count, 1);
+    Ok(())
+}
+
 /// It knows another history; its progress must not replace the operator's answer.
 pub async fn accepting_the_history_fences_the_owner_before<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;

@@ -79,6 +79,7 @@ macro_rules! store_conformance {
                 an_owner_from_before_a_restore_can_halt
                 accepting_the_history_starts_again_where_told
                 accepting_the_history_forgets_what_is_parked_above_its_start
+                accepting_the_history_forgets_rows_whose_position_another_event_has
                 accepting_the_history_fences_the_owner_before
             }
             maintain {

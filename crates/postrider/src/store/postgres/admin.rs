@@ -173,7 +173,8 @@ pub(super) async fn accept_history(
     progress::put(work, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again. What is done above the floor is not: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
+/// gone. What is done above the floor is not read again: its rows stay.
 async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
@@ -183,6 +184,11 @@ async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) ->
         parked.into_iter().filter(|position| !done.contains(*position)).map(Position::get).collect();
     let forget = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position = ANY ($2::bigint[])";
     work.execute(forget, &[&subscription, &again]).await?;
+    // Indexes: the primary keys (subscription, position) and (position).
+    let others = "DELETE FROM {schema}.parked AS p
+                  USING {schema}.events AS e
+                  WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
+    work.execute(others, &[&subscription]).await?;
     Ok(())
 }
 

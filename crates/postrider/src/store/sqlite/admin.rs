@@ -111,6 +111,13 @@ pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) 
     let progress = begin(tx, start)?;
     tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
         .execute(params![subscription, progress.done.floor().get()])?;
+    // Another event has got the position: the one that was parked is gone. Indexes: the primary keys.
+    tx.prepare_cached(
+        "DELETE FROM postrider_parked
+         WHERE subscription = ?1
+           AND event_id <> (SELECT id FROM postrider_events AS e WHERE e.position = postrider_parked.position)",
+    )?
+    .execute([subscription])?;
     progress::record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
 }
