@@ -59,13 +59,31 @@ case! {
 }
 
 case! {
+    async fn a_transaction_id_that_is_not_taken_before_the_position_is_refused(case) {
+        for altered in [
+            "ALTER COLUMN tx SET DEFAULT '3'::xid8",
+            "ALTER COLUMN tx DROP DEFAULT",
+            "DROP COLUMN tx CASCADE, ADD COLUMN tx xid8 NOT NULL DEFAULT pg_current_xact_id()",
+        ] {
+            case.run(&format!("ALTER TABLE {{schema}}.events {altered}")).await?;
+            assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaAltered, "{altered}");
+            // Whole again, for the next to be the only one.
+            case.run("ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT pg_current_xact_id()").await?;
+            if !altered.starts_with("DROP") {
+                case.store().await?;
+            }
+        }
+    }
+}
+
+case! {
     async fn a_relay_needs_few_rights_and_says_which_is_missing(case) {
-        case.run("DROP ROLE IF EXISTS {schema}_relay; CREATE ROLE {schema}_relay LOGIN").await?;
-        let config = case.config_as(&case.sql("{schema}_relay"))?;
+        case.run("CREATE ROLE {schema}_few LOGIN").await?;
+        let config = case.config_as(&case.sql("{schema}_few"))?;
         assert_eq!(PostgresStore::connect(&config).await.unwrap_err().code(), Code::PrivilegeMissing);
         case.run(
-            "GRANT USAGE ON SCHEMA {schema} TO {schema}_relay;
-             GRANT SELECT ON {schema}.migrations, {schema}.events, {schema}.events_position_seq TO {schema}_relay;",
+            "GRANT USAGE ON SCHEMA {schema} TO {schema}_few;
+             GRANT SELECT ON {schema}.migrations, {schema}.events, {schema}.events_position_seq TO {schema}_few;",
         )
         .await?;
         let store = PostgresStore::connect(&config).await?;
