@@ -8,7 +8,7 @@ use super::*;
 async fn behind_a_proxy() -> Result<Option<(World, Proxy, PostgresConfig)>> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(None) };
     let proxy = Proxy::to(world.server.port()).await.map_err(failed)?;
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port());
+    let url = format!("postgres://{RELAY}@127.0.0.1:{}/postgres?connect_timeout=1", proxy.port());
     Ok(Some((world, proxy, PostgresConfig::new(&url)?)))
 }
 
