@@ -68,6 +68,7 @@ impl Subscription {
             parked_count: self.parked.len() as u64,
             clean,
             paused: self.paused.clone(),
+            origin: None,
         }
     }
 

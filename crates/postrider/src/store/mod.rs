@@ -55,6 +55,12 @@ pub trait Store: Send + Sync + 'static {
     /// Starts reading where the loaded state left off: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
+    /// The same for a state that came with a lease. It reads from the server that told the state and from no other:
+    /// one that has taken its place since may know other events.
+    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+        self.claimer(&loaded.progress)
+    }
+
     /// Reads events again by position, in the order asked, until the payloads exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
@@ -226,6 +232,17 @@ pub struct Loaded {
     pub clean: bool,
     /// The operator's pause, with its reason.
     pub paused: Option<String>,
+    /// Which server told all this, where one may take the place of another.
+    pub origin: Option<Origin>,
+}
+
+/// One life of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its cluster and timeline.
+    pub history: String,
+    /// When it started.
+    pub started: String,
 }
 
 /// Answer to [`Store::renew`].

@@ -13,6 +13,13 @@ use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
+/// Whether somebody has created the subscription.
+pub(super) async fn is_known(turn: &mut Turn<'_>, subscription: &str) -> Result<bool> {
+    // Index: the primary key (name).
+    let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
+    Ok(!turn.read(sql, &[&subscription]).await?.is_empty())
+}
+
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(
     work: &Work<'_>,
