@@ -28,7 +28,8 @@ pub struct SubscriptionStatus {
     /// Events since the relay started that no rule matched and that count as done, because the router says
     /// so ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). One read again after a takeover counts again.
     pub skipped: u64,
-    /// What is wrong with the database, while something is. It is tried again until it works.
+    /// What is wrong with the database, or with taking the destination over, while something is. It is tried again
+    /// until it works.
     pub trouble: Option<String>,
 }
 
