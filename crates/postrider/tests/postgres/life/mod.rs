@@ -3,9 +3,11 @@
 //! What was delivered is compared with what the table holds at the end: nothing lost, nothing invented, every
 //! key in its order.
 
+mod failover;
 mod history;
 mod network;
 mod outage;
+mod pooler;
 mod recorder;
 mod refusal;
 
