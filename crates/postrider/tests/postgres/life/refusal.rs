@@ -29,6 +29,59 @@ async fn a_relay_without_a_free_connection_waits_for_one() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_full_of_others_is_waited_for_at_the_start_and_later() -> Result<()> {
+    let options =
+        Options::default().setting("max_connections=12").setting("superuser_reserved_connections=3");
+    let Some(world) = World::new(options).await? else { return Ok(()) };
+    world.run("CREATE ROLE others LOGIN").await?;
+    let mut others = take_all_connections(&world).await;
+    let refused = PostgresStore::connect(&world.config()?).await.unwrap_err();
+    assert_eq!(refused.code(), Code::StoreFailed, "{refused}");
+    let said = refused.to_string();
+    assert!(said.contains("connection slots") && said.contains("max_connections"), "{said}");
+    let proxy = Proxy::to(world.server.port()).await.map_err(failed)?;
+    let url = format!("postgres://{RELAY}@127.0.0.1:{}/postgres", proxy.port());
+    let (sink, store) = (Recorder::new(), Arc::new(PostgresStore::unconnected(&PostgresConfig::new(&url)?)));
+    let starting = tokio::spawn(Relay::builder().outbox(store, [subscription(&sink)]).spawn());
+    write(&world.client().await?, 10).await?;
+    let tried = proxy.wait_for(|seen| seen.connections >= 3);
+    tokio::time::timeout(LONG, tried).await.expect("it is tried again and again");
+    assert!(!starting.is_finished(), "it waits");
+    others.clear();
+    let relay = starting.await.unwrap()?;
+    sink.wait_for(10).await;
+    at_ease(&relay).await;
+
+    // Others take what is free, the relay's own are cut, and others take those too.
+    others.extend(take_all_connections(&world).await);
+    let cut = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'life_relay'";
+    eventually("the relay has no connection", async || {
+        world.run(cut).await.is_ok() && {
+            others.extend(take_all_connections(&world).await);
+            relay.status()[0].trouble.as_deref().is_some_and(|said| said.contains("connection slots"))
+        }
+    })
+    .await;
+    write(&world.client().await?, 10).await?;
+    others.clear();
+    sink.wait_for(20).await;
+    at_ease(&relay).await;
+    relay.shutdown().await?;
+    let verdict = world.audit(&sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+/// Connects until the server has no connection left but for the superuser.
+async fn take_all_connections(world: &World) -> Vec<Client> {
+    let mut taken = Vec::new();
+    while let Ok(client) = connect(&world.server.url_of("others")).await {
+        taken.push(client);
+    }
+    taken
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_server_is_waited_for_and_delivers_nothing_over_and_over() -> Result<()> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
     let sink = Recorder::new();
