@@ -2,7 +2,7 @@
 //!
 //! - [`packages`]: what the system's package manager has
 //! - [`kafka`]: Apache Kafka, and a client in Python
-//! - [`postgres`]: the oldest and the newest PostgreSQL, which it does not have
+//! - [`postgres`]: the versions of PostgreSQL that it does not have
 
 mod kafka;
 mod packages;

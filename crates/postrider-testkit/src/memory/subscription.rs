@@ -6,6 +6,9 @@ use std::time::Duration;
 use postrider::Position;
 use postrider::ledger::{ParkedRow, ParkedState, Progress};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement};
+use uuid::Uuid;
+
+use super::Log;
 
 /// Who owns a subscription and until when, by the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Subscription {
     pub lease: Option<Lease>,
     /// What is parked, by position.
     pub parked: BTreeMap<Position, ParkedRow>,
+    /// Which events were parked: their positions may be given to others.
+    pub parked_ids: BTreeMap<Position, Uuid>,
     /// Its last owner did not leave in good order, or has not left.
     pub unclean: bool,
     /// The operator's pause.
@@ -63,6 +68,7 @@ impl Subscription {
             parked_count: self.parked.len() as u64,
             clean,
             paused: self.paused.clone(),
+            origin: None,
         }
     }
 
@@ -82,7 +88,7 @@ impl Subscription {
         }
     }
 
-    pub(super) fn settle(&mut self, settlement: Settlement) -> Settled {
+    pub(super) fn settle(&mut self, settlement: Settlement, log: &Log) -> Settled {
         if self.epoch != settlement.epoch {
             return Settled::Fenced;
         }
@@ -90,8 +96,12 @@ impl Subscription {
         self.progress = Progress { done, highest, trial };
         for position in unpark {
             self.parked.remove(&position);
+            self.parked_ids.remove(&position);
         }
         for mut row in park {
+            if let Some(event) = log.get(row.position) {
+                self.parked_ids.entry(row.position).or_insert(event.id);
+            }
             if let Some(old) = self.parked.remove(&row.position) {
                 row.keep_names_of(old);
             }
@@ -100,11 +110,31 @@ impl Subscription {
         Settled::Done
     }
 
-    /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again.
-    pub(super) fn begin(&mut self, progress: Progress) {
-        let mut parked = std::mem::take(&mut self.parked);
-        parked.retain(|position, _| progress.done.contains(*position));
+    pub(super) fn pause_as_owner(&mut self, epoch: Epoch, reason: &str) -> Settled {
+        if self.epoch != epoch {
+            return Settled::Fenced;
+        }
+        self.paused = Some(reason.to_owned());
+        Settled::Done
+    }
+
+    pub(super) fn halt(&mut self, epoch: Epoch, reason: &str) -> Settled {
+        if self.epoch > epoch {
+            return Settled::Fenced;
+        }
+        self.halted = Some(reason.to_owned());
+        Settled::Done
+    }
+
+    /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again,
+    /// and what another event has taken the position of is gone.
+    pub(super) fn begin(&mut self, progress: Progress, log: &Log) {
+        let (mut parked, parked_ids) =
+            (std::mem::take(&mut self.parked), std::mem::take(&mut self.parked_ids));
+        let is_another =
+            |at: &Position| log.get(*at).is_some_and(|event| parked_ids.get(at) != Some(&event.id));
+        parked.retain(|position, _| progress.done.contains(*position) && !is_another(position));
         let (epoch, paused) = (Epoch(self.epoch.0 + 1), self.paused.take());
-        *self = Self { progress, epoch, parked, paused, ..Self::default() };
+        *self = Self { progress, epoch, parked, parked_ids, paused, ..Self::default() };
     }
 }

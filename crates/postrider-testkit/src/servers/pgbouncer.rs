@@ -1,20 +1,20 @@
 //! A private PgBouncer that lends server processes per transaction, in front of a PostgreSQL server.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 
 use super::{free_port, postgres, skipped};
 
-/// Starts the pooler, waits for the end of its standard input, and stops it: the input ends when the test
-/// process does, however it does.
+/// Starts the pooler, has it read its settings again for every line of its standard input, and stops it at the
+/// end of that: the input ends when the test process does, however it does.
 const KEEPER: &str = r#"
 trap '' INT
 folder=$1; shift
 "$@" </dev/null &
 pooler=$!
-read -r _
+while read -r _; do kill -HUP $pooler; done
 kill -TERM $pooler
 wait $pooler
 rm -rf "$folder"
@@ -30,25 +30,47 @@ const STARTS_MAX: usize = 3;
 #[derive(Debug)]
 pub struct PgBouncer {
     url: String,
-    _keep: Option<ChildStdin>,
+    listen: u16,
+    folder: PathBuf,
+    settings: String,
+    keeper: Option<ChildStdin>,
 }
 
 impl PgBouncer {
     /// Starts one in front of the server at this address, with so many server processes to lend. Its own address
-    /// leads to every database there, for the user of the address.
+    /// leads to every database there, for every user the server knows.
     ///
     /// # Errors
     /// Why there is none, in a sentence.
     pub fn start(server: &str, processes: usize) -> Result<Self, String> {
+        Self::start_with(server, processes, "")
+    }
+
+    /// The same with more lines of settings.
+    ///
+    /// # Errors
+    /// Why there is none, in a sentence.
+    pub fn start_with(server: &str, processes: usize, more: &str) -> Result<Self, String> {
+        let settings = format!("default_pool_size = {processes}\n{more}\n");
         let program = program().ok_or("no pgbouncer in PATH or /usr/sbin")?;
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
-            match start_with(&program, server, processes) {
+            match run(&program, server, &settings) {
                 Ok(started) => return Ok(started),
                 Err(failed) => reason = failed,
             }
         }
         Err(reason)
+    }
+
+    /// Leads to another server from now on, as after a failover. Clients stay connected.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub fn lead_to(&mut self, server: &str) -> Result<(), String> {
+        write_settings(&self.folder, server, self.listen, &self.settings)?;
+        let keeper = self.keeper.as_mut().ok_or("nobody keeps the pooler")?;
+        keeper.write_all(b"\n").map_err(|e| format!("pgbouncer cannot be told: {e}"))
     }
 
     /// Where clients connect.
@@ -77,30 +99,12 @@ fn program() -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join("pgbouncer")).filter(|program| program.exists()))
 }
 
-fn start_with(program: &Path, server: &str, processes: usize) -> Result<PgBouncer, String> {
-    let (user, host, port, database) =
-        parts(server).ok_or("the server's address is not of the usual kind")?;
+fn run(program: &Path, server: &str, more: &str) -> Result<PgBouncer, String> {
+    let (user, _, _, database) = parts(server).ok_or("the server's address is not of the usual kind")?;
     let folder = std::env::temp_dir().join(format!("postrider-pgbouncer-{}", uuid::Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).map_err(|e| format!("no folder for pgbouncer: {e}"))?;
     let listen = free_port()?;
-    let users = folder.join("users.txt");
-    let config = format!(
-        "[databases]\n\
-         * = host={host} port={port}\n\
-         [pgbouncer]\n\
-         listen_addr = 127.0.0.1\n\
-         listen_port = {listen}\n\
-         unix_socket_dir =\n\
-         auth_type = trust\n\
-         auth_file = {}\n\
-         pool_mode = transaction\n\
-         default_pool_size = {processes}\n\
-         max_client_conn = 500\n",
-        users.display()
-    );
-    let settings = folder.join("pgbouncer.ini");
-    let written = std::fs::write(&users, format!("\"{user}\" \"\"\n")).and(std::fs::write(&settings, config));
-    written.map_err(|e| format!("no settings for pgbouncer: {e}"))?;
+    let settings = write_settings(&folder, server, listen, more)?;
 
     let mut keeper = Command::new("sh");
     keeper.args(["-c", KEEPER, "keeper"]).arg(&folder).arg(program);
@@ -118,7 +122,32 @@ fn start_with(program: &Path, server: &str, processes: usize) -> Result<PgBounce
     let log = keeper.stderr.take().ok_or("pgbouncer has no log")?;
     wait_until_ready(BufReader::new(log))?;
     let url = format!("postgres://{user}@127.0.0.1:{listen}/{database}");
-    Ok(PgBouncer { url, _keep: keeper.stdin.take() })
+    Ok(PgBouncer { url, listen, folder, settings: more.to_owned(), keeper: keeper.stdin.take() })
+}
+
+/// The settings for a server, and where they are.
+fn write_settings(folder: &Path, server: &str, listen: u16, more: &str) -> Result<PathBuf, String> {
+    let (user, host, port, _) = parts(server).ok_or("the server's address is not of the usual kind")?;
+    let users = folder.join("users.txt");
+    let config = format!(
+        "[databases]\n\
+         * = host={host} port={port}\n\
+         [pgbouncer]\n\
+         listen_addr = 127.0.0.1\n\
+         listen_port = {listen}\n\
+         unix_socket_dir =\n\
+         auth_type = trust\n\
+         auth_file = {}\n\
+         auth_user = {user}\n\
+         auth_query = SELECT rolname, '' FROM pg_roles WHERE rolname = $1\n\
+         pool_mode = transaction\n\
+         max_client_conn = 500\n\
+         {more}",
+        users.display()
+    );
+    let settings = folder.join("pgbouncer.ini");
+    let written = std::fs::write(&users, format!("\"{user}\" \"\"\n")).and(std::fs::write(&settings, config));
+    written.map(|()| settings).map_err(|e| format!("no settings for pgbouncer: {e}"))
 }
 
 /// User, host, port and database of `postgres://user@host:port/database`.

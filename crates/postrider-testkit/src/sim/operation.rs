@@ -31,8 +31,8 @@ pub(crate) enum Work {
     Claim(Budget),
     Fetch(Vec<Position>, usize),
     Settle(Settlement),
-    Halt(String),
-    Pause(String),
+    Halt(Epoch, String),
+    Pause(Epoch, String),
     Publish(Shipment),
 }
 
@@ -46,8 +46,8 @@ impl Work {
             Self::Fetch(..) => Reply::Fetched(Err(code)),
             Self::Settle(_) => Reply::Settled(Err(code)),
             Self::Publish(shipment) => Reply::Published(shipment.batch, Vec::new()),
-            Self::Release { .. } | Self::Halt(_) => Reply::Released,
-            Self::Pause(_) => Reply::Paused,
+            Self::Release { .. } | Self::Halt(..) => Reply::Released,
+            Self::Pause(..) => Reply::Paused,
         }
     }
 
@@ -59,8 +59,8 @@ impl Work {
             Self::Claim(_) => "claim",
             Self::Fetch(..) => "fetch",
             Self::Settle(_) => "settle",
-            Self::Halt(_) => "halt",
-            Self::Pause(_) => "pause",
+            Self::Halt(..) => "halt",
+            Self::Pause(..) => "pause",
             Self::Publish(_) => "publish",
         }
     }

@@ -1,7 +1,7 @@
 //! Work arrives at the database and is done there.
 
 use postrider::relay::brain::{Acquisition, Claim, Fetch, Reply};
-use postrider::store::{Acquired, LeaseRequest, Settled, Settlement};
+use postrider::store::{Acquired, Epoch, LeaseRequest, Settled, Settlement};
 use postrider::{Code, Position};
 
 use super::agenda::Happening;
@@ -54,7 +54,7 @@ impl World {
         if operation.connection != self.connection {
             return Trouble::Refuses(Code::StoreFailed);
         }
-        let spared = self.healing || matches!(operation.work, Work::Halt(_));
+        let spared = self.healing || matches!(operation.work, Work::Halt(..));
         if spared || !self.random.permille(self.scenario.store_error_permille) {
             return Trouble::None;
         }
@@ -103,18 +103,14 @@ impl World {
                 Reply::Fetched(Ok(self.fetched(owner, positions, *bytes_max)))
             }
             Work::Settle(settlement) => Reply::Settled(self.settle(owner, settlement)),
-            Work::Halt(reason) => {
-                self.note(|_| format!("{owner} halts: {reason}"));
-                if let Ok(subscription) = self.database.subscription_mut(&name) {
-                    subscription.halted = Some(reason.clone());
-                }
+            Work::Halt(epoch, reason) => {
+                let halted = self.database.halt(&name, self.right(&name, *epoch), reason);
+                self.owner_stopped(owner, *epoch, halted, reason);
                 return None;
             }
-            Work::Pause(reason) => {
-                self.note(|_| format!("{owner} pauses: {reason}"));
-                if let Ok(subscription) = self.database.subscription_mut(&name) {
-                    subscription.paused = Some(reason.clone());
-                }
+            Work::Pause(epoch, reason) => {
+                let paused = self.database.pause_as_owner(&name, self.right(&name, *epoch), reason);
+                self.owner_stopped(owner, *epoch, paused, reason);
                 Reply::Paused
             }
             Work::Publish(_) => return None,
@@ -138,6 +134,27 @@ impl World {
         let key =
             |row: &postrider::ledger::ParkedRow| key_number(plan, self.bug, row.key.as_deref(), row.position);
         Ok(Acquisition::from_store(acquired, key))
+    }
+
+    /// With which right somebody stops a subscription, as far as the database cares.
+    fn right(&self, name: &str, epoch: Epoch) -> Epoch {
+        let last = self.database.subscription(name).map_or(epoch, |rows| rows.epoch);
+        if self.bug == Some(Bug::IgnoreEpoch) { last } else { epoch }
+    }
+
+    /// A relay has halted or paused its subscription, or was refused.
+    fn owner_stopped(
+        &mut self,
+        owner: Owner,
+        epoch: Epoch,
+        stopped: postrider::Result<Settled>,
+        reason: &str,
+    ) {
+        self.note(|_| format!("{owner} stops with epoch {}: {stopped:?}: {reason}", epoch.0));
+        match stopped {
+            Ok(Settled::Done) => self.saw(&Seen::Stopped { owner, epoch }),
+            _ => self.tally.count("stop fenced"),
+        }
     }
 
     fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> Claim {

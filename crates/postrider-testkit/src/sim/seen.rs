@@ -41,6 +41,8 @@ pub(crate) enum Seen<'a> {
     Parked { owner: Owner, position: Position },
     /// The database said that a settlement took effect.
     Settled { owner: Owner, settlement: &'a Settlement },
+    /// The database said that an owner's halt or pause took effect.
+    Stopped { owner: Owner, epoch: Epoch },
     /// A frozen relay goes on.
     Thawed,
     /// The database went back to an older state; `whole`: subscriptions too.

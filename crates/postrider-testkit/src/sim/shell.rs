@@ -178,8 +178,8 @@ impl World {
             Effect::Claim(budget) => Work::Claim(budget),
             Effect::Fetch(positions, bytes_max) => Work::Fetch(positions, bytes_max),
             Effect::Settle(settlement) => Work::Settle(settlement),
-            Effect::Halt(reason) => Work::Halt(reason),
-            Effect::Pause(reason) => Work::Pause(reason),
+            Effect::Halt { epoch, reason } => Work::Halt(epoch, reason),
+            Effect::Pause { epoch, reason } => Work::Pause(epoch, reason),
             Effect::Publish(batch, messages) => {
                 self.note(|_| format!("{owner} publishes {:?}", positions(&messages)));
                 self.saw(&Seen::Publishing { owner, messages: &messages });

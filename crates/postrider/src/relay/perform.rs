@@ -22,7 +22,7 @@ pub(super) struct Performer {
     pub(super) routing: Arc<Routing>,
     pub(super) publisher: Publisher,
     pub(super) policy: Policy,
-    /// What is wrong with the database.
+    /// What is wrong with the database, or with taking the destination over.
     pub(super) trouble: Arc<Trouble>,
 }
 
@@ -56,12 +56,16 @@ impl Performer {
                     if let Ok(Acquired::Granted(loaded)) = &mut acquired {
                         // What was loaded is final: the last owner can settle nothing any more. From here on it
                         // can publish nothing either, where the sink can see to that. Time left for a renewal.
-                        let mut ready = take_over(&*sink, policy.lease).await;
-                        claimer = Some(store.claimer(&loaded.progress));
-                        if ready.is_ok() {
-                            ready = routing.rekey(&*store, loaded, &policy).await;
+                        let taken_over = take_over(&*sink, policy.lease).await;
+                        if taken_over.is_err() {
+                            // The database did its part.
+                            _ = trouble.hear(Verb::Acquire, Ok(()));
                         }
-                        if let Err(error) = ready {
+                        if let Err(code) = trouble.hear(Verb::TakeOver, taken_over) {
+                            return done(Reply::Acquired(Err(code)));
+                        }
+                        claimer = Some(store.claimer_of(loaded));
+                        if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
                             acquired = Err(error);
                         }
                     }
@@ -116,13 +120,14 @@ impl Performer {
             Effect::Settle(settlement) => Box::pin(async move {
                 done(Reply::Settled(trouble.hear(Verb::Settle, store.settle(settlement).await)))
             }),
-            Effect::Halt(reason) => Box::pin(async move {
-                _ = trouble.hear(Verb::Halt, store.halt(&subscription, &reason).await);
+            // Refused to who is not the owner any more: then it is for the new owner to say.
+            Effect::Halt { epoch, reason } => Box::pin(async move {
+                _ = trouble.hear(Verb::Halt, store.halt(&subscription, epoch, &reason).await);
                 // Nobody waits for this; the session it came from is over.
                 done(Reply::Released)
             }),
-            Effect::Pause(reason) => Box::pin(async move {
-                _ = trouble.hear(Verb::Pause, store.pause(&subscription, Some(&reason)).await);
+            Effect::Pause { epoch, reason } => Box::pin(async move {
+                _ = trouble.hear(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
                 // Nobody waits for this: it is read back with every renewal.
                 done(Reply::Paused)
             }),

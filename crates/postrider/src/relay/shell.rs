@@ -28,7 +28,8 @@ pub struct SubscriptionStatus {
     /// Events since the relay started that no rule matched and that count as done, because the router says
     /// so ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). One read again after a takeover counts again.
     pub skipped: u64,
-    /// What is wrong with the database, while something is. It is tried again until it works.
+    /// What is wrong with the database, or with taking the destination over, while something is. It is tried again
+    /// until it works.
     pub trouble: Option<String>,
 }
 
@@ -238,8 +239,8 @@ fn reply_to_panic(effect: &Effect) -> Reply {
         Effect::Settle(_) => Reply::Settled(Err(Code::OutcomeUnknown)),
         // The brain takes a missing outcome for an ambiguous one.
         Effect::Publish(batch, _) => Reply::Published(*batch, Vec::new()),
-        Effect::Pause(_) => Reply::Paused,
-        Effect::Release { .. } | Effect::Halt(_) | Effect::Report(_) | Effect::Stop => Reply::Released,
+        Effect::Pause { .. } => Reply::Paused,
+        Effect::Release { .. } | Effect::Halt { .. } | Effect::Report(_) | Effect::Stop => Reply::Released,
     }
 }
 

@@ -1,10 +1,10 @@
-//! Trouble with the database: told once when it begins, and once when it is over.
+//! Trouble with the database, or with taking a destination over: told once when it begins, and once when it is over.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Code, Result};
 
-/// What the database was asked to do.
+/// What was asked for: of the database, but for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Subscribe,
@@ -16,9 +16,18 @@ pub(super) enum Verb {
     Settle,
     Halt,
     Pause,
+    /// Of the destination: to take nothing more from the last owner.
+    TakeOver,
 }
 
-/// What one subscription hears of its database.
+impl Verb {
+    /// Who was asked.
+    fn whom(self) -> &'static str {
+        if self == Self::TakeOver { "the destination" } else { "the database" }
+    }
+}
+
+/// What one subscription hears of its database, and of its destination when it takes over.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     subscription: String,
@@ -51,19 +60,20 @@ impl Trouble {
         let subscription = self.subscription.as_str();
         match answer {
             Ok(answer) => {
-                if known.take_if(|known| is_over(known.verb, verb)).is_some() {
-                    tracing::info!(subscription, "the database answers again");
+                if let Some(over) = known.take_if(|known| is_over(known.verb, verb)) {
+                    tracing::info!(subscription, "{} answers again", over.verb.whom());
                 }
                 Ok(answer)
             }
             Err(error) => {
-                let (code, text) = (error.code(), error.to_string().replace('\n', ";"));
+                let what = if verb == Verb::TakeOver { "the destination cannot be taken over: " } else { "" };
+                let (code, text) = (error.code(), format!("{what}{}", error.to_string().replace('\n', ";")));
                 if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
                     tracing::debug!(subscription, %code, ?verb, "{text}");
                 } else {
                     tracing::warn!(subscription, %code, "{text}");
                 }
-                *known = Some(Known { verb, code, sentence: error.sentence() });
+                *known = Some(Known { verb, code, sentence: format!("{what}{}", error.sentence()) });
                 Err(code)
             }
         }
@@ -112,6 +122,21 @@ mod tests {
         let trouble = Trouble::new("mail");
         assert_eq!(trouble.hear(Verb::Fetch, failed()), Err(Code::StoreFailed));
         assert_eq!(trouble.hear(Verb::Renew, Ok(1)), Ok(1));
+        assert_eq!(trouble.sentence(), None);
+    }
+
+    #[test]
+    fn a_destination_that_cannot_be_taken_over_is_not_the_databases_trouble() {
+        let trouble = Trouble::new("mail");
+        _ = trouble.hear(Verb::Acquire, failed());
+        for _ in 0..2 {
+            _ = trouble.hear(Verb::Acquire, Ok(()));
+            let refused = Err::<(), _>(Error::new(Code::SinkFailed, "it is away"));
+            assert_eq!(trouble.hear(Verb::TakeOver, refused), Err(Code::SinkFailed));
+            let said = trouble.sentence();
+            assert_eq!(said.as_deref(), Some("the destination cannot be taken over: it is away"));
+        }
+        _ = trouble.hear(Verb::TakeOver, Ok(()));
         assert_eq!(trouble.sentence(), None);
     }
 

@@ -57,6 +57,12 @@ pub trait Store: Send + Sync + 'static {
     /// Starts reading where the loaded state left off: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
+    /// The same for a state that came with a lease. It reads from the server that told the state and from no other:
+    /// one that has taken its place since may know other events.
+    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+        self.claimer(&loaded.progress)
+    }
+
     /// Reads events again by position, in the order asked, until the payloads exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
@@ -66,11 +72,21 @@ pub trait Store: Send + Sync + 'static {
     /// Sets or clears the operator's pause. The relay learns of it at its next renewal.
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
 
-    /// Stops the subscription until an operator accepts the new history. Needs no epoch: stopping is safe.
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>>;
+    /// The same pause, set by the owner, if the epoch is still the subscription's.
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>>;
+
+    /// Stops the subscription until an operator accepts the new history, unless somebody was given a higher epoch
+    /// since. A lower one in the database is no reason to refuse: then the database was put back to an older state.
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
     /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
-    /// above it are removed, for their events are read again; those below it stay, and so does a pause.
+    /// above it are removed, for their events are read again; and so are those whose position now holds another
+    /// event than the one that was parked, which is gone. The others below it stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes one batch of events that every subscription is done with and that are old enough, in one short
@@ -218,6 +234,17 @@ pub struct Loaded {
     pub clean: bool,
     /// The operator's pause, with its reason.
     pub paused: Option<String>,
+    /// Which server told all this, where one may take the place of another.
+    pub origin: Option<Origin>,
+}
+
+/// One life of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its cluster and timeline.
+    pub history: String,
+    /// When it started.
+    pub started: String,
 }
 
 /// Answer to [`Store::renew`].
@@ -252,7 +279,7 @@ pub struct Settlement {
     pub unpark: Vec<Position>,
 }
 
-/// Answer to [`Store::settle`].
+/// Answer to [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Recorded.

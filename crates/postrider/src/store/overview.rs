@@ -14,6 +14,8 @@ pub struct Overview {
     pub now: Timestamp,
     /// The highest position ever given, whether its event is still there or not.
     pub last: Position,
+    /// When the first event that is still there says it happened.
+    pub oldest: Option<Timestamp>,
     /// The last event and when it says it happened.
     pub newest: Option<(Mark, Timestamp)>,
     /// By name.
@@ -23,9 +25,15 @@ pub struct Overview {
 impl Overview {
     /// Who keeps events from being deleted that happened longer ago than this, if somebody does.
     pub fn held_back(&self, older_than: Duration) -> Option<HeldBack> {
-        let lowest = self.subscriptions.iter().min_by_key(|subscription| subscription.floor)?;
-        let oldest = lowest.backlog.oldest.filter(|time| time.until(self.now) > older_than)?;
-        Some(HeldBack { subscription: lowest.name.clone(), floor: lowest.floor, oldest })
+        // A halted one needs every event there is; see `trim`.
+        let needs_above = |of: &SubscriptionOverview| match of.halted {
+            Some(_) => (Position::ZERO, self.oldest),
+            None => (of.floor, of.backlog.oldest),
+        };
+        let lowest = self.subscriptions.iter().min_by_key(|subscription| needs_above(subscription).0)?;
+        let (floor, oldest) = needs_above(lowest);
+        let oldest = oldest.filter(|time| time.until(self.now) > older_than)?;
+        Some(HeldBack { subscription: lowest.name.clone(), floor, oldest })
     }
 }
 

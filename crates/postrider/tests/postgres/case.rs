@@ -9,11 +9,23 @@ use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
 
+/// Who relays connect as: a login with the role that the library's own script makes for relays, and the one that
+/// its comment tells of.
+pub(crate) const RELAY: &str = "case_relay";
+
+/// Who writers connect as.
+const WRITER: &str = "case_writer";
+
 pub(crate) struct Case {
+    /// For a relay.
     pub(crate) config: PostgresConfig,
+    /// For who makes the tables.
+    pub(crate) owner: PostgresConfig,
     pub(crate) schema: Ident,
-    /// A connection of the application.
+    /// A connection of the superuser, for what no application does.
     pub(crate) client: Client,
+    /// A connection of the application.
+    pub(crate) writer: Client,
 }
 
 impl Case {
@@ -25,7 +37,8 @@ impl Case {
     /// proof of all; so the writers are listed at once.
     pub(crate) async fn new() -> Result<Self> {
         let case = Self::without_tables().await?;
-        PostgresStore::migrate(&case.config).await?;
+        PostgresStore::migrate(&case.owner).await?;
+        case.make_roles().await?;
         Ok(case)
     }
 
@@ -33,9 +46,25 @@ impl Case {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("case_{}_{number}", std::process::id()))?;
-        let case = Self { config: at(url()?, &schema)?, schema, client: connect().await? };
+        let client = connect(url()?).await?;
+        for (login, and) in [(RELAY, "IN ROLE pg_read_all_stats"), (WRITER, "")] {
+            // Others may do the same at this moment.
+            let sql = format!(
+                "DO $$ BEGIN CREATE ROLE {login} LOGIN {and};
+                       EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+            );
+            client.batch_execute(&sql).await.map_err(failed)?;
+        }
+        let (config, owner) = (at(&url_of(RELAY)?, &schema)?, at(url()?, &schema)?);
+        let case = Self { config, owner, schema, client, writer: connect(&url_of(WRITER)?).await? };
         case.run("DROP SCHEMA IF EXISTS {schema} CASCADE").await?;
         Ok(case)
+    }
+
+    /// The roles of the library's own script, for who connects as [`RELAY`] and [`WRITER`].
+    pub(crate) async fn make_roles(&self) -> Result<()> {
+        self.run(&PostgresStore::roles(&self.schema)?).await?;
+        self.run(&format!("GRANT {{schema}}_relay TO {RELAY}; GRANT {{schema}}_writer TO {WRITER}")).await
     }
 
     /// The same outbox at another address of the server.
@@ -45,7 +74,7 @@ impl Case {
 
     /// The same outbox for another user.
     pub(crate) fn config_as(&self, user: &str) -> Result<PostgresConfig> {
-        at(&url()?.replace("postgres@", &format!("{user}@")), &self.schema)
+        at(&url_of(user)?, &self.schema)
     }
 
     pub(crate) async fn store(&self) -> Result<PostgresStore> {
@@ -54,7 +83,7 @@ impl Case {
 
     /// One more connection of the application, with a transaction in which an event was written.
     pub(crate) async fn writing(&self, event: &str) -> Result<Client> {
-        let client = self.another().await?;
+        let client = self.another_writer().await?;
         client.batch_execute("BEGIN").await.map_err(failed)?;
         self.outbox().write(&client, Event::new(event, "")).await?;
         Ok(client)
@@ -62,7 +91,7 @@ impl Case {
 
     /// Writes an event and commits it.
     pub(crate) async fn committed(&self, event: &str) -> Result<i64> {
-        Ok(self.outbox().write(&self.client, Event::new(event, "")).await?.position.get())
+        Ok(self.outbox().write(&self.writer, Event::new(event, "")).await?.position.get())
     }
 
     /// Ends every connection of the store, as a failing network or server would.
@@ -72,9 +101,14 @@ impl Case {
         self.one::<i64>(sql).await.map(|_| ())
     }
 
-    /// One more connection of the application.
+    /// One more connection of the superuser.
     pub(crate) async fn another(&self) -> Result<Client> {
-        connect().await
+        connect(url()?).await
+    }
+
+    /// One more connection of the application.
+    pub(crate) async fn another_writer(&self) -> Result<Client> {
+        connect(&url_of(WRITER)?).await
     }
 
     pub(crate) fn outbox(&self) -> Outbox {
@@ -106,8 +140,13 @@ fn at(url: &str, schema: &Ident) -> Result<PostgresConfig> {
     Ok(PostgresConfig::new(&url)?.schema(schema.clone()).list_writers_after(Duration::ZERO))
 }
 
-async fn connect() -> Result<Client> {
-    let (client, connection) = tokio_postgres::connect(url()?, NoTls).await.map_err(failed)?;
+/// The address of the server for a user.
+pub(crate) fn url_of(user: &str) -> Result<String> {
+    Ok(url()?.replace("postgres@", &format!("{user}@")))
+}
+
+async fn connect(url: &str) -> Result<Client> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)
 }

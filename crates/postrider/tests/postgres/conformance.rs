@@ -29,21 +29,21 @@ impl StoreUnderTest for Case {
     }
 
     async fn write(&self, events: Vec<Event>) -> Result<Vec<Position>> {
-        let written = self.outbox().write_all(&self.client, events).await?;
+        let written = self.outbox().write_all(&self.writer, events).await?;
         Ok(written.into_iter().map(|written| written.position).collect())
     }
 
     async fn begin(&self, events: Vec<Event>) -> Result<Box<dyn OpenTransaction>> {
-        let client = self.another().await?;
+        let client = self.another_writer().await?;
         client.batch_execute("BEGIN").await.map_err(failed)?;
         self.outbox().write_all(&client, events).await?;
         Ok(Box::new(Open(client)))
     }
 
     async fn waste_position(&self) -> Result<Position> {
-        self.run("BEGIN").await?;
+        self.writer.batch_execute("BEGIN").await.map_err(failed)?;
         let position = self.write(vec![Event::new("wasted", "")]).await?[0];
-        self.run("ROLLBACK").await?;
+        self.writer.batch_execute("ROLLBACK").await.map_err(failed)?;
         Ok(position)
     }
 

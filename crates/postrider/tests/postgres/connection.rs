@@ -5,11 +5,14 @@ use std::time::Duration;
 use postrider::ledger::{Intervals, Progress};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
+    Acquired, Budget, Claimed, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement, Start, Store,
 };
 use postrider::{Code, Position, Recovery, Result};
 
-use super::case::{Case, case};
+use postrider_testkit::proxy::Proxy;
+use postrider_testkit::servers::postgres;
+
+use super::case::{Case, RELAY, case, failed};
 
 const BUDGET: Budget = Budget { events_max: 100, bytes_max: 1 << 20 };
 
@@ -60,6 +63,48 @@ case! {
         let after = granted(&store).await?;
         assert!(after.epoch > before.epoch);
         assert_eq!(store.settle(settlement(after.epoch)).await?, Settled::Done);
+    }
+}
+
+case! {
+    async fn a_lease_is_given_up_over_another_connection_if_one_is_cut(case) {
+        let proxy = Proxy::to(postgres::port().unwrap()).await.map_err(failed)?;
+        let address = format!("postgres://{RELAY}@127.0.0.1:{}/postgres", proxy.port());
+        let store = PostgresStore::connect(&case.config_at(&address)?).await?;
+        store.subscribe("mail", Start::Beginning).await?;
+        let owner = granted(&store).await?;
+        // Nobody has had the time to notice when the lease is given up.
+        proxy.cut();
+        store.release("mail", owner.epoch, true).await?;
+        let left: i64 = case.one("SELECT count(*) FROM {schema}.leases").await?;
+        assert_eq!(left, 0);
+        assert!(granted(&store).await?.clean);
+    }
+}
+
+case! {
+    async fn no_renewal_waits_for_a_subscription_that_takes_long_to_create(case) {
+        let store = subscribed(&case).await?;
+        let owner = granted(&store).await?;
+        // Who creates one waits for who deletes.
+        let deleting = "(hashtextextended('postrider retention of \"{schema}\"', 0))";
+        case.run(&format!("SELECT pg_advisory_lock{deleting}")).await?;
+        let creator = store.clone();
+        let creating = tokio::spawn(async move { creator.subscribe("other", Start::Now).await });
+        let waiting = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+                       WHERE locktype = 'advisory' AND NOT granted AND application_name = '{schema}'";
+        while case.one::<i64>(waiting).await? == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(store.renew(lease(), owner.epoch).await?, Renewed::Held { paused: None });
+        assert!(!creating.is_finished(), "the renewal came first");
+        case.run(&format!("SELECT pg_advisory_unlock{deleting}")).await?;
+        assert!(creating.await.unwrap()?);
+        // Its connection is given back.
+        let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{schema}'";
+        while case.one::<i64>(connections).await? > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 
@@ -132,5 +177,6 @@ case! {
         let store = case.store().await?;
         store.close().await;
         assert_eq!(store.pause("mail", None).await.unwrap_err().code(), Code::StoreFailed);
+        assert_eq!(store.accept_history("mail", Start::Now).await.unwrap_err().code(), Code::StoreFailed);
     }
 }

@@ -58,6 +58,7 @@ fn granted() -> Acquisition {
         parked_count: 0,
         clean: true,
         paused: None,
+        origin: None,
     };
     Acquisition::Granted { loaded: Box::new(loaded), parked: Vec::new(), dead: Vec::new() }
 }

@@ -10,7 +10,7 @@ use postrider::{Event, Position, Result};
 use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
 use postrider_testkit::servers::pgbouncer;
 
-use super::case::{Case, case};
+use super::case::{Case, RELAY, case};
 use super::kept::Kept;
 
 postrider_testkit::store_conformance!(Pooled);
@@ -19,7 +19,11 @@ postrider_testkit::store_conformance!(Pooled);
 struct Pooled(Case);
 
 fn through_pooler(case: &Case) -> Option<Result<PostgresConfig>> {
-    pgbouncer::url().map(|url| case.config_at(url))
+    pooler_of_relays().map(|url| case.config_at(&url))
+}
+
+fn pooler_of_relays() -> Option<String> {
+    pgbouncer::url().map(|url| url.replace("postgres@", &format!("{RELAY}@")))
 }
 
 impl StoreUnderTest for Pooled {
@@ -83,9 +87,9 @@ case! {
 
 case! {
     async fn the_tables_can_be_made_through_a_pooler(case) {
-        let Some(config) = through_pooler(&case) else { return Ok(()) };
+        let Some(url) = pgbouncer::url() else { return Ok(()) };
         case.run("DROP SCHEMA {schema} CASCADE").await?;
-        let config = config?;
+        let config = case.config_at(url)?;
         PostgresStore::migrate(&config).await?;
         let schema = PostgresStore::schema(&config).await?;
         assert_eq!(schema.found, schema.needed);
@@ -101,8 +105,8 @@ case! {
         // Every process of the pool, one after the other: each is held while the next is asked.
         let mut held = Vec::new();
         for _ in 0..3 {
-            let url = pgbouncer::url().unwrap();
-            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+            let url = pooler_of_relays().unwrap();
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
             tokio::spawn(connection);
             let sql = "BEGIN; SELECT count(*), current_setting('enable_seqscan'), current_setting('lock_timeout')
                        FROM pg_prepared_statements";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use postrider::ledger::Intervals;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider::store::{Acquired, Epoch, LeaseRequest, Settled, Settlement, Start, Store};
+use postrider::store::{Acquired, Budget, Epoch, LeaseRequest, Settled, Settlement, Start, Store};
 use postrider::{Position, Recovery, Result};
 use postrider_testkit::servers::{pgbouncer, postgres};
 use tokio_postgres::{Client, NoTls};
@@ -106,6 +106,27 @@ async fn nothing_happens_on_another_server(stage: &Stage, url: &str, pooled: boo
     let epoch = granted(&store).await?;
     assert_eq!(store.settle(settlement(epoch, 3)).await?, Settled::Done);
     stage.client.batch_execute("DROP SCHEMA postrider CASCADE").await.map_err(failed)
+}
+
+case! {
+    async fn a_claimer_reads_from_no_other_server_than_the_one_its_state_came_from(case) {
+        let stage = Stage::new(&case).await?;
+        let config = PostgresConfig::new(&address(postgres::url().unwrap(), &stage.name))?;
+        PostgresStore::migrate(&config).await?;
+        let store = PostgresStore::connect(&config).await?;
+        store.subscribe("mail", Start::Beginning).await?;
+        let Acquired::Granted(before) = store.acquire(lease()).await? else { panic!("the lease is free") };
+        stage.replace_server().await?;
+        // Somebody notices, and from here on the store leads to the other server.
+        store.renew(lease(), before.epoch).await.unwrap_err();
+        store.is_pooled().await?;
+        let budget = Budget { events_max: 1, bytes_max: 1 };
+        let error = store.claimer_of(&before).claim(budget).await.unwrap_err();
+        assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
+        let Acquired::Granted(after) = store.acquire(lease()).await? else { panic!("the lease is ours") };
+        store.claimer_of(&after).claim(budget).await?;
+        case.run(&format!("DROP DATABASE {} WITH (FORCE)", stage.name)).await?;
+    }
 }
 
 case! {

@@ -8,7 +8,7 @@ use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
 use postrider::store::{Start, Store, Trim};
 use postrider::{BoxFuture, Code, Position, Result};
 
-use super::case::{Case, case};
+use super::case::{Case, case, failed};
 
 /// Acknowledges everything but what is called bad.
 struct Particular;
@@ -85,6 +85,29 @@ case! {
         wait_until(&case, COUNT, 2).await?;
         assert_eq!(store.overview(0).await?.held_back(Duration::from_secs(60)), None);
         relay.shutdown().await?;
+    }
+}
+
+case! {
+    async fn a_connection_cut_in_the_middle_of_deleting_loses_nothing_and_deleting_goes_on(case) {
+        write_old(&case).await?;
+        // Somebody holds a row that will be deleted, so that the deleting waits in the middle of a batch.
+        let holding = case.another().await?;
+        let hold = case.sql("BEGIN; SELECT 1 FROM {schema}.events WHERE position = 50 FOR UPDATE");
+        holding.batch_execute(&hold).await.map_err(failed)?;
+        let store = Arc::new(case.store().await?);
+        let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
+        let relay = Relay::builder().outbox_keeping(store, [subscription], soon()).spawn().await?;
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE application_name = '{schema}' AND wait_event_type = 'Lock' AND query LIKE 'DELETE%'";
+        wait_until(&case, waiting, 1).await?;
+        case.cut().await?;
+        // Half a batch is none.
+        assert_eq!(case.one::<i64>(COUNT).await?, 500);
+        holding.batch_execute("ROLLBACK").await.map_err(failed)?;
+        wait_until(&case, COUNT, 2).await?;
+        relay.shutdown().await?;
+        assert_eq!(left(&case).await?, [7, 500]);
     }
 }
 

@@ -12,16 +12,16 @@ async fn migrating_many_times_at_once_does_the_work_once() -> Result<()> {
         return Ok(());
     }
     let case = Case::without_tables().await?;
-    assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaMissing);
-    assert_eq!(PostgresStore::schema(&case.config).await?, Schema { found: 0, needed: 1 });
-    let config = &case.config;
+    assert_eq!(PostgresStore::connect(&case.owner).await.unwrap_err().code(), Code::SchemaMissing);
+    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 0, needed: 1 });
+    let config = &case.owner;
     let migrate = || PostgresStore::migrate(config);
     let all = tokio::try_join!(migrate(), migrate(), migrate(), migrate())?;
     let all = [all.0, all.1, all.2, all.3];
     assert_eq!(all.iter().filter(|migrated| migrated.from == 0).count(), 1, "{all:?}");
     assert_eq!(migrate().await?, Migrated { from: 1, to: 1 });
-    assert_eq!(PostgresStore::schema(&case.config).await?, Schema { found: 1, needed: 1 });
-    case.store().await?;
+    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 1, needed: 1 });
+    PostgresStore::connect(&case.owner).await?;
     Ok(())
 }
 
@@ -35,6 +35,7 @@ async fn the_printed_migrations_make_the_same_schema() -> Result<()> {
     for migration in PostgresStore::migrations(&case.schema) {
         case.run(&migration.sql).await?;
     }
+    case.make_roles().await?;
     case.store().await?;
     Ok(())
 }
@@ -43,7 +44,7 @@ case! {
     async fn a_newer_schema_is_refused_and_left_alone(case) {
         case.run("INSERT INTO {schema}.migrations VALUES (1000)").await?;
         assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaNewer);
-        assert_eq!(PostgresStore::migrate(&case.config).await.unwrap_err().code(), Code::SchemaNewer);
+        assert_eq!(PostgresStore::migrate(&case.owner).await.unwrap_err().code(), Code::SchemaNewer);
     }
 }
 
@@ -59,13 +60,31 @@ case! {
 }
 
 case! {
+    async fn a_transaction_id_that_is_not_taken_before_the_position_is_refused(case) {
+        for altered in [
+            "ALTER COLUMN tx SET DEFAULT '3'::xid8",
+            "ALTER COLUMN tx DROP DEFAULT",
+            "DROP COLUMN tx CASCADE, ADD COLUMN tx xid8 NOT NULL DEFAULT pg_current_xact_id()",
+        ] {
+            case.run(&format!("ALTER TABLE {{schema}}.events {altered}")).await?;
+            assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaAltered, "{altered}");
+            // Whole again, for the next to be the only one.
+            case.run("ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT pg_current_xact_id()").await?;
+            if !altered.starts_with("DROP") {
+                case.store().await?;
+            }
+        }
+    }
+}
+
+case! {
     async fn a_relay_needs_few_rights_and_says_which_is_missing(case) {
-        case.run("DROP ROLE IF EXISTS {schema}_relay; CREATE ROLE {schema}_relay LOGIN").await?;
-        let config = case.config_as(&case.sql("{schema}_relay"))?;
+        case.run("CREATE ROLE {schema}_few LOGIN").await?;
+        let config = case.config_as(&case.sql("{schema}_few"))?;
         assert_eq!(PostgresStore::connect(&config).await.unwrap_err().code(), Code::PrivilegeMissing);
         case.run(
-            "GRANT USAGE ON SCHEMA {schema} TO {schema}_relay;
-             GRANT SELECT ON {schema}.migrations, {schema}.events, {schema}.events_position_seq TO {schema}_relay;",
+            "GRANT USAGE ON SCHEMA {schema} TO {schema}_few;
+             GRANT SELECT ON {schema}.migrations, {schema}.events, {schema}.events_position_seq TO {schema}_few;",
         )
         .await?;
         let store = PostgresStore::connect(&config).await?;
@@ -73,11 +92,11 @@ case! {
         assert_eq!(error.code(), Code::PrivilegeMissing, "{error}");
         case.run(
             "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases
-             TO {schema}_relay",
+             TO {schema}_few",
         )
         .await?;
         assert!(store.subscribe("mail", Start::Now).await?);
         store.claimer(&Default::default()).claim(postrider::store::Budget { events_max: 1, bytes_max: 1 }).await?;
-        case.run("DROP OWNED BY {schema}_relay; DROP ROLE {schema}_relay").await?;
+        case.run("DROP OWNED BY {schema}_few; DROP ROLE {schema}_few").await?;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
+use postrider::store::{Acquired, Budget, Claimed, Epoch, LeaseRequest, Start, Store};
 use postrider::{Result, Timestamp};
 
 use super::case::{Case, case, failed};
@@ -107,7 +107,7 @@ case! {
              ('mail', 1, 'dead', 1), ('mail', 2, 'dead', 1)",
         )
         .await?;
-        store.halt("mail", "restored").await?;
+        store.halt("mail", Epoch(9), "restored").await?;
         store.accept_history("mail", Start::Now).await?;
         let parked: Vec<i64> = case.one("SELECT array_agg(position) FROM {schema}.parked").await?;
         assert_eq!(parked, [2], "the first is read again when its writer commits");

@@ -26,7 +26,7 @@ impl Postgres {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("storm_{}_{number}", std::process::id()))?;
         let storm = Self { url, schema, client: connect(url).await? };
-        PostgresStore::migrate(&storm.config()?).await?;
+        PostgresStore::migrate(&PostgresConfig::new(url)?.schema(storm.schema.clone())).await?;
         // The index is for the reader in the order of transactions, which would be too slow to be caught.
         let keys = format!(
             "CREATE TABLE {{schema}}.keys (key text PRIMARY KEY, version bigint NOT NULL) WITH (fillfactor = 20);
@@ -35,11 +35,25 @@ impl Postgres {
              CREATE INDEX by_transaction ON {{schema}}.events (tx, position)"
         );
         storm.client.batch_execute(&storm.sql(&keys)).await.map_err(failed)?;
+        storm.make_users().await?;
         Ok(storm)
     }
 
+    /// A user with the relay's role and one with the writer's, as the library's own script makes them.
+    async fn make_users(&self) -> Result<()> {
+        let users = "CREATE ROLE {schema}_relay_user LOGIN IN ROLE {schema}_relay, pg_read_all_stats;
+                     CREATE ROLE {schema}_writer_user LOGIN IN ROLE {schema}_writer;
+                     GRANT SELECT, UPDATE ON {schema}.keys TO {schema}_writer";
+        let roles = PostgresStore::roles(&self.schema)?;
+        self.client.batch_execute(&format!("{roles};{}", self.sql(users))).await.map_err(failed)
+    }
+
+    fn url_of(&self, role: &str) -> String {
+        self.url.replacen("postgres@", &format!("{}_{role}_user@", self.schema.as_str()), 1)
+    }
+
     fn config(&self) -> Result<PostgresConfig> {
-        Ok(PostgresConfig::new(self.url)?.schema(self.schema.clone()))
+        Ok(PostgresConfig::new(&self.url_of("relay"))?.schema(self.schema.clone()))
     }
 
     fn sql(&self, text: &str) -> String {
@@ -52,7 +66,7 @@ impl Database for Postgres {
     type Probe = PostgresProbe;
 
     async fn connect(&self) -> Result<PostgresSession> {
-        let client = connect(self.url).await?;
+        let client = connect(&self.url_of("writer")).await?;
         let outbox = Outbox::anonymous().schema(self.schema.clone());
         Ok(PostgresSession { client, outbox, schema: self.schema.clone() })
     }

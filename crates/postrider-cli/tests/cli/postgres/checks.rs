@@ -49,6 +49,20 @@ fn every_right_that_a_relay_lacks_is_told() {
 }
 
 #[test]
+fn every_right_that_a_relay_does_not_need_is_told() {
+    let Some((shop, schema)) = staffed() else { return };
+    let relay = program(&shop, &schema, "relay");
+    for verb in ["INSERT", "UPDATE", "TRUNCATE"] {
+        shop.sql(&format!("GRANT {verb} ON {schema}.events TO {schema}_relay"));
+        warns(&found(&relay, "PD-0124"), &format!("{schema}_relay_user may {verb} events"));
+        shop.sql(&format!("REVOKE {verb} ON {schema}.events FROM {schema}_relay"));
+        assert_eq!(found(&relay, "PD-0124").0, "ok", "{verb}");
+    }
+    let migrator = program(&shop, &schema, "migrator");
+    warns(&found(&migrator, "PD-0124"), &format!("{schema}_migrator_user owns the outbox"));
+}
+
+#[test]
 fn a_server_with_another_time_is_told() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();

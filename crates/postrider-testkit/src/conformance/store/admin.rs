@@ -2,7 +2,7 @@
 
 use postrider::Result;
 use postrider::ledger::{ParkedRow, ParkedState};
-use postrider::store::{Acquired, Renewed, Settled, Settlement, Start};
+use postrider::store::{Acquired, Epoch, Renewed, Settled, Settlement, Start};
 
 use super::StoreUnderTest;
 use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
@@ -26,11 +26,37 @@ pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -
 pub async fn a_halted_subscription_is_not_granted<S: StoreUnderTest>() -> Result<()> {
     let (_under_test, store) = subscribed::<S>().await?;
     let owner = granted(&store, "a").await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, owner.epoch, "restored").await?;
     store.release(NAME, owner.epoch, false).await?;
     for holder in ["a", "b"] {
         assert_eq!(store.acquire(lease(holder)).await?, Acquired::Halted("restored".to_owned()));
     }
+    Ok(())
+}
+
+/// A zombie must not stop what a healthy owner carries on, nor can its pause outlive its right.
+pub async fn who_lost_the_lease_can_neither_halt_nor_pause<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let zombie = granted(&store, "a").await?;
+    under_test.expire_lease(NAME).await?;
+    let owner = granted(&store, "b").await?;
+    assert_eq!(store.halt(NAME, zombie.epoch, "restored").await?, Settled::Fenced);
+    assert_eq!(store.pause_as_owner(NAME, zombie.epoch, "gone").await?, Settled::Fenced);
+    assert_eq!(store.renew(lease("b"), owner.epoch).await?, Renewed::Held { paused: None });
+    assert_eq!(store.pause_as_owner(NAME, owner.epoch, "gone").await?, Settled::Done);
+    let paused = Some("gone".to_owned());
+    assert_eq!(store.renew(lease("b"), owner.epoch).await?, Renewed::Held { paused });
+    assert_eq!(store.halt(NAME, owner.epoch, "restored").await?, Settled::Done);
+    assert_eq!(store.acquire(lease("b")).await?, Acquired::Halted("restored".to_owned()));
+    Ok(())
+}
+
+/// Who was given a higher epoch than the database now knows has seen it being put back.
+pub async fn an_owner_from_before_a_restore_can_halt<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    assert_eq!(store.halt(NAME, Epoch(owner.epoch.0 + 7), "restored").await?, Settled::Done);
+    assert_eq!(store.acquire(lease("b")).await?, Acquired::Halted("restored".to_owned()));
     Ok(())
 }
 
@@ -40,10 +66,11 @@ pub async fn accepting_the_history_starts_again_where_told<S: StoreUnderTest>() 
     let mut written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;
     store.settle(settlement(owner.epoch, set_of(&written))).await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, owner.epoch, "restored").await?;
     store.accept_history(NAME, Start::Beginning).await?;
     assert_eq!(unread(&store).await?, written);
-    store.halt(NAME, "restored").await?;
+    let owner = granted(&store, "reader").await?;
+    store.halt(NAME, owner.epoch, "restored").await?;
     store.accept_history(NAME, Start::Now).await?;
     written = under_test.write(events(1)).await?;
     assert_eq!(unread(&store).await?, written);
@@ -67,11 +94,42 @@ pub async fn accepting_the_history_forgets_what_is_parked_above_its_start<S: Sto
     let park = vec![row(written[0]), row(written[2])];
     store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
     store.pause(NAME, Some("maintenance")).await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, owner.epoch, "restored").await?;
     store.accept_history(NAME, Start::Position(written[1])).await?;
     let loaded = granted(&store, "a").await?;
     assert_eq!(loaded.parked.iter().map(|row| row.position).collect::<Vec<_>>(), [written[0]]);
     assert_eq!(loaded.paused.as_deref(), Some("maintenance"));
+    Ok(())
+}
+
+/// The parked events are gone with the old history. Theirs must not be taken for others that stand there now.
+pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has<S: StoreUnderTest>()
+-> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(events(1)).await?;
+    let backup = under_test.back_up().await?;
+    written.extend(under_test.write(events(3)).await?);
+    let owner = granted(&store, "a").await?;
+    let park = [ParkedState::Dead, ParkedState::Dead, ParkedState::Retry].into_iter().zip(&written);
+    let park = park.map(|(state, position)| ParkedRow {
+        position: *position,
+        key: None,
+        destination: None,
+        state,
+        attempts: 1,
+        next_attempt_at: None,
+        last_error: None,
+    });
+    let park = park.collect();
+    store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
+    under_test.restore(backup).await?;
+    assert_eq!(under_test.write(events(3)).await?, written[1..], "the positions are given out again");
+    store.halt(NAME, owner.epoch, "restored").await?;
+    store.accept_history(NAME, Start::Now).await?;
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(loaded.parked, []);
+    assert_eq!(loaded.dead.iter().map(|row| row.position).collect::<Vec<_>>(), written[..1]);
+    assert_eq!(loaded.parked_count, 1);
     Ok(())
 }
 
@@ -80,7 +138,7 @@ pub async fn accepting_the_history_fences_the_owner_before<S: StoreUnderTest>() 
     let (under_test, store) = subscribed::<S>().await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "a").await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, owner.epoch, "restored").await?;
     store.accept_history(NAME, Start::Beginning).await?;
     assert_eq!(store.settle(settlement(owner.epoch, set_of(&written))).await?, Settled::Fenced);
     store.release(NAME, owner.epoch, false).await?;

@@ -75,8 +75,11 @@ macro_rules! store_conformance {
             admin {
                 a_pause_is_told_at_the_next_renewal_and_load
                 a_halted_subscription_is_not_granted
+                who_lost_the_lease_can_neither_halt_nor_pause
+                an_owner_from_before_a_restore_can_halt
                 accepting_the_history_starts_again_where_told
                 accepting_the_history_forgets_what_is_parked_above_its_start
+                accepting_the_history_forgets_rows_whose_position_another_event_has
                 accepting_the_history_fences_the_owner_before
             }
             maintain {

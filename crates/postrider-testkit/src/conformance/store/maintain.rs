@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
-use postrider::store::{Acquired, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed};
+use postrider::store::{
+    Acquired, Epoch, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed,
+};
 use postrider::{Code, Event, Position, Result, Timestamp};
 
 use super::StoreUnderTest;
@@ -133,9 +135,13 @@ pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>()
 pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
-    store.halt(NAME, "restored").await?;
-    assert_eq!(store.trim(TRIM).await?.deleted, 0);
+    store.halt(NAME, Epoch(i64::MAX), "restored").await?;
+    let held = HeldBack { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
+    assert_eq!(store.trim(TRIM).await?, Trimmed { held: Some(held.clone()), ..Trimmed::default() });
     assert_eq!(left(&store).await?, written);
+    // Whoever asks is told the same, whatever the others have done.
+    store.subscribe("other", Start::Now).await?;
+    assert_eq!(store.overview(0).await?.held_back(TRIM.older_than), Some(held));
     Ok(())
 }
 

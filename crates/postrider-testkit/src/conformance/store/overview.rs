@@ -1,7 +1,7 @@
 //! Looking at an outbox from outside.
 
 use postrider::ledger::{ParkedRow, ParkedState};
-use postrider::store::{Acquired, Overview, Settled, Settlement, Store, SubscriptionOverview};
+use postrider::store::{Acquired, Epoch, Overview, Settled, Settlement, Store, SubscriptionOverview};
 use postrider::{Position, Result};
 
 use super::StoreUnderTest;
@@ -86,7 +86,7 @@ pub async fn pauses_and_halts_are_told<S: StoreUnderTest>() -> Result<()> {
     let (_, overview) = only(&*store, PLENTY).await?;
     assert_eq!((overview.paused.as_deref(), overview.halted), (Some("maintenance"), None));
     store.pause(NAME, None).await?;
-    store.halt(NAME, "restored").await?;
+    store.halt(NAME, Epoch::default(), "restored").await?;
     let (_, overview) = only(&*store, PLENTY).await?;
     assert_eq!((overview.paused, overview.halted.as_deref()), (None, Some("restored")));
     Ok(())

@@ -88,7 +88,8 @@ pub async fn an_unknown_subscription_is_an_error_of_every_verb<S: StoreUnderTest
     let unknown = Some(Code::SubscriptionUnknown);
     assert_eq!(store.acquire(lease("a")).await.err().map(|e| e.code()), unknown);
     assert_eq!(store.pause(NAME, None).await.err().map(|e| e.code()), unknown);
-    assert_eq!(store.halt(NAME, "why").await.err().map(|e| e.code()), unknown);
+    assert_eq!(store.pause_as_owner(NAME, Epoch(1), "why").await.err().map(|e| e.code()), unknown);
+    assert_eq!(store.halt(NAME, Epoch(1), "why").await.err().map(|e| e.code()), unknown);
     assert_eq!(store.accept_history(NAME, Start::Now).await.err().map(|e| e.code()), unknown);
     store.release(NAME, Epoch(1), true).await?;
     assert!(store.subscribe(NAME, Start::Now).await?, "it did not exist");

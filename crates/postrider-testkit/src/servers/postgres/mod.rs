@@ -37,6 +37,12 @@ pub fn url() -> Option<&'static str> {
     }
 }
 
+/// The port of the shared server on loopback, if it has one.
+pub fn port() -> Option<u16> {
+    let (_, address) = url()?.rsplit_once('@')?;
+    address.split_once('/')?.0.rsplit_once(':')?.1.parse().ok()
+}
+
 struct Shared {
     url: String,
     /// Held for as long as this process lives.

@@ -1,4 +1,4 @@
-//! Fencing: a settle takes effect only with the last epoch that was given.
+//! Fencing: a settle, a halt and a pause take effect only with the last epoch that was given.
 
 use postrider::store::Epoch;
 
@@ -36,6 +36,12 @@ impl Check for Fencing {
                         "{owner} settled with epoch {}, the last is {}",
                         settlement.epoch.0, last.0
                     ));
+                }
+            }
+            Seen::Stopped { owner, epoch } => {
+                let last = self.last[owner.seat.subscription];
+                if epoch < last {
+                    return Err(format!("{owner} stopped it with epoch {}, the last is {}", epoch.0, last.0));
                 }
             }
             _ => {}

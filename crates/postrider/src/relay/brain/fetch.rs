@@ -77,10 +77,11 @@ impl Leader {
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
-            turn.emit(Effect::Halt(format!(
+            let reason = format!(
                 "position {position} holds an event of another key than its parked row: the database was \
                  restored, or all routing rules were taken away while events waited with a rule's key"
-            )));
+            );
+            turn.emit(Effect::Halt { epoch: self.lease.epoch, reason });
             return Err(Deposed::HistoryChanged);
         }
         let mut unrouted = Vec::new();

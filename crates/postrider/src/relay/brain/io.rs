@@ -186,9 +186,20 @@ pub enum Effect {
     /// Record progress.
     Settle(Settlement),
     /// Stop the subscription for an operator to look at. Not answered.
-    Halt(String),
-    /// Pause the subscription with this reason, as an operator would. One that could not be written ends with the next renewal, and is asked for again.
-    Pause(String),
+    Halt {
+        /// Ours.
+        epoch: Epoch,
+        /// Why.
+        reason: String,
+    },
+    /// Pause the subscription, as an operator would. One that could not be written ends with the next renewal, and
+    /// is asked for again.
+    Pause {
+        /// Ours.
+        epoch: Epoch,
+        /// Why.
+        reason: String,
+    },
     /// Tell people.
     Report(Report),
     /// The brain is done; call it no more.

@@ -187,7 +187,7 @@ impl Leader {
                 self.have_read();
             }
             Reply::Claimed(Ok(Claim::HistoryChanged(reason))) => {
-                turn.emit(Effect::Halt(reason));
+                turn.emit(Effect::Halt { epoch: self.lease.epoch, reason });
                 return Err(Deposed::HistoryChanged);
             }
             Reply::Claimed(Err(code)) => {

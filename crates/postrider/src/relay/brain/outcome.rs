@@ -78,7 +78,7 @@ impl Leader {
             Outcome::Down(failure) => {
                 self.wait_for_destination(turn, key, destination, &name, &failure);
                 if failure.pause && self.paused.is_none() {
-                    turn.emit(Effect::Pause(failure.message.clone()));
+                    turn.emit(Effect::Pause { epoch: self.lease.epoch, reason: failure.message.clone() });
                     self.set_paused(turn, Some(failure.message));
                 }
             }

@@ -1,5 +1,7 @@
 //! Verbs of the operator: subscribe, pause, halt, accept a new history.
 
+use tokio_postgres::Row;
+
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::line::Turn;
@@ -8,8 +10,15 @@ use super::time::Time;
 use super::writers::decided_up_to;
 use super::{maintain, progress, row};
 use crate::ledger::{Intervals, Progress};
-use crate::store::{Epoch, Start};
+use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
+
+/// Whether somebody has created the subscription.
+pub(super) async fn is_known(turn: &mut Turn<'_>, subscription: &str) -> Result<bool> {
+    // Index: the primary key (name).
+    let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
+    Ok(!turn.read(sql, &[&subscription]).await?.is_empty())
+}
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(
@@ -93,20 +102,60 @@ pub(super) async fn pause(turn: &mut Turn<'_>, subscription: &str, reason: Optio
     known(subscription, turn.query(sql, &[&subscription, &reason]).await?.len())
 }
 
-/// The statement of [`halt`]. Index: the primary key (name).
-const HALT: &str = "UPDATE {schema}.subscriptions
-                    SET halted = $2, updated_at = clock_timestamp()
-                    WHERE name = $1
-                    RETURNING 1";
-
-/// See [`Store::halt`](crate::store::Store::halt).
-pub(super) async fn halt(turn: &mut Turn<'_>, subscription: &str, reason: &str) -> Result<()> {
-    known(subscription, turn.query(HALT, &[&subscription, &reason]).await?.len())
+/// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
+pub(super) async fn pause_as_owner(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    // Index: the primary key (name).
+    let sql = "WITH paused AS (
+                   UPDATE {schema}.subscriptions
+                   SET paused = $3, updated_at = clock_timestamp()
+                   WHERE name = $1 AND epoch = $2
+                   RETURNING name
+               )
+               SELECT paused.name IS NOT NULL
+               FROM {schema}.subscriptions AS s LEFT JOIN paused ON true
+               WHERE s.name = $1";
+    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// The same within a transaction.
+/// See [`Store::halt`](crate::store::Store::halt).
+pub(super) async fn halt(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    // Index: the primary key (name).
+    let sql = "WITH halted AS (
+                   UPDATE {schema}.subscriptions
+                   SET halted = $3, updated_at = clock_timestamp()
+                   WHERE name = $1 AND epoch <= $2
+                   RETURNING name
+               )
+               SELECT halted.name IS NOT NULL
+               FROM {schema}.subscriptions AS s LEFT JOIN halted ON true
+               WHERE s.name = $1";
+    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+}
+
+/// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
 pub(super) async fn set_halted(work: &Work<'_>, subscription: &str, reason: &str) -> Result<()> {
-    known(subscription, work.query(HALT, &[&subscription, &reason]).await?.len())
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions
+               SET halted = $2, updated_at = clock_timestamp()
+               WHERE name = $1
+               RETURNING 1";
+    known(subscription, work.query(sql, &[&subscription, &reason]).await?.len())
+}
+
+/// Whether the owner's word was taken. Without a row there is no such subscription.
+fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
+    let row = rows.first().ok_or_else(|| unknown(subscription))?;
+    Ok(if row::get(row, 0)? { Settled::Done } else { Settled::Fenced })
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
@@ -131,7 +180,8 @@ pub(super) async fn accept_history(
     progress::put(work, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again. What is done above the floor is not: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
+/// gone. What is done above the floor is not read again: its rows stay.
 async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
@@ -141,6 +191,11 @@ async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) ->
         parked.into_iter().filter(|position| !done.contains(*position)).map(Position::get).collect();
     let forget = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position = ANY ($2::bigint[])";
     work.execute(forget, &[&subscription, &again]).await?;
+    // Indexes: the primary keys (subscription, position) and (position).
+    let others = "DELETE FROM {schema}.parked AS p
+                  USING {schema}.events AS e
+                  WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
+    work.execute(others, &[&subscription]).await?;
     Ok(())
 }
 

@@ -33,6 +33,7 @@ pub struct PostgresConfig {
     pooler: Pooler,
     listens: bool,
     after_failover: AfterFailover,
+    answer_within: Duration,
 }
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
@@ -79,6 +80,7 @@ impl PostgresConfig {
             pooler: Pooler::Detect,
             listens: false,
             after_failover: AfterFailover::default(),
+            answer_within: ANSWER_WITHIN,
         })
     }
 
@@ -182,6 +184,14 @@ impl PostgresConfig {
         self
     }
 
+    /// A server that has not answered by then is taken for dead, though its network says it is there, and another
+    /// connection is made; 30 seconds if not given. Not less than a settle may wait for a lock.
+    #[must_use]
+    pub fn answer_within(mut self, limit: Duration) -> Self {
+        self.answer_within = limit;
+        self
+    }
+
     pub(super) fn failover_choice(&self) -> AfterFailover {
         self.after_failover
     }
@@ -243,9 +253,9 @@ impl PostgresConfig {
         // The driver's own limit ends with the TCP connection; who then says nothing would be waited for for ever.
         let opened = async {
             let (client, sharing) = self.open(None).await?;
-            Session::new(client, sharing, self.schema.clone()).await
+            Session::new(client, sharing, self.schema.clone(), self.answer_within).await
         };
-        let within = self.config.get_connect_timeout().map_or(ANSWER_WITHIN, |limit| *limit * 2);
+        let within = self.config.get_connect_timeout().map_or(self.answer_within, |limit| *limit * 2);
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
             let what =
                 format!("PostgreSQL took the connection and did not finish the login within {within:?}");

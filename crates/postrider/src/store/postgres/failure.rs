@@ -7,7 +7,8 @@ use crate::postgres_error::code_of;
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
-const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription: raise \
+const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription, and one \
+    more while it creates one: raise \
     max_connections or the role's CONNECTION LIMIT, or end connections of others";
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back.

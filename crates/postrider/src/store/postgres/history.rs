@@ -7,20 +7,26 @@ use super::row;
 use super::session::Work;
 use super::statement::query_unnamed;
 use crate::ledger::Mark;
+use crate::store::Origin;
 use crate::{Code, Error, Position, Result};
 
 /// One life of one server. A restart begins another, and so does a failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Incarnation {
-    /// `server_version_num`: 150004 is 15.4.
-    pub(super) version: i32,
-    /// A standby that replays somebody else's history.
-    pub(super) in_recovery: bool,
     /// The cluster and its timeline. A standby that was promoted has the same cluster and another timeline;
     /// what its old primary had not sent is not part of it.
     pub(super) history: String,
     /// When its postmaster started. What a connection saw before holds for this long at most.
     pub(super) started: String,
+}
+
+/// What a server is, whoever it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    /// `server_version_num`: 150004 is 15.4.
+    pub(super) version: i32,
+    /// A standby that replays somebody else's history.
+    pub(super) in_recovery: bool,
 }
 
 /// The timeline, as the name of the WAL file begins.
@@ -51,7 +57,7 @@ pub(super) use on_server;
 pub(super) const WHO: &str = concat!("SELECT ", started!(), ", ", timeline!());
 
 impl Incarnation {
-    pub(super) async fn of(client: &Client) -> Result<Self> {
+    pub(super) async fn of(client: &Client) -> Result<(Self, Kind)> {
         // No table is read.
         let sql = concat!(
             "SELECT current_setting('server_version_num')::int,
@@ -64,12 +70,16 @@ impl Incarnation {
         );
         let rows = query_unnamed(client, sql, &[]).await.map_err(failed)?;
         let row = rows.first().ok_or_else(|| Error::new(Code::StoreFailed, "PostgreSQL gave no answer"))?;
-        Ok(Self {
-            version: row.try_get(0).map_err(failed)?,
-            in_recovery: row.try_get(1).map_err(failed)?,
-            history: row.try_get(2).map_err(failed)?,
-            started: row.try_get(3).map_err(failed)?,
-        })
+        let kind =
+            Kind { version: row.try_get(0).map_err(failed)?, in_recovery: row.try_get(1).map_err(failed)? };
+        let incarnation =
+            Self { history: row.try_get(2).map_err(failed)?, started: row.try_get(3).map_err(failed)? };
+        Ok((incarnation, kind))
+    }
+
+    /// The same for those outside.
+    pub(super) fn origin(&self) -> Origin {
+        Origin { history: self.history.clone(), started: self.started.clone() }
     }
 
     /// Whether a start and a timeline are this one's.
@@ -80,6 +90,12 @@ impl Incarnation {
     /// The timeline alone.
     pub(super) fn timeline(&self) -> &str {
         self.history.rsplit_once('/').map_or("", |(_, timeline)| timeline)
+    }
+}
+
+impl From<Origin> for Incarnation {
+    fn from(Origin { history, started }: Origin) -> Self {
+        Self { history, started }
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) async fn acquire(
         parked_count,
         clean: row.clean,
         paused: row.paused,
+        origin: Some(server.origin()),
     };
     Ok(Acquired::Granted(Box::new(loaded)))
 }

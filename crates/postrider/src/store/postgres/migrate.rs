@@ -67,13 +67,17 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     let place = format!("the PostgreSQL database, in {name},");
     schema::check(&place, version(client, name).await?, LATEST)?;
     // A cached sequence hands out positions long after they were taken; a cycling one hands them out twice.
-    // tx after position would leave a moment with a position and without a transaction id.
+    // tx after position, or with another default, would leave a moment with a position and without a
+    // transaction id.
     let sql = "SELECT s.seqcache = 1 AND s.seqincrement = 1 AND NOT s.seqcycle
-                      AND p.attidentity = 'a' AND t.atthasdef AND t.attnum < p.attnum
-               FROM pg_sequence s, pg_attribute p, pg_attribute t
+                      AND p.attidentity = 'a' AND t.attnum < p.attnum AND t.attgenerated = ''
+                      AND pg_get_expr(d.adbin, d.adrelid) IN ('pg_current_xact_id()',
+                                                              'pg_catalog.pg_current_xact_id()')
+               FROM pg_sequence s, pg_attribute p, pg_attribute t, pg_attrdef d
                WHERE s.seqrelid = to_regclass($1 || '.events_position_seq')
                  AND p.attrelid = to_regclass($1 || '.events') AND p.attname = 'position'
-                 AND t.attrelid = p.attrelid AND t.attname = 'tx'";
+                 AND t.attrelid = p.attrelid AND t.attname = 'tx'
+                 AND d.adrelid = t.attrelid AND d.adnum = t.attnum";
     if answer(client, sql, name).await?.unwrap_or(false) {
         return Ok(());
     }

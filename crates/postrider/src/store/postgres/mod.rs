@@ -1,7 +1,8 @@
 //! The store on PostgreSQL 14 and later.
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
-//! one of its own, so that reading ahead and settling never wait for each other. A lost connection is made anew
+//! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
+//! a subscription is created or moved, which may take a while. A lost connection is made anew
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Behind a transaction pooler all of it works without the state of a session; see [`Pooler`].
 //!
@@ -44,14 +45,15 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
 
+use self::history::Incarnation;
 use self::line::{Line, Reached};
-use self::session::Sharing;
+use self::session::{Alone, Session, Sharing};
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Migrated, Migration, Overview, Renewed, Schema,
+    Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
 };
 use crate::ledger::Progress;
-use crate::{BoxFuture, Ident, Position, Result};
+use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -63,6 +65,15 @@ struct Lines {
     reader: Line,
     /// Deletes what is delivered, so that nobody who publishes waits for that.
     cleaner: Line,
+}
+
+impl Lines {
+    /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
+    /// it. It ends with the value.
+    async fn apart(&self) -> Result<Session> {
+        self.settler.refuse_closed().await?;
+        self.config.connect().await
+    }
 }
 
 impl PostgresStore {
@@ -139,9 +150,12 @@ impl Store for PostgresStore {
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let server = turn.incarnation()?;
-            let work = turn.begin().await?;
+            if admin::is_known(&mut self.0.settler.turn().await?, &name).await? {
+                return Ok(false);
+            }
+            let mut apart = self.0.apart().await?;
+            let server = apart.incarnation.clone();
+            let work = apart.begin(Alone::Writes).await?;
             let created = admin::subscribe(&work, &name, start, &server).await?;
             work.commit().await.map(|()| created)
         })
@@ -179,12 +193,26 @@ impl Store for PostgresStore {
 
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
-        Box::pin(async move { lease::release(&mut self.0.settler.turn().await?, &name, epoch, clean).await })
+        Box::pin(async move {
+            let release =
+                async || lease::release(&mut self.0.settler.turn().await?, &name, epoch, clean).await;
+            match release().await {
+                // A cut connection took the request or its answer with it. Asked again over another, it does the
+                // same once at most; left at that, everybody would wait for the lease to run out.
+                Err(error) if error.code().recovery() == Recovery::Reload => release().await,
+                answer => answer,
+            }
+        })
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
         let server = self.0.settler.server();
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, progress))
+    }
+
+    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+        let server = loaded.origin.clone().map(Incarnation::from);
+        Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, &loaded.progress))
     }
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
@@ -219,17 +247,29 @@ impl Store for PostgresStore {
         )
     }
 
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move { admin::halt(&mut self.0.settler.turn().await?, &name, &reason).await })
+        Box::pin(async move {
+            admin::pause_as_owner(&mut self.0.settler.turn().await?, &name, epoch, &reason).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move { admin::halt(&mut self.0.settler.turn().await?, &name, epoch, &reason).await })
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let server = turn.incarnation()?;
-            let work = turn.begin().await?;
+            let mut apart = self.0.apart().await?;
+            let server = apart.incarnation.clone();
+            let work = apart.begin(Alone::Writes).await?;
             admin::accept_history(&work, &name, start, &server).await?;
             work.commit().await
         })

@@ -17,13 +17,16 @@ pub(super) async fn overview(snapshot: &Work<'_>, backlog_max: u64) -> Result<Ov
         Some(mark) => time_of(snapshot, mark.position).await?.map(|time| (mark, time)),
         None => None,
     };
+    // Index: the primary key (position), one row.
+    let first = snapshot.query_opt("SELECT time FROM {schema}.events ORDER BY position LIMIT 1", &[]).await?;
+    let oldest = first.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()?;
     let mut subscriptions = Vec::new();
     for row in snapshot.query("SELECT name FROM {schema}.subscriptions ORDER BY name", &[]).await? {
         subscriptions.push(subscription(snapshot, get(&row, 0)?, last, backlog_max).await?);
     }
     let clock = snapshot.query_opt("SELECT clock_timestamp()", &[]).await?;
     let now = clock.map_or(Ok(Timestamp::default()), |row| get::<Time>(&row, 0).map(|time| time.0))?;
-    Ok(Overview { now, last, newest, subscriptions })
+    Ok(Overview { now, last, oldest, newest, subscriptions })
 }
 
 async fn subscription(

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction};
 
 use super::failure::{commit_failed, failed};
-use super::history::{Incarnation, WHO};
+use super::history::{Incarnation, Kind, WHO};
 use super::pooler::settings_here;
 use super::row::get;
 use super::statement::{Params, Statements};
@@ -19,8 +20,9 @@ const SERVER_VERSION_MIN: i32 = 140_000;
 /// says. Longer than anybody waits for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The same within a transaction: an operator's verb may read all of a large outbox.
-const LONG_ANSWER_WITHIN: Duration = Duration::from_secs(600);
+/// So many times as long may an answer within a transaction take: an operator's verb may read all of a large
+/// outbox.
+const LONG_ANSWER_FACTOR: u32 = 20;
 
 /// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,13 +39,17 @@ pub(super) struct Session {
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
     pub(super) sharing: Sharing,
-    /// Another server has answered, or none in time.
-    replaced: Replaced,
+    trust: Trust,
 }
 
-/// Set once another server has answered on a connection, or none in time.
-#[derive(Debug, Default)]
-struct Replaced(AtomicBool);
+/// Whether a connection can still be trusted to lead to the server it was made to.
+#[derive(Debug)]
+struct Trust {
+    /// Another server has answered, or none in time.
+    is_lost: AtomicBool,
+    /// How long an answer may take.
+    answer_within: Duration,
+}
 
 /// What a statement that stands alone does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,21 +64,27 @@ const BEGIN_READ_OWN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 impl Session {
     /// Asks the server who it is, and refuses one that cannot be used.
-    pub(super) async fn new(client: Client, sharing: Sharing, schema: Ident) -> Result<Self> {
-        let incarnation = Incarnation::of(&client).await?;
-        refuse(&incarnation)?;
+    pub(super) async fn new(
+        client: Client,
+        sharing: Sharing,
+        schema: Ident,
+        answer_within: Duration,
+    ) -> Result<Self> {
+        let (incarnation, kind) = Incarnation::of(&client).await?;
+        refuse(kind)?;
         let statements = Statements::new(schema, sharing == Sharing::Own);
-        Ok(Self { client, statements, incarnation, sharing, replaced: Replaced::default() })
+        let trust = Trust { is_lost: AtomicBool::new(false), answer_within };
+        Ok(Self { client, statements, incarnation, sharing, trust })
     }
 
     /// Whether anything can still be asked on it.
     pub(super) fn is_usable(&self) -> bool {
-        !self.client.is_closed() && !self.replaced.0.load(Ordering::Relaxed)
+        !self.client.is_closed() && !self.trust.is_lost.load(Ordering::Relaxed)
     }
 
     /// Another server has answered: nothing more is asked on this connection.
     pub(super) fn give_up(&self) -> Error {
-        self.replaced.set()
+        self.trust.replaced()
     }
 
     /// The `BEGIN` of a transaction with one snapshot that writes nothing.
@@ -85,7 +97,7 @@ impl Session {
 
     /// The answer to a question, if it comes in time; else nothing more is asked on this connection.
     pub(super) async fn in_time<T>(&self, does: Alone, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        self.replaced.in_time(ANSWER_WITHIN, does, answer).await
+        self.trust.in_time(1, does, answer).await
     }
 
     /// Runs one statement as a transaction of its own, in one round trip.
@@ -104,7 +116,7 @@ impl Session {
         statement: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>> {
-        let Self { client, statements, incarnation, sharing, replaced } = self;
+        let Self { client, statements, incarnation, sharing, trust } = self;
         let unanswered = if does == Alone::Writes { commit_failed } else { failed };
         let ready = statements.get(client, statement, params).await?;
         if *sharing == Sharing::Own {
@@ -121,8 +133,8 @@ impl Session {
             ready.query(client, params),
             client.batch_execute("COMMIT"),
         );
-        replaced.check(incarnation, who)?;
         begun.map_err(unanswered)?;
+        trust.check(incarnation, who, unanswered)?;
         let rows = rows.map_err(unanswered)?;
         ended.map_err(unanswered)?;
         Ok(rows)
@@ -130,21 +142,21 @@ impl Session {
 
     /// Begins a transaction of several statements; dropped without a commit it is rolled back.
     pub(super) async fn begin(&mut self, does: Alone) -> Result<Work<'_>> {
-        let Self { client, statements, incarnation, sharing, replaced } = self;
+        let Self { client, statements, incarnation, sharing, trust } = self;
         let writes = does == Alone::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
         let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
         let begun = async { beginning.start().await.map_err(failed) };
-        let transaction = replaced.in_time(ANSWER_WITHIN, Alone::Reads, begun).await?;
+        let transaction = trust.in_time(1, Alone::Reads, begun).await?;
         if *sharing == Sharing::Pooled {
             let client = transaction.client();
             let who = statements.get(client, WHO, &[]).await?;
             let (set, who) =
                 tokio::join!(biased; client.batch_execute(settings_here!()), who.query(client, &[]));
-            replaced.check(incarnation, who)?;
             set.map_err(failed)?;
+            trust.check(incarnation, who, failed)?;
         }
-        Ok(Work { transaction, statements, replaced })
+        Ok(Work { transaction, statements, trust })
     }
 }
 
@@ -152,7 +164,7 @@ impl Session {
 pub(super) struct Work<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
-    replaced: &'a Replaced,
+    trust: &'a Trust,
 }
 
 impl Work<'_> {
@@ -161,7 +173,7 @@ impl Work<'_> {
         let rows = async {
             self.statements.get(client, statement, params).await?.query(client, params).await.map_err(failed)
         };
-        self.replaced.in_time(LONG_ANSWER_WITHIN, Alone::Reads, rows).await
+        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, rows).await
     }
 
     /// The first row, if there is one.
@@ -180,19 +192,20 @@ impl Work<'_> {
                 .await
                 .map_err(failed)
         };
-        self.replaced.in_time(LONG_ANSWER_WITHIN, Alone::Reads, rows).await
+        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, rows).await
     }
 
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { transaction, replaced, .. } = self;
+        let Self { transaction, trust, .. } = self;
         let committed = async { transaction.commit().await.map_err(commit_failed) };
-        replaced.in_time(ANSWER_WITHIN, Alone::Writes, committed).await
+        trust.in_time(1, Alone::Writes, committed).await
     }
 }
 
-impl Replaced {
-    fn set(&self) -> Error {
-        self.0.store(true, Ordering::Relaxed);
+impl Trust {
+    /// Another server has answered: the connection is of no use any more.
+    fn replaced(&self) -> Error {
+        self.is_lost.store(true, Ordering::Relaxed);
         Error::new(Code::StoreFailed, "the server behind the connection to PostgreSQL was replaced")
             .hint("nothing to do: the subscription is loaded anew")
     }
@@ -201,12 +214,13 @@ impl Replaced {
     /// wait behind this.
     async fn in_time<T>(
         &self,
-        within: Duration,
+        times: u32,
         does: Alone,
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        let within = self.answer_within * times;
         let Ok(answer) = tokio::time::timeout(within, answer).await else {
-            self.0.store(true, Ordering::Relaxed);
+            self.is_lost.store(true, Ordering::Relaxed);
             let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
             return Err(Error::new(code, format!("PostgreSQL has not answered within {within:?}"))
                 .hint("nothing to do: another connection is made and the subscription is loaded anew"));
@@ -214,18 +228,30 @@ impl Replaced {
         answer
     }
 
-    /// Refuses the answer to [`WHO`] of another server, and that of one which cannot tell: a standby.
-    fn check(&self, known: &Incarnation, who: Result<Vec<Row>, SqlError>) -> Result<()> {
-        let who = who.map_err(|error| self.set().source(error))?;
+    /// Refuses the answer to [`WHO`] of another server, and that of one which cannot tell: a standby. Any other
+    /// failure says nothing about the server, and is what it is.
+    fn check(
+        &self,
+        known: &Incarnation,
+        who: Result<Vec<Row>, SqlError>,
+        otherwise: fn(SqlError) -> Error,
+    ) -> Result<()> {
+        let who = match who {
+            Ok(who) => who,
+            Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
+                return Err(self.replaced().source(error));
+            }
+            Err(error) => return Err(otherwise(error)),
+        };
         let same = match who.first() {
             Some(row) => known.is_same(get(row, 0)?, get(row, 1)?),
             None => false,
         };
-        if same { Ok(()) } else { Err(self.set()) }
+        if same { Ok(()) } else { Err(self.replaced()) }
     }
 }
 
-fn refuse(server: &Incarnation) -> Result<()> {
+fn refuse(server: Kind) -> Result<()> {
     if server.version < SERVER_VERSION_MIN {
         let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
         let what = format!("the server is PostgreSQL {major}, at least {least} is needed");

@@ -16,7 +16,7 @@ use crate::store::{Settled, Settlement};
 /// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
 /// and gives the positions it never received to other events.
 ///
-/// Indexes: the primary keys (name) and (subscription, position).
+/// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = concat!(
     "WITH fence AS (",
     record!(),
@@ -29,10 +29,11 @@ const SETTLE: &str = concat!(
          WHERE p.subscription = fence.name AND p.position = ANY ($9::bigint[])
      ), put AS (
          INSERT INTO {schema}.parked AS p (subscription, position, key, destination, state, attempts,
-                                           next_attempt_at, last_error)
-         SELECT fence.name, r.*
+                                           next_attempt_at, last_error, event_id)
+         SELECT fence.name, r.*, (SELECT id FROM {schema}.events WHERE position = r.position)
          FROM fence, unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[],
-                            $15::timestamptz[], $16::text[]) AS r
+                            $15::timestamptz[], $16::text[])
+                     AS r (position, key, destination, state, attempts, next_attempt_at, last_error)
          ON CONFLICT (subscription, position) DO UPDATE
          SET key = coalesce(excluded.key, p.key), destination = coalesce(excluded.destination, p.destination),
              state = excluded.state, attempts = excluded.attempts,

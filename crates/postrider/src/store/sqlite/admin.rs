@@ -7,7 +7,7 @@ use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::progress;
 use crate::ledger::{Intervals, Progress};
-use crate::store::{Epoch, Start};
+use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -57,12 +57,40 @@ pub(super) fn pause(tx: &Connection, subscription: &str, reason: Option<&str>) -
     Ok(known(subscription, found)?)
 }
 
+/// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
+pub(super) fn pause_as_owner(
+    tx: &Connection,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Attempt<Settled> {
+    if current_epoch(tx, subscription)? != epoch {
+        return Ok(Settled::Fenced);
+    }
+    pause(tx, subscription, Some(reason))?;
+    Ok(Settled::Done)
+}
+
 /// See [`Store::halt`](crate::store::Store::halt).
-pub(super) fn halt(tx: &Connection, subscription: &str, reason: &str) -> Attempt<()> {
+pub(super) fn halt(tx: &Connection, subscription: &str, epoch: Epoch, reason: &str) -> Attempt<Settled> {
+    if current_epoch(tx, subscription)? > epoch {
+        return Ok(Settled::Fenced);
+    }
     // Index: the primary key (name).
     let sql = "UPDATE postrider_subscriptions SET halted = ?2, updated_at = ?3 WHERE name = ?1";
-    let found = tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
-    Ok(known(subscription, found)?)
+    tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    Ok(Settled::Done)
+}
+
+/// The epoch that was given last.
+fn current_epoch(tx: &Connection, subscription: &str) -> Attempt<Epoch> {
+    // Index: the primary key (name).
+    let epoch = tx
+        .prepare_cached("SELECT epoch FROM postrider_subscriptions WHERE name = ?1")?
+        .query_row([subscription], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| unknown(subscription))?;
+    Ok(Epoch(epoch))
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
@@ -83,6 +111,13 @@ pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) 
     let progress = begin(tx, start)?;
     tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
         .execute(params![subscription, progress.done.floor().get()])?;
+    // Another event has got the position: the one that was parked is gone. Indexes: the primary keys.
+    tx.prepare_cached(
+        "DELETE FROM postrider_parked
+         WHERE subscription = ?1
+           AND event_id <> (SELECT id FROM postrider_events AS e WHERE e.position = postrider_parked.position)",
+    )?
+    .execute([subscription])?;
     progress::record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
 }

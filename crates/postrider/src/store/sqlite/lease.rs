@@ -42,6 +42,7 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired
         parked_count,
         clean: row.clean,
         paused: row.paused,
+        origin: None,
     };
     Ok(Acquired::Granted(Box::new(loaded)))
 }

@@ -227,9 +227,19 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |tx| admin::pause(tx, &name, reason.as_deref())))
     }
 
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.writer.write(move |tx| admin::halt(tx, &name, &reason)))
+        Box::pin(self.writer.write(move |tx| admin::pause_as_owner(tx, &name, epoch, &reason)))
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(self.writer.write(move |tx| admin::halt(tx, &name, epoch, &reason)))
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {

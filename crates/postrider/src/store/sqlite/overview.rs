@@ -17,11 +17,17 @@ pub(super) fn overview(snapshot: &Connection, backlog_max: u64) -> Attempt<Overv
         Some(mark) => time_of(snapshot, mark.position)?.map(|time| (mark, time)),
         None => None,
     };
+    // Index: the position itself, one row.
+    let oldest = snapshot
+        .prepare_cached("SELECT time FROM postrider_events ORDER BY position LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?
+        .map(Timestamp::from_micros);
     let subscriptions = names(snapshot)?
         .into_iter()
         .map(|name| subscription(snapshot, name, last, backlog_max))
         .collect::<Attempt<_>>()?;
-    Ok(Overview { now: Timestamp::from_micros(now(snapshot)?), last, newest, subscriptions })
+    Ok(Overview { now: Timestamp::from_micros(now(snapshot)?), last, oldest, newest, subscriptions })
 }
 
 fn names(snapshot: &Connection) -> Attempt<Vec<String>> {

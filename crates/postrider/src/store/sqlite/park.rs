@@ -8,11 +8,12 @@ use crate::{Code, Error, Position, Timestamp};
 
 /// Writes rows, replacing those of the same position; when a row was first parked stays.
 pub(super) fn put(tx: &Connection, subscription: &str, rows: &[ParkedRow], now: i64) -> Attempt<()> {
-    // Index: the primary key (subscription, position).
+    // Indexes: the primary keys (subscription, position) and (position).
     let mut statement = tx.prepare_cached(
         "INSERT INTO postrider_parked (subscription, position, key, destination, state, attempts,
-                                       next_attempt_at, last_error, parked_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)
+                                       next_attempt_at, last_error, parked_at, updated_at, event_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
+                 (SELECT id FROM postrider_events WHERE position = ?2))
          ON CONFLICT (subscription, position) DO UPDATE
          SET key = coalesce(excluded.key, key), destination = coalesce(excluded.destination, destination),
              state = excluded.state,

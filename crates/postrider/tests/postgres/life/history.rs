@@ -1,51 +1,12 @@
-//! The server comes back as another one: failed over, restored, or with its positions taken back.
+//! The server comes back as another one: restored, or with its positions taken back.
 
 use postrider::Position;
 
 use super::*;
 
 /// Accepts the history as it is now and goes on with the first position that was not seen of it.
-async fn accept(config: &PostgresConfig, next: i64) -> Result<()> {
+pub(super) async fn accept(config: &PostgresConfig, next: i64) -> Result<()> {
     PostgresStore::connect(config).await?.accept_history("mail", Start::Position(Position::new(next))).await
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failover_that_lost_events_halts_and_goes_on_once_accepted() -> Result<()> {
-    let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
-    let primary = world.server.clone();
-    let standby = Arc::new(tokio::task::spawn_blocking(move || primary.standby()).await.unwrap().unwrap());
-    let either = format!(
-        "host=127.0.0.1,127.0.0.1 port={},{} user=postgres dbname=postgres target_session_attrs=read-write",
-        world.server.port(),
-        standby.port()
-    );
-    let sink = Recorder::new();
-    let relay = world.relay_at(&PostgresConfig::new(&either)?, &sink).await?;
-    world.write(20).await?;
-    sink.wait_for(20).await;
-    let follower = connect(standby.url()).await?;
-    eventually("the standby has all", async || committed(&follower).await.is_ok_and(|all| all.len() == 20))
-        .await;
-
-    // Stopped, it misses what is committed, delivered and then lost with the primary.
-    tokio::task::block_in_place(|| standby.stop()).unwrap();
-    world.write(5).await?;
-    sink.wait_for(25).await;
-    world.server(Server::kill).await;
-    tokio::task::block_in_place(|| standby.start().and_then(|()| standby.promote())).unwrap();
-    let after = World { server: standby };
-    let reason = after.halted().await?;
-    assert!(reason.contains("timeline"), "{reason}");
-
-    // The positions of the lost events are given out again.
-    after.write(5).await?;
-    assert_eq!(sink.delivered().len(), 25, "nothing is delivered before somebody has decided");
-    accept(&after.config()?, 21).await?;
-    sink.wait_for(30).await;
-    relay.shutdown().await?;
-    let verdict = after.audit(&sink).await?;
-    assert_eq!((verdict.lost, verdict.phantom, verdict.duplicates), (0, 5, 0), "{verdict}");
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

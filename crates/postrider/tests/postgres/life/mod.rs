@@ -3,9 +3,11 @@
 //! What was delivered is compared with what the table holds at the end: nothing lost, nothing invented, every
 //! key in its order.
 
+mod failover;
 mod history;
 mod network;
 mod outage;
+mod pooler;
 mod recorder;
 mod refusal;
 
@@ -15,7 +17,7 @@ use std::time::Duration;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Start, Store, SubscriptionOverview};
-use postrider::{Event, Outbox, Result};
+use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::audit::{Sighting, Verdict, audit};
 use postrider_testkit::servers::postgres::{Options, Server, own};
 use tokio_postgres::{Client, NoTls};
@@ -29,6 +31,13 @@ const LONG: Duration = Duration::from_secs(60);
 /// Between two looks at something that will happen.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
+/// Who relays connect as, with a password for servers that ask: a login with the role that the library's own
+/// script makes for relays, and the one that its comment tells of.
+const RELAY: &str = "life_relay:secret";
+
+/// Who writers connect as.
+const WRITER: &str = "life_writer:secret";
+
 /// A server with an outbox, and what writes to it.
 struct World {
     server: Arc<Server>,
@@ -39,12 +48,20 @@ impl World {
     async fn new(options: Options) -> Result<Option<Self>> {
         let Some(server) = tokio::task::block_in_place(|| own(options)) else { return Ok(None) };
         let world = Self { server: Arc::new(server) };
-        PostgresStore::migrate(&world.config()?).await?;
+        PostgresStore::migrate(&PostgresConfig::new(world.server.url())?).await?;
+        world.run(&PostgresStore::roles(&Ident::default())?).await?;
+        world
+            .run(
+                "CREATE ROLE life_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
+                 CREATE ROLE life_writer LOGIN PASSWORD 'secret' IN ROLE postrider_writer",
+            )
+            .await?;
         Ok(Some(world))
     }
 
+    /// For a relay.
     fn config(&self) -> Result<PostgresConfig> {
-        PostgresConfig::new(self.server.url())
+        PostgresConfig::new(&self.server.url_of(RELAY))
     }
 
     /// Does something to the server while everything else goes on.
@@ -53,6 +70,7 @@ impl World {
         tokio::task::spawn_blocking(move || act(&server)).await.unwrap().unwrap();
     }
 
+    /// A connection of the superuser, for what no application does.
     async fn client(&self) -> Result<Client> {
         connect(self.server.url()).await
     }
@@ -63,7 +81,7 @@ impl World {
 
     /// Commits so many events, one by one, of five keys.
     async fn write(&self, events: usize) -> Result<()> {
-        write(&self.client().await?, events).await
+        write(&connect(&self.server.url_of(WRITER)).await?, events).await
     }
 
     /// Settles at this address, delivers to this sink.

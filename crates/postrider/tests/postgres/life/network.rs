@@ -8,7 +8,7 @@ use super::*;
 async fn behind_a_proxy() -> Result<Option<(World, Proxy, PostgresConfig)>> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(None) };
     let proxy = Proxy::to(world.server.port()).await.map_err(failed)?;
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port());
+    let url = format!("postgres://{RELAY}@127.0.0.1:{}/postgres?connect_timeout=1", proxy.port());
     Ok(Some((world, proxy, PostgresConfig::new(&url)?)))
 }
 
@@ -57,6 +57,41 @@ async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_when_a_request_is_cut_in_the_middle() -> Result<()> {
     survives(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
+}
+
+/// The connections stay open, and nothing comes through: only a deadline of its own gets a relay out of that.
+async fn notices_a_silent_server(fault: Fault) -> Result<()> {
+    let Some((world, proxy, config)) = behind_a_proxy().await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let relay = world.relay_at(&config.answer_within(Duration::from_millis(500)), &sink).await?;
+    world.write(20).await?;
+    sink.wait_for(20).await;
+    eventually("all is settled", async || world.overview().await.is_ok_and(|o| o.floor.get() == 20)).await;
+    let open = proxy.seen();
+    proxy.set(fault);
+    let said = trouble(&relay).await;
+    assert!(said.contains("has not answered within 500ms"), "{said}");
+    assert_eq!(proxy.seen().broken, open.broken, "no connection was broken");
+    world.write(20).await?;
+    // What was open is never heard of again; the relay has given it up and makes other connections.
+    proxy.set(Fault::None);
+    sink.wait_for(40).await;
+    at_ease(&relay).await;
+    assert!(proxy.seen().connections > open.connections);
+    relay.shutdown().await?;
+    let verdict = world.audit(&sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_on_an_open_connection_is_given_up_in_time() -> Result<()> {
+    notices_a_silent_server(Fault::Unheard(Side::Server)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_swallows_everything_is_given_up_in_time() -> Result<()> {
+    notices_a_silent_server(Fault::Blackhole).await
 }
 
 /// The lease of a relay that hears nothing any more moves on, and what it had in its hands changes nothing.

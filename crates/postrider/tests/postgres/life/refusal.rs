@@ -2,20 +2,16 @@
 
 use super::*;
 use postrider::Code;
+use postrider_testkit::proxy::Proxy;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_without_a_free_connection_waits_for_one() -> Result<()> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
-    world
-        .run(
-            "CREATE ROLE relay LOGIN CONNECTION LIMIT 1;
-             GRANT USAGE ON SCHEMA postrider TO relay;
-             GRANT ALL ON ALL TABLES IN SCHEMA postrider TO relay;
-             GRANT ALL ON ALL SEQUENCES IN SCHEMA postrider TO relay",
-        )
-        .await?;
+    world.run("CREATE ROLE relay LOGIN CONNECTION LIMIT 1 IN ROLE postrider_relay").await?;
     let config = PostgresConfig::new(&world.server.url_of("relay"))?;
     let sink = Recorder::new();
+    // To create one takes a connection of its own; without it nothing would begin.
+    PostgresStore::connect(&world.config()?).await?.subscribe("mail", Start::Beginning).await?;
     let relay = world.relay_at(&config, &sink).await?;
     world.write(10).await?;
     // It has one connection to settle on, and gets none to read from.
@@ -30,6 +26,59 @@ async fn a_relay_without_a_free_connection_waits_for_one() -> Result<()> {
     relay.shutdown().await?;
     assert!(world.audit(&sink).await?.is_clean());
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_full_of_others_is_waited_for_at_the_start_and_later() -> Result<()> {
+    let options =
+        Options::default().setting("max_connections=12").setting("superuser_reserved_connections=3");
+    let Some(world) = World::new(options).await? else { return Ok(()) };
+    world.run("CREATE ROLE others LOGIN").await?;
+    let mut others = take_all_connections(&world).await;
+    let refused = PostgresStore::connect(&world.config()?).await.unwrap_err();
+    assert_eq!(refused.code(), Code::StoreFailed, "{refused}");
+    let said = refused.to_string();
+    assert!(said.contains("connection slots") && said.contains("max_connections"), "{said}");
+    let proxy = Proxy::to(world.server.port()).await.map_err(failed)?;
+    let url = format!("postgres://{RELAY}@127.0.0.1:{}/postgres", proxy.port());
+    let (sink, store) = (Recorder::new(), Arc::new(PostgresStore::unconnected(&PostgresConfig::new(&url)?)));
+    let starting = tokio::spawn(Relay::builder().outbox(store, [subscription(&sink)]).spawn());
+    write(&world.client().await?, 10).await?;
+    let tried = proxy.wait_for(|seen| seen.connections >= 3);
+    tokio::time::timeout(LONG, tried).await.expect("it is tried again and again");
+    assert!(!starting.is_finished(), "it waits");
+    others.clear();
+    let relay = starting.await.unwrap()?;
+    sink.wait_for(10).await;
+    at_ease(&relay).await;
+
+    // Others take what is free, the relay's own are cut, and others take those too.
+    others.extend(take_all_connections(&world).await);
+    let cut = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'life_relay'";
+    eventually("the relay has no connection", async || {
+        world.run(cut).await.is_ok() && {
+            others.extend(take_all_connections(&world).await);
+            relay.status()[0].trouble.as_deref().is_some_and(|said| said.contains("connection slots"))
+        }
+    })
+    .await;
+    write(&world.client().await?, 10).await?;
+    others.clear();
+    sink.wait_for(20).await;
+    at_ease(&relay).await;
+    relay.shutdown().await?;
+    let verdict = world.audit(&sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+/// Connects until the server has no connection left but for the superuser.
+async fn take_all_connections(world: &World) -> Vec<Client> {
+    let mut taken = Vec::new();
+    while let Ok(client) = connect(&world.server.url_of("others")).await {
+        taken.push(client);
+    }
+    taken
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,14 +127,7 @@ async fn who_has_the_wrong_password_is_told_so_at_once_and_not_the_password() ->
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_changed_under_a_running_relay_is_waited_out() -> Result<()> {
     let Some(world) = World::new(Options::default().asks_passwords()).await? else { return Ok(()) };
-    world
-        .run(
-            "CREATE ROLE relay LOGIN PASSWORD 'first';
-             GRANT USAGE ON SCHEMA postrider TO relay;
-             GRANT ALL ON ALL TABLES IN SCHEMA postrider TO relay;
-             GRANT ALL ON ALL SEQUENCES IN SCHEMA postrider TO relay",
-        )
-        .await?;
+    world.run("CREATE ROLE relay LOGIN PASSWORD 'first' IN ROLE postrider_relay").await?;
     let config = PostgresConfig::new(&world.server.url_of("relay:first"))?;
     let sink = Recorder::new();
     let relay = world.relay_at(&config, &sink).await?;
@@ -122,27 +164,20 @@ async fn a_schema_of_another_name_is_named_in_the_error() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_that_may_not_settle_is_told_which_right_it_lacks() -> Result<()> {
     let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
-    world
-        .run(
-            "CREATE ROLE relay LOGIN;
-             GRANT USAGE ON SCHEMA postrider TO relay;
-             GRANT ALL ON ALL TABLES IN SCHEMA postrider TO relay;
-             GRANT ALL ON ALL SEQUENCES IN SCHEMA postrider TO relay",
-        )
-        .await?;
+    world.run("CREATE ROLE relay LOGIN IN ROLE postrider_relay").await?;
     let config = PostgresConfig::new(&world.server.url_of("relay"))?;
     let sink = Recorder::new();
     let relay = world.relay_at(&config, &sink).await?;
     world.write(5).await?;
     sink.wait_for(5).await;
     eventually("all is settled", async || world.overview().await.is_ok_and(|o| o.floor.get() == 5)).await;
-    world.run("REVOKE UPDATE ON postrider.subscriptions FROM relay").await?;
+    world.run("REVOKE UPDATE ON postrider.subscriptions FROM postrider_relay").await?;
     world.write(5).await?;
     let trouble = trouble(&relay).await;
     assert!(trouble.contains("permission denied for table subscriptions"), "{trouble}");
     let store = PostgresStore::connect(&config).await?;
     assert_eq!(store.pause("mail", None).await.unwrap_err().code(), Code::PrivilegeMissing);
-    world.run("GRANT UPDATE ON postrider.subscriptions TO relay").await?;
+    world.run("GRANT UPDATE ON postrider.subscriptions TO postrider_relay").await?;
     at_ease(&relay).await;
     sink.wait_for(10).await;
     relay.shutdown().await?;

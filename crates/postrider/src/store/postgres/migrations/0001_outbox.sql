@@ -56,6 +56,7 @@ CREATE TABLE {schema}.subscriptions (
 CREATE TABLE {schema}.parked (
     subscription    text NOT NULL,
     position        bigint NOT NULL,
+    event_id        uuid,                             -- the event that was parked; another may get its position
     key             text,
     destination     text,
     state           text NOT NULL CHECK (state IN ('retry', 'behind', 'held', 'dead', 'expired', 'unrouted')),

@@ -63,6 +63,7 @@ CREATE TABLE postrider_subscriptions (
 CREATE TABLE postrider_parked (
     subscription    TEXT NOT NULL,
     position        INTEGER NOT NULL,
+    event_id        ANY,                          -- the event that was parked; another may get its position
     key             TEXT,
     destination     TEXT,
     state           TEXT NOT NULL CHECK (state IN ('retry', 'behind', 'held', 'dead', 'expired', 'unrouted')),
