@@ -3,8 +3,10 @@
 
 #![cfg(all(test, unix))]
 
+mod both;
 mod check;
 mod destination;
 mod relays;
 mod shop;
 mod soak;
+mod zombie;
