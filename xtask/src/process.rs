@@ -11,10 +11,15 @@ pub(crate) fn root() -> PathBuf {
     manifest.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The cargo that started us, in the repository's root.
+/// The cargo that started us, in the repository's root. It is not told of our own package: build scripts that look
+/// at such variables would run again, and build what depends on them anew.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -28,6 +28,18 @@ const SOAKS: &[Soak] = &[
         cargo: "test --release -q -p postrider --features postgres --test storm -- --nocapture",
         environment: &[("STORM_SECONDS", "600")],
     },
+    // The choice of packages and features of `xtask test`, so that nothing is built again; they prove, and measure
+    // nothing.
+    Soak {
+        name: "soak-kafka",
+        cargo: "test -q --workspace --all-features --test destinations -- soak::kafka --nocapture --test-threads 1",
+        environment: &[("SOAK_EVENTS", "100000")],
+    },
+    Soak {
+        name: "soak-webhook",
+        cargo: "test -q --workspace --all-features --test destinations -- soak::a_webhook --nocapture",
+        environment: &[("SOAK_EVENTS", "100000")],
+    },
     Soak {
         name: "drain-sqlite",
         cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000",

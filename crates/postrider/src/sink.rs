@@ -237,12 +237,22 @@ pub struct Failure {
     /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator
     /// lets it go on.
     pub pause: bool,
+    /// The destination acknowledged nothing of the batch after this happened. What it acknowledged before, of this
+    /// batch or of one under way at the same time, does not prove that it was up then. For sinks that hear of the
+    /// messages of a batch one by one.
+    pub after_last_acknowledgement: bool,
 }
 
 impl Failure {
     /// A failure with what the destination said.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None, destination_down: false, pause: false }
+        Self {
+            message: message.into(),
+            retry_after: None,
+            destination_down: false,
+            pause: false,
+            after_last_acknowledgement: false,
+        }
     }
 
     /// The same, while the destination was down.

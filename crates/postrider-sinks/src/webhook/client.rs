@@ -127,9 +127,23 @@ impl Webhook {
             })
             .collect();
         let mut sending = std::pin::pin!(sending);
+        // Of each part, what failed since its last acknowledgement.
+        let mut last: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         while let Some((at, outcome)) = sending.next().await {
+            if let Some(Ok(part)) = chosen.get(at) {
+                match outcome {
+                    Outcome::Acknowledged(_) => _ = last.remove(part),
+                    Outcome::Retryable(_) | Outcome::Ambiguous(_) => last.entry(*part).or_default().push(at),
+                    _ => {}
+                }
+            }
             if let Some(place) = outcomes.get_mut(at) {
                 *place = outcome;
+            }
+        }
+        for at in last.into_values().flatten() {
+            if let Some(Outcome::Retryable(failure) | Outcome::Ambiguous(failure)) = outcomes.get_mut(at) {
+                failure.after_last_acknowledgement = true;
             }
         }
         for (number, part) in parts.iter().enumerate().filter(|(_, part)| !part.was_tried()) {

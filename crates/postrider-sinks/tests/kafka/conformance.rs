@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use postrider::BoxFuture;
 use postrider::sink::Sink;
+use postrider_sinks::kafka::Kafka as KafkaSink;
+use postrider_testkit::conformance::sink::cases::an_outage_is_nobodys_fault_and_passes;
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
-use super::world::{committed, config, name, open};
+use super::world::{LEASE, committed, config, name, open};
 
 /// A topic with one partition on the shared server; without a server, a sink that keeps nothing.
 struct World<const TRANSACTIONS: bool> {
@@ -49,6 +51,50 @@ impl<const TRANSACTIONS: bool> SinkUnderTest for World<TRANSACTIONS> {
     }
 }
 
+/// A server of one's own, that may be stopped. When it is back the sink is taken over, as a relay does it.
+struct Stoppable<const TRANSACTIONS: bool> {
+    server: Option<(Kafka, Arc<KafkaSink>)>,
+    topic: String,
+}
+
+impl<const TRANSACTIONS: bool> SinkUnderTest for Stoppable<TRANSACTIONS> {
+    async fn fresh() -> Self {
+        let topic = name("stoppable");
+        let Some(kafka) = Kafka::private() else { return Self { server: None, topic } };
+        kafka.create_topic(&topic, 1, &[]);
+        let mut config = config(&kafka, &topic);
+        config.transactional_id = TRANSACTIONS.then(|| topic.clone());
+        let sink = open(&config).await;
+        Self { server: Some((kafka, sink)), topic }
+    }
+
+    fn sink(&self) -> Arc<dyn Sink> {
+        match &self.server {
+            Some((_, sink)) => sink.clone(),
+            None => Arc::new(postrider_sinks::Null::new()),
+        }
+    }
+
+    fn seen(&self) -> BoxFuture<'_, Hook<Vec<Seen>>> {
+        let records = self.server.as_ref().map(|(kafka, _)| committed(kafka, &self.topic));
+        let seen = |records: Vec<Record>| Hook::Done(records.into_iter().map(seen).collect());
+        Box::pin(std::future::ready(records.map_or(Hook::NotSupported, seen)))
+    }
+
+    fn outage(&self, down: bool) -> BoxFuture<'_, Hook<()>> {
+        Box::pin(async move {
+            let Some((kafka, sink)) = &self.server else { return Hook::NotSupported };
+            if down {
+                kafka.stop();
+            } else {
+                kafka.start();
+                sink.take_over(LEASE).await.unwrap();
+            }
+            Hook::Done(())
+        })
+    }
+}
+
 fn seen(record: Record) -> Seen {
     let header = |(name, value): (String, Vec<u8>)| (name, String::from_utf8(value).unwrap());
     Seen { body: record.value.into(), headers: Some(record.headers.into_iter().map(header).collect()) }
@@ -60,4 +106,14 @@ mod plain {
 
 mod transactions {
     postrider_testkit::sink_conformance!(super::World<true>);
+}
+
+#[tokio::test]
+async fn a_stopped_broker_is_nobodys_fault_and_passes() {
+    an_outage_is_nobodys_fault_and_passes::<Stoppable<false>>().await;
+}
+
+#[tokio::test]
+async fn a_stopped_broker_is_nobodys_fault_and_passes_with_transactions() {
+    an_outage_is_nobodys_fault_and_passes::<Stoppable<true>>().await;
 }

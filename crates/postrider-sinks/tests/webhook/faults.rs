@@ -25,6 +25,37 @@ async fn an_endpoint_that_never_answers_leaves_the_outcome_open() {
 }
 
 #[tokio::test]
+async fn what_fails_after_the_last_acknowledgement_is_told_from_what_failed_before() {
+    // One at a time, so the first is answered before the others.
+    for (first, expected) in [(200, [false, true, true]), (500, [true; 3])] {
+        let server = Server::start(move |request| match request.body.ends_with(b":0}") {
+            true => Answer::status(first),
+            false => Answer::status(500),
+        })
+        .await;
+        assert_eq!(after_last_acknowledgement(&server).await, expected);
+    }
+    let server = Server::start(|request| match request.body.ends_with(b":2}") {
+        true => Answer::status(200),
+        false => Answer::status(500),
+    })
+    .await;
+    assert_eq!(after_last_acknowledgement(&server).await, [false; 3]);
+}
+
+async fn after_last_acknowledgement(server: &Server) -> Vec<bool> {
+    let mut config = config(server.url());
+    config.concurrency = 1;
+    let outcomes = Webhook::open(&config).unwrap().publish(&batch(3)).await;
+    let told = |outcome: &Outcome| match outcome {
+        Outcome::Acknowledged(_) => false,
+        Outcome::Retryable(failure) => failure.after_last_acknowledgement,
+        other => panic!("{other:?}"),
+    };
+    outcomes.iter().map(told).collect()
+}
+
+#[tokio::test]
 async fn a_connection_cut_after_the_request_leaves_the_outcome_open() {
     for answer in [Answer::Cut, Answer::Raw(b"HTTP/1.1 20".to_vec()), Answer::Raw(b"what?\r\n\r\n".to_vec())]
     {

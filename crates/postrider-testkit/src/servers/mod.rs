@@ -5,6 +5,7 @@
 //! without it.
 
 mod account;
+pub mod endpoint;
 pub mod kafka;
 mod keeper;
 pub mod pgbouncer;

@@ -93,17 +93,32 @@ async fn a_dead_destination_delays_only_its_own_subscription() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_burns_no_attempt() {
+    wait_out(|_| Outcome::Retryable(Failure::new("no answer"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_that_begins_in_the_middle_of_a_batch_burns_no_attempt() {
+    wait_out(|number| {
+        // The sink heard of this one first, and of the others when nothing was acknowledged any more.
+        if number == 0 {
+            return acknowledged();
+        }
+        let mut failure = Failure::new("no answer");
+        failure.after_last_acknowledgement = true;
+        Outcome::Retryable(failure)
+    })
+    .await;
+}
+
+/// A destination that answers so for a while, and then acknowledges all.
+async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();
     let (over, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let sink = Kept::that({
         let (over, tries) = (over.clone(), tries.clone());
-        move |_| {
+        move |message| {
             tries.fetch_add(1, Ordering::Relaxed);
-            if over.load(Ordering::Relaxed) {
-                acknowledged()
-            } else {
-                Outcome::Retryable(Failure::new("no answer"))
-            }
+            if over.load(Ordering::Relaxed) { acknowledged() } else { answer(number(&message.event)) }
         }
     });
     // Whatever is ever counted against a message leaves its trace, even if the row is gone later.

@@ -16,7 +16,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use installed::Installed;
 use process::Process;
-use settings::Ports;
+use settings::{Ports, Proxied};
+
+use super::skipped;
 
 /// The server of this test process, started at the first call; `None`, with a line that says why, if there is
 /// none. Nobody may stop it.
@@ -37,22 +39,23 @@ pub struct Kafka {
 impl Kafka {
     /// Starts a server of one's own; `None`, with a line that says why, if there is none.
     pub fn private() -> Option<Self> {
-        match Self::set_up() {
-            Ok(server) => Some(server),
-            Err(reason) => {
-                #[allow(clippy::print_stdout, reason = "the test runner counts these lines")]
-                {
-                    println!("SKIPPED: kafka: {reason}");
-                }
-                None
-            }
-        }
+        Self::started(None)
     }
 
-    fn set_up() -> Result<Self, String> {
+    /// Starts a server that also listens at a port for a proxy, and sends its clients there to the proxy's port:
+    /// [`Listener::Proxied`]. Both are of loopback. `None`, with a line that says why, if there is none.
+    pub fn behind(listens: u16, proxy: u16) -> Option<Self> {
+        Self::started(Some(Proxied { listens, advertises: proxy }))
+    }
+
+    fn started(proxied: Option<Proxied>) -> Option<Self> {
+        Self::set_up(proxied).inspect_err(|reason| skipped("kafka", reason)).ok()
+    }
+
+    fn set_up(proxied: Option<Proxied>) -> Result<Self, String> {
         let installed = Installed::find()?;
         let folder = installed.new_folder()?;
-        let ports = Ports::free()?;
+        let ports = Ports::free(proxied)?;
         let server = Self { installed, folder, ports, process: Mutex::new(None) };
         settings::write(&server.folder, &server.ports)?;
         server.installed.format(&server.folder)?;
@@ -128,7 +131,8 @@ impl Kafka {
         act(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn packages(&self) -> &Path {
+    /// The folder of Python's client, for `PYTHONPATH`.
+    pub fn packages(&self) -> &Path {
         &self.installed.packages
     }
 }

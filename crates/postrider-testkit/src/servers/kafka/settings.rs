@@ -1,9 +1,9 @@
 //! The server's settings, ports, users and certificate.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::super::free_port;
 use super::installed::run;
 
 /// A user who may do everything, with `PLAIN` and `SCRAM-SHA-256`.
@@ -24,29 +24,45 @@ pub enum Listener {
     Tls,
     /// Encryption and a password.
     SaslTls,
+    /// As [`Listener::Plain`], and clients are sent to the proxy of [`Kafka::behind`](super::Kafka::behind).
+    Proxied,
 }
 
 #[derive(Debug)]
 pub(super) struct Ports {
     listeners: [u16; 4],
     controller: u16,
+    proxied: Option<Proxied>,
+}
+
+/// A listener that clients reach through a proxy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Proxied {
+    /// Where the server listens.
+    pub(super) listens: u16,
+    /// Where clients are told to connect.
+    pub(super) advertises: u16,
 }
 
 impl Ports {
-    /// Free ones, all different.
-    pub(super) fn free() -> Result<Self, String> {
-        let no_port = |e: std::io::Error| format!("no free port: {e}");
-        let taken: Result<Vec<_>, _> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
-        let taken = taken.map_err(no_port)?;
-        let ports: Result<Vec<u16>, _> = taken.iter().map(|l| l.local_addr().map(|a| a.port())).collect();
-        match ports.map_err(no_port)?[..] {
+    /// Free ones, all different. Not of those that outgoing connections get: the server finds them free again.
+    pub(super) fn free(proxied: Option<Proxied>) -> Result<Self, String> {
+        let mut ports: Vec<u16> = Vec::new();
+        while ports.len() < 5 {
+            let port = free_port()?;
+            if !ports.contains(&port) && proxied.is_none_or(|proxied| proxied.listens != port) {
+                ports.push(port);
+            }
+        }
+        match ports[..] {
             [plain, sasl, tls, sasl_tls, controller] => {
-                Ok(Self { listeners: [plain, sasl, tls, sasl_tls], controller })
+                Ok(Self { listeners: [plain, sasl, tls, sasl_tls], controller, proxied })
             }
             _ => Err("no free ports".to_owned()),
         }
     }
 
+    /// Where clients connect.
     pub(super) fn of(&self, listener: Listener) -> u16 {
         let [plain, sasl, tls, sasl_tls] = self.listeners;
         match listener {
@@ -54,6 +70,7 @@ impl Ports {
             Listener::Sasl => sasl,
             Listener::Tls => tls,
             Listener::SaslTls => sasl_tls,
+            Listener::Proxied => self.proxied.map_or(plain, |proxied| proxied.advertises),
         }
     }
 }
@@ -94,6 +111,10 @@ fn text(folder: &Path, ports: &Ports) -> String {
         "PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls},\
          SASL_SSL://127.0.0.1:{sasl_tls}"
     );
+    let proxied = |port: fn(Proxied) -> u16| {
+        ports.proxied.map(|proxied| format!(",PROXIED://127.0.0.1:{}", port(proxied))).unwrap_or_default()
+    };
+    let (listens, advertises) = (proxied(|ports| ports.listens), proxied(|ports| ports.advertises));
     let login = |listener: &str| {
         let users: String =
             [USER, USER_WITHOUT_RIGHTS].map(|user| format!(" user_{user}=\"{PASSWORD}\"")).concat();
@@ -111,9 +132,9 @@ node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listeners={clients},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners={clients}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+listeners={clients}{listens},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={clients}{advertises}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
 {}{}ssl.keystore.type=PEM
 ssl.keystore.location={folder}/both.pem
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer

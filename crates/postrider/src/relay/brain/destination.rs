@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::BatchId;
 use super::keys::KeyId;
 use crate::sink::Failure;
 
@@ -14,7 +15,7 @@ pub(super) struct Destination {
     /// Keys that failed since the last success, as many as the breaker counts.
     pub(super) failing: BTreeSet<KeyId>,
     /// Heads whose failure counts against them only if the destination turns out to be up.
-    pub(super) suspects: Vec<(KeyId, Failure)>,
+    pub(super) suspects: Vec<Suspect>,
     /// The suspects were not alone when they failed, though those beside them may have ended without telling.
     pub(super) accompanied: bool,
     /// Set while the destination is taken for down.
@@ -23,6 +24,15 @@ pub(super) struct Destination {
     pub(super) blocked: VecDeque<KeyId>,
     /// Heads in the parked table that do.
     pub(super) held: VecDeque<KeyId>,
+}
+
+/// A head whose failure may be the destination's.
+#[derive(Debug)]
+pub(super) struct Suspect {
+    pub(super) key: KeyId,
+    pub(super) failure: Failure,
+    /// Only what is acknowledged of this batch or a later one came after the failure for sure.
+    pub(super) since: BatchId,
 }
 
 /// A destination taken for down.
@@ -66,11 +76,11 @@ impl Destination {
     }
 
     /// A failure that may be the destination's.
-    pub(super) fn suspect(&mut self, key: KeyId, failure: Failure, breaker_keys: usize) {
+    pub(super) fn suspect(&mut self, suspect: Suspect, breaker_keys: usize) {
         if self.failing.len() < breaker_keys {
-            self.failing.insert(key);
+            self.failing.insert(suspect.key);
         }
-        self.suspects.push((key, failure));
+        self.suspects.push(suspect);
     }
 
     /// Judges the suspects. `others`: whether a message of another key is ready or in flight.
@@ -95,7 +105,8 @@ mod tests {
 
     fn failing(keys: u64) -> Destination {
         let mut destination = Destination::new("d".into());
-        (0..keys).for_each(|k| destination.suspect(KeyId(k), Failure::new("no answer"), 5));
+        let suspect = |k| Suspect { key: KeyId(k), failure: Failure::new("no answer"), since: BatchId(0) };
+        (0..keys).for_each(|k| destination.suspect(suspect(k), 5));
         destination
     }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Report;
-use super::destination::{Destination, Outage, Verdict};
+use super::destination::{Destination, Outage, Suspect, Verdict};
 use super::dispatch::Batch;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
@@ -12,6 +11,7 @@ use super::lines::Stage;
 use super::park::Fate;
 use super::random::doubled;
 use super::turn::Turn;
+use super::{BatchId, Report};
 use crate::ledger::ParkedState;
 use crate::sink::Failure;
 
@@ -24,14 +24,19 @@ impl Leader {
         self.destinations.entry(id).or_insert_with(|| Destination::new(name.clone()))
     }
 
-    /// It acknowledged something: the failures before were the messages' own, and an outage is over.
-    pub(super) fn destination_is_up(&mut self, turn: &mut Turn<'_>, id: DestinationId) {
+    /// It acknowledged something of a batch: the failures before were the messages' own, and an outage is over.
+    pub(super) fn destination_is_up(&mut self, turn: &mut Turn<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
         }
         let Some(mut destination) = self.destinations.remove(&id) else { return };
-        for (key, failure) in std::mem::take(&mut destination.suspects) {
+        let (before, after): (Vec<Suspect>, Vec<Suspect>) =
+            std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.since <= by);
+        for Suspect { key, failure, .. } in before {
             self.strike(turn, key, &failure);
+        }
+        for suspect in after {
+            self.destination(id, &destination.name).suspect(suspect, turn.policy().breaker_keys);
         }
         if destination.outage.is_some() {
             turn.report(Report::BreakerClosed { destination: destination.name.clone() });
@@ -85,11 +90,11 @@ impl Leader {
             let accompanied = std::mem::take(&mut destination.accompanied);
             let suspects = std::mem::take(&mut destination.suspects);
             if verdict == Verdict::Alone {
-                if let (Some(_), Some((_, failure))) = (&destination.outage, suspects.first()) {
-                    let failure = failure.clone();
+                if let (Some(_), Some(suspect)) = (&destination.outage, suspects.first()) {
+                    let failure = suspect.failure.clone();
                     self.destination_is_down(turn, id, &failure);
                 }
-                for (key, failure) in &suspects {
+                for Suspect { key, failure, .. } in &suspects {
                     if accompanied {
                         // It failed beside others that told nothing in the end: tried once more, now alone.
                         self.proceed(turn, *key);
@@ -99,12 +104,12 @@ impl Leader {
                 }
                 continue;
             }
-            let Some((_, failure)) = suspects.last() else { continue };
+            let Some(Suspect { failure, .. }) = suspects.last() else { continue };
             let failure = failure.clone();
-            for (key, _) in &suspects {
-                self.lines.set_stage(*key, Stage::Blocked);
+            for suspect in &suspects {
+                self.lines.set_stage(suspect.key, Stage::Blocked);
             }
-            destination.blocked.extend(suspects.iter().map(|(key, _)| *key));
+            destination.blocked.extend(suspects.iter().map(|suspect| suspect.key));
             self.destination_is_down(turn, id, &failure);
         }
     }

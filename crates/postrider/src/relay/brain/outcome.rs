@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::destination::Suspect;
 use super::dispatch::Batch;
 use super::fetch::remove;
 use super::keys::{DestinationId, KeyId};
@@ -33,9 +34,10 @@ impl Leader {
                 other => self.not_acknowledged(turn, key, position, other),
             }
         }
-        // An acknowledgement in the same answer proves the destination up when its failures happened.
+        // An acknowledgement in the same answer proves the destination up when its failures happened, unless the
+        // sink knows better.
         for destination in acknowledged_by {
-            self.destination_is_up(turn, destination);
+            self.destination_is_up(turn, destination, id);
         }
         self.go_on(turn, &batch);
         self.probe_answered(turn, &batch);
@@ -73,7 +75,9 @@ impl Leader {
             Outcome::Retryable(failure) | Outcome::Ambiguous(failure) => {
                 self.lines.set_stage(key, Stage::Suspect);
                 let breaker_keys = turn.policy().breaker_keys;
-                self.destination(destination, &name).suspect(key, failure, breaker_keys);
+                let since = BatchId(if failure.after_last_acknowledgement { self.next_batch } else { 0 });
+                let suspect = Suspect { key, failure, since };
+                self.destination(destination, &name).suspect(suspect, breaker_keys);
             }
             Outcome::Down(failure) => {
                 self.wait_for_destination(turn, key, destination, &name, &failure);

@@ -1,0 +1,106 @@
+//! Destinations that a test takes down in several ways.
+
+use std::path::Path;
+
+use postrider_testkit::servers::endpoint::{Endpoint, SECRET};
+use postrider_testkit::servers::kafka::Kafka;
+
+use super::check::{Arrived, check};
+
+/// A real server, and the sink that leads to it.
+pub(crate) trait Destination {
+    /// The section of the configuration.
+    fn sink(&self) -> String;
+    fn stop(&self);
+    fn kill(&self);
+    fn start(&self);
+    fn pause(&self);
+    fn resume(&self);
+    /// What the checker in Python says, or objects to.
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String>;
+}
+
+/// A topic of a Kafka server.
+pub(crate) struct Topic {
+    pub(crate) kafka: Kafka,
+    pub(crate) name: &'static str,
+    pub(crate) transactional: bool,
+}
+
+impl Topic {
+    /// Created on a server of its own; `None`, with a line that says why, where there is none.
+    pub(crate) fn create(name: &'static str, partitions: u16, transactional: bool) -> Option<Self> {
+        let kafka = Kafka::private()?;
+        kafka.create_topic(name, partitions, &[]);
+        Some(Self { kafka, name, transactional })
+    }
+}
+
+impl Destination for Topic {
+    fn sink(&self) -> String {
+        let (brokers, topic, transactional) = (self.kafka.brokers(), self.name, self.transactional);
+        format!(
+            "[sink.kafka]\ntype = 'kafka'\nbrokers = '{brokers}'\ntopic = '{topic}'\nencoder = 'plain'\n\
+             delivery_timeout = '2s'\ncompression = 'lz4'\ntransactional = {transactional}\n"
+        )
+    }
+
+    fn stop(&self) {
+        self.kafka.stop();
+    }
+
+    fn kill(&self) {
+        self.kafka.kill();
+    }
+
+    fn start(&self) {
+        self.kafka.start();
+    }
+
+    fn pause(&self) {
+        self.kafka.pause();
+    }
+
+    fn resume(&self) {
+        self.kafka.resume();
+    }
+
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
+        let (brokers, packages) = (self.kafka.brokers(), self.kafka.packages());
+        check(written, &Arrived::Kafka { brokers, topic: self.name, packages }, duplicates_max)
+    }
+}
+
+impl Destination for Endpoint {
+    fn sink(&self) -> String {
+        format!(
+            "[sink.hook]\ntype = 'webhook'\nurl = 'http://127.0.0.1:{}/hook'\nsecret = '{SECRET}'\nencoder = 'plain'\n\
+             timeout = '2s'\nallow_networks = ['127.0.0.1']\n",
+            self.port()
+        )
+    }
+
+    fn stop(&self) {
+        Self::stop(self);
+    }
+
+    fn kill(&self) {
+        Self::kill(self);
+    }
+
+    fn start(&self) {
+        Self::start(self);
+    }
+
+    fn pause(&self) {
+        Self::pause(self);
+    }
+
+    fn resume(&self) {
+        Self::resume(self);
+    }
+
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
+        check(written, &Arrived::Log(&self.file()), duplicates_max)
+    }
+}

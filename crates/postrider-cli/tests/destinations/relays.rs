@@ -1,0 +1,130 @@
+//! Relays as processes of the real program.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::shop::{Shop, until};
+
+/// Several relays that share the subscriptions of one configuration.
+pub(crate) struct Relays<'a> {
+    shop: &'a Shop,
+    config: PathBuf,
+    running: BTreeMap<String, Relay>,
+    started: usize,
+}
+
+/// One process. Killed when dropped.
+pub(crate) struct Relay {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Relay {
+    /// Starts it under a name of its own. Its log goes to a file of that name.
+    pub(crate) fn start(folder: &Path, config: &Path, name: &str) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let process = Command::new(env!("CARGO_BIN_EXE_postrider"))
+            .args(["relay", "--config"])
+            .arg(config)
+            .args(["--set", &format!("relay.name={name}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn();
+        Self { process: process.unwrap(), log }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args(["-s", signal, &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success(), "kill -s {signal}");
+    }
+
+    /// Waits until its log says this.
+    pub(crate) fn wait_until_it_says(&self, what: &str) {
+        until(&format!("{what:?} in {:?}", self.log), || self.times(what) > 0);
+    }
+
+    /// How often its log says this.
+    pub(crate) fn times(&self, what: &str) -> usize {
+        std::fs::read_to_string(&self.log).unwrap().matches(what).count()
+    }
+
+    /// kill -9, and gone when this returns.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn shut_down(mut self) {
+        self.signal("TERM");
+        assert!(self.process.wait().unwrap().success(), "a relay ended with an error");
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(8).collect();
+            println!("{}: {last:#?}", self.log.display());
+        }
+    }
+}
+
+impl<'a> Relays<'a> {
+    /// Starts so many of this configuration.
+    pub(crate) fn start(shop: &'a Shop, config: &str, count: usize) -> Self {
+        let file = shop.folder.path().join("postrider.toml");
+        std::fs::write(&file, config).unwrap();
+        let mut relays = Self { shop, config: file, running: BTreeMap::new(), started: 0 };
+        (0..count).for_each(|_| relays.start_one());
+        relays
+    }
+
+    fn start_one(&mut self) {
+        let name = format!("relay-{}", self.started);
+        self.started += 1;
+        let relay = Relay::start(self.shop.folder.path(), &self.config, &name);
+        self.running.insert(name, relay);
+    }
+
+    /// The one that has the lease and lives.
+    pub(crate) fn leader(&self) -> String {
+        let mut leader = None;
+        until("a leader", || {
+            let holder = self.shop.text("SELECT holder FROM postrider.leases ORDER BY name LIMIT 1");
+            leader = holder.filter(|holder| self.running.contains_key(holder));
+            leader.is_some()
+        });
+        leader.unwrap()
+    }
+
+    /// kill -9 for the leader, and another one in its place.
+    pub(crate) fn kill_leader(&mut self) {
+        let leader = self.leader();
+        self.running.remove(&leader).unwrap().kill();
+        self.start_one();
+    }
+
+    /// kill -9 for every one, and as many in their place.
+    pub(crate) fn kill_all(&mut self) {
+        let all = std::mem::take(&mut self.running);
+        let count = all.len();
+        all.into_values().for_each(Relay::kill);
+        (0..count).for_each(|_| self.start_one());
+    }
+
+    /// How often a relay has said something.
+    pub(crate) fn times(&self, relay: &str, what: &str) -> usize {
+        self.running[relay].times(what)
+    }
+
+    pub(crate) fn shut_down(self) {
+        self.running.into_values().for_each(Relay::shut_down);
+    }
+}

@@ -1,0 +1,121 @@
+//! Many events from PostgreSQL to a destination while relays are killed with -9 and the destination is stopped, killed
+//! and paused. `SOAK_EVENTS` says how many; `xtask soak` makes it 100,000.
+
+use postrider_testkit::servers::endpoint::Endpoint;
+
+use super::destination::{Destination, Topic};
+use super::relays::Relays;
+use super::shop::{Shop, until};
+
+const RELAYS: usize = 3;
+/// The bound on duplicates per takeover and per outage.
+const WINDOW: u64 = 500;
+const SUBSCRIPTION: &str = "stock";
+const TAKEN_FOR_DOWN: &str = "destination taken for down";
+
+/// What happens in the middle of a round.
+#[derive(Debug, Clone, Copy)]
+enum Blow {
+    /// kill -9 for the relay that leads.
+    Leader,
+    /// kill -9 for every relay.
+    Relays,
+    /// The destination is stopped in good order, and the leader killed while it is down.
+    Stop,
+    /// kill -9 for the destination.
+    Kill,
+    /// The destination stands still until it is taken for down.
+    Pause,
+}
+
+const BLOWS: [Blow; 5] = [Blow::Leader, Blow::Stop, Blow::Relays, Blow::Kill, Blow::Pause];
+
+#[test]
+fn kafka_gets_everything_in_order_though_relays_and_the_broker_are_killed() {
+    let Some(topic) = Topic::create("stock", 6, false) else { return };
+    soak("kafka", &topic);
+}
+
+#[test]
+fn kafka_with_transactions_gets_everything_in_order_though_relays_and_the_broker_are_killed() {
+    let Some(topic) = Topic::create("stock", 6, true) else { return };
+    soak("kafka with transactions", &topic);
+}
+
+#[test]
+fn a_webhook_gets_everything_in_order_though_relays_and_the_endpoint_are_killed() {
+    let Some(endpoint) = Endpoint::private() else { return };
+    soak("webhook", &endpoint);
+}
+
+fn soak(name: &str, destination: &dyn Destination) {
+    let Some(shop) = Shop::open() else { return };
+    let events: usize = std::env::var("SOAK_EVENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
+    // Rounds of some thousand, and each blow at least once.
+    let rounds = (events / 4_000).max(BLOWS.len());
+    let sink = destination.sink();
+    let sink_name =
+        sink.lines().next().unwrap().trim_matches(['[', ']']).trim_start_matches("sink.").to_owned();
+    let config = format!(
+        "[outbox.shop]\nurl = '{}'\n{sink}[subscription.{SUBSCRIPTION}]\nsink = '{sink_name}'\nstart = 'beginning'\n\
+         window_events_max = {WINDOW}\nlease = '3s'\nprobe_max = '2s'\npublish_timeout = '10s'\n",
+        shop.url
+    );
+    let mut relays = Relays::start(&shop, &config, RELAYS);
+    let (mut outages, mut leaders_killed, mut others_killed) = (0, 0, 0);
+    for round in 0..rounds {
+        let (begin, blow) = (shop.last(), BLOWS[round % BLOWS.len()]);
+        let writing = shop.write(events / rounds);
+        // The relay is at work when it is hit, and the writers are, too.
+        until(&format!("round {round}"), || shop.floor(SUBSCRIPTION) > begin);
+        match blow {
+            Blow::Leader => relays.kill_leader(),
+            Blow::Relays => relays.kill_all(),
+            Blow::Stop | Blow::Kill | Blow::Pause => {
+                let leader = relays.leader();
+                let noticed = relays.times(&leader, TAKEN_FOR_DOWN);
+                match blow {
+                    Blow::Stop => destination.stop(),
+                    Blow::Kill => destination.kill(),
+                    _ => destination.pause(),
+                }
+                let more = shop.write(400);
+                if matches!(blow, Blow::Stop) {
+                    relays.kill_leader();
+                    leaders_killed += 1;
+                } else {
+                    until("an outage that is noticed", || relays.times(&leader, TAKEN_FOR_DOWN) > noticed);
+                }
+                if matches!(blow, Blow::Pause) {
+                    destination.resume()
+                } else {
+                    destination.start()
+                }
+                more.finish();
+            }
+        }
+        match blow {
+            Blow::Leader => leaders_killed += 1,
+            Blow::Relays => {
+                (leaders_killed, others_killed) = (leaders_killed + 1, others_killed + RELAYS - 1)
+            }
+            Blow::Stop | Blow::Kill | Blow::Pause => outages += 1,
+        }
+        writing.finish();
+    }
+    let last = shop.last();
+    until("everything settled", || shop.floor(SUBSCRIPTION) >= last);
+    relays.shut_down();
+    let (takeovers, attempts) = (shop.takeovers(SUBSCRIPTION), shop.attempts());
+    // Of those that took over and could not publish, because the destination was down, there is nothing to repeat.
+    let bound = WINDOW * (leaders_killed + outages);
+    let verdict = destination.check(&shop.written(), bound);
+    println!(
+        "{name}: {rounds} rounds, {leaders_killed} leaders and {others_killed} others killed, {takeovers} takeovers, {outages} outages, {attempts} attempts counted"
+    );
+    println!("{name}: {}", verdict.as_ref().unwrap_or_else(|objection| objection));
+    assert!(verdict.is_ok(), "{verdict:?}");
+    assert_eq!(attempts, 0, "an outage was counted against an event");
+    assert!(takeovers >= 3, "only {takeovers} relays were killed while they led");
+    assert_eq!(shop.number("SELECT count(*) FROM postrider.parked"), 0);
+}

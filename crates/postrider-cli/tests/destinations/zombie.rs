@@ -1,0 +1,128 @@
+//! A relay that is stopped past its lease with events in flight, and wakes when another has taken over.
+//!
+//! The zombie's way to the broker leads through a proxy that holds back what it sends last, so that it arrives when the
+//! other relay has published. Each relay marks its records with its name.
+
+use std::time::Duration;
+
+use postrider_testkit::proxy::{Fault, Proxy};
+use postrider_testkit::servers::free_port;
+use postrider_testkit::servers::kafka::{Isolation, Kafka, Listener};
+
+use super::relays::Relay;
+use super::shop::{Shop, until};
+
+const TOPIC: &str = "stock";
+const LEASE: Duration = Duration::from_secs(4);
+/// Longer than it takes the other one to have the lease and publish.
+const HELD_BACK: Duration = Duration::from_secs(20);
+/// A relay at work sends something in this time.
+const AT_WORK: Duration = Duration::from_millis(300);
+
+#[test]
+fn with_transactions_nothing_of_a_zombie_is_seen_after_the_takeover() {
+    let Some(seen) = wake_a_zombie(true) else { return };
+    println!("with transactions: {seen:?}");
+    assert!(seen.before > 0 && seen.of_successor > 0, "{seen:?}");
+    assert_eq!(seen.after, 0, "the zombie was heard after the takeover: {seen:?}");
+}
+
+/// What the test above would see if the broker did not fence.
+#[test]
+fn without_transactions_a_zombie_is_seen_after_the_takeover() {
+    let Some(seen) = wake_a_zombie(false) else { return };
+    println!("without transactions: {seen:?}");
+    assert!(seen.after > 0, "this way of making a zombie proves nothing: {seen:?}");
+}
+
+/// What a reader of committed records sees, in a topic of one partition.
+#[derive(Debug)]
+struct Seen {
+    /// Records of the first relay before the first one of its successor.
+    before: usize,
+    of_successor: usize,
+    /// Records of the first relay after the first one of its successor.
+    after: usize,
+    /// Records that only a reader of uncommitted records sees: taken back by the broker.
+    #[allow(dead_code, reason = "it is printed")]
+    aborted: usize,
+}
+
+fn wake_a_zombie(transactional: bool) -> Option<Seen> {
+    let shop = Shop::open()?;
+    let network = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let port = free_port().unwrap();
+    let proxy = network.block_on(Proxy::to(port)).unwrap();
+    let kafka = Kafka::behind(port, proxy.port())?;
+    kafka.create_topic(TOPIC, 1, &[]);
+    let start = |name: &str, brokers: String| {
+        let config = format!(
+            "[outbox.shop]\nurl = '{}'\n\
+             [sink.kafka]\ntype = 'kafka'\nbrokers = '{brokers}'\ntopic = '{TOPIC}'\nencoder = 'plain'\n\
+             delivery_timeout = '60s'\ntransactional = {transactional}\n\
+             [subscription.stock]\nsink = 'kafka'\nstart = 'beginning'\nlease = '{}s'\npublish_timeout = '90s'\n\
+             window_events_max = 500\nbatches_in_flight_max = 4\n\
+             [[subscription.stock.rule]]\nheaders = {{ relay = '{name}' }}\n",
+            shop.url,
+            LEASE.as_secs()
+        );
+        let file = shop.folder.path().join(format!("{name}.toml"));
+        std::fs::write(&file, config).unwrap();
+        Relay::start(shop.folder.path(), &file, name)
+    };
+    let floor = || shop.floor("stock");
+
+    let first = start("first", kafka.brokers_of(Listener::Proxied));
+    shop.write(400).finish();
+    until("the first leads", || floor() >= shop.last());
+    let second = start("second", kafka.brokers());
+    second.wait_until_it_says("standing by");
+
+    let writing = shop.write(4_000);
+    let settled = floor();
+    until("the first is at work", || floor() > settled);
+    proxy.set(Fault::Delay(HELD_BACK));
+    let_pass(AT_WORK);
+    first.signal("STOP");
+    writing.finish();
+    second.wait_until_it_says("leading");
+    let taken_over = floor();
+    until("the second publishes", || floor() > taken_over);
+    let late = proxy.seen().to_server;
+    proxy.set(Fault::None);
+    until("what was held back arrives", || proxy.seen().to_server > late);
+
+    // It wakes, goes on with what it had, and is told that it leads no more.
+    first.signal("CONT");
+    first.wait_until_it_says("no longer leading");
+    until("the second has settled all", || floor() >= shop.last());
+    second.shut_down();
+    drop(first);
+    Some(read(&kafka))
+}
+
+/// Lets real time pass: what is held back gives no sign.
+#[allow(clippy::disallowed_methods, reason = "there is nothing to wait for")]
+fn let_pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn read(kafka: &Kafka) -> Seen {
+    let relays = |isolation: Isolation| -> Vec<String> {
+        let records = kafka.read(TOPIC, isolation);
+        let relay = |headers: &[(String, Vec<u8>)]| {
+            let header = headers.iter().find(|(name, _)| name == "relay").unwrap();
+            String::from_utf8(header.1.clone()).unwrap()
+        };
+        records.iter().map(|record| relay(&record.headers)).collect()
+    };
+    let committed = relays(Isolation::Committed);
+    let takeover = committed.iter().position(|relay| relay == "second").unwrap();
+    let after = committed[takeover..].iter().filter(|relay| *relay == "first").count();
+    Seen {
+        before: takeover,
+        of_successor: committed.len() - takeover - after,
+        after,
+        aborted: relays(Isolation::Uncommitted).len() - committed.len(),
+    }
+}

@@ -1,0 +1,16 @@
+//! Each sink under a relay, behind a network that fails in every way the proxy knows.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "another process gives no signal; how long it took is told, not asserted"
+)]
+
+mod counted;
+#[cfg(feature = "kafka")]
+mod kafka;
+mod shop;
+mod through;
+mod webhook;

@@ -1,0 +1,76 @@
+//! An outbox in a file, events that count their key's versions, and every attempt counted against one of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use postrider::Event;
+use postrider::store::sqlite::SqliteStore;
+use postrider::write::Outbox;
+use postrider_testkit::audit::Sighting;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+pub(crate) const KEYS: u64 = 20;
+
+pub(crate) struct Shop {
+    folder: TempDir,
+    connection: Connection,
+    versions: BTreeMap<u64, u64>,
+    pub(crate) written: Vec<Sighting>,
+}
+
+impl Shop {
+    pub(crate) fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("shop.db");
+        SqliteStore::migrate(&database).unwrap();
+        let connection = Connection::open(&database).unwrap();
+        connection.busy_timeout(Duration::from_secs(60)).unwrap();
+        let counted = "CREATE TABLE counted (attempts INTEGER NOT NULL);
+             CREATE TRIGGER counted AFTER INSERT ON postrider_parked WHEN NEW.attempts > 0
+             BEGIN INSERT INTO counted VALUES (NEW.attempts); END;
+             CREATE TRIGGER raised AFTER UPDATE ON postrider_parked WHEN NEW.attempts > OLD.attempts
+             BEGIN INSERT INTO counted VALUES (NEW.attempts); END";
+        connection.execute_batch(counted).unwrap();
+        Self { folder, connection, versions: BTreeMap::new(), written: Vec::new() }
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join("shop.db")
+    }
+
+    /// Writes so many events, of all keys in turn.
+    pub(crate) fn write(&mut self, events: u64) {
+        for number in 0..events {
+            let (key, tx) = (number % KEYS, self.connection.transaction().unwrap());
+            let version = self.versions.entry(key).or_default();
+            *version += 1;
+            let event = Event::new("counted", version.to_string()).with_key(key.to_string());
+            let written = Outbox::new().write(&tx, event).unwrap();
+            tx.commit().unwrap();
+            self.written.push(Sighting { id: written.id, key: key.to_string(), version: *version });
+        }
+    }
+
+    pub(crate) fn floor(&self) -> i64 {
+        self.number("SELECT floor FROM postrider_subscriptions")
+    }
+
+    pub(crate) fn last(&self) -> i64 {
+        self.number("SELECT max(position) FROM postrider_events")
+    }
+
+    pub(crate) fn takeovers(&self) -> usize {
+        usize::try_from(self.number("SELECT epoch - 1 FROM postrider_subscriptions")).unwrap()
+    }
+
+    /// Attempts counted against events.
+    pub(crate) fn attempts(&self) -> i64 {
+        self.number("SELECT count(*) FROM counted")
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        self.connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+}

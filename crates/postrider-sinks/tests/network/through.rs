@@ -1,0 +1,122 @@
+//! One relay through every fault of the network, one after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use postrider::encode::Plain;
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::sink::Sink;
+use postrider::store::{Start, sqlite::SqliteStore};
+use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::proxy::{Fault, Proxy, Side};
+
+use super::counted::Counted;
+use super::shop::Shop;
+
+const WINDOW: usize = 100;
+
+/// What the network does, and how one sees that it does.
+#[derive(Debug, Clone, Copy)]
+enum Trouble {
+    /// Open connections are cut, and new ones work.
+    Cut,
+    /// Nothing gets through until the relay takes the destination for down. Connections that are open are cut, so
+    /// that all meet the fault.
+    Outage(Fault),
+    /// The same, for the connections that are open.
+    OutageOfOpen(Fault),
+    /// Everything gets through, later.
+    Late(Fault),
+}
+
+const TROUBLES: [Trouble; 10] = [
+    Trouble::Cut,
+    Trouble::Late(Fault::Delay(Duration::from_millis(50))),
+    Trouble::OutageOfOpen(Fault::Blackhole),
+    Trouble::Outage(Fault::Blackhole),
+    Trouble::OutageOfOpen(Fault::Unheard(Side::Client)),
+    Trouble::OutageOfOpen(Fault::Unheard(Side::Server)),
+    Trouble::OutageOfOpen(Fault::LoseAnswer),
+    Trouble::Late(Fault::Slow { bytes_per_second: 30_000 }),
+    Trouble::Outage(Fault::Refuse),
+    Trouble::Outage(Fault::CutAfter(Side::Client, 20)),
+];
+
+/// Carries events through all of them to a sink behind the proxy, and compares what was written with what was seen.
+pub(crate) async fn all_troubles(
+    name: &str,
+    proxy: &Proxy,
+    sink: impl Sink + 'static,
+    seen: impl Fn() -> Vec<Sighting>,
+) {
+    let mut shop = Shop::open();
+    let (sink, ambiguous) = Counted::new(sink);
+    let policy = Policy {
+        window_events_max: WINDOW,
+        lease: Duration::from_secs(6),
+        probe_min: Duration::from_millis(100),
+        probe_max: Duration::from_millis(500),
+        ..Policy::default()
+    };
+    let subscription =
+        Subscription::new("network", sink).start(Start::Beginning).encoder(Plain).policy(policy);
+    let store = Arc::new(SqliteStore::open(shop.database()).unwrap());
+    let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
+    let down = || relay.status()[0].brain.destinations_down > 0;
+    for trouble in TROUBLES {
+        let before = (shop.last_or_none(), proxy.seen(), Instant::now());
+        shop.write(200);
+        relay.wake();
+        until(trouble, || shop.floor() > before.0).await;
+        match trouble {
+            Trouble::Cut => proxy.cut(),
+            Trouble::Late(fault) | Trouble::OutageOfOpen(fault) => proxy.set(fault),
+            Trouble::Outage(fault) => {
+                proxy.set(fault);
+                proxy.cut();
+            }
+        }
+        shop.write(100);
+        relay.wake();
+        match trouble {
+            Trouble::Cut => until(trouble, || proxy.seen().broken > before.1.broken).await,
+            Trouble::Outage(_) | Trouble::OutageOfOpen(_) => until(trouble, down).await,
+            // All of it gets through, and nobody takes it for an outage.
+            Trouble::Late(_) => {
+                until(trouble, || {
+                    assert!(!down(), "{trouble:?} was taken for an outage");
+                    shop.floor() == shop.last()
+                })
+                .await;
+            }
+        }
+        let lasted = before.2.elapsed();
+        proxy.set(Fault::None);
+        let well = Instant::now();
+        until(trouble, || shop.floor() == shop.last()).await;
+        println!("{name}, {trouble:?}: lasted {lasted:?}, all settled {:?} after it", well.elapsed());
+        assert_eq!(shop.attempts(), 0, "{trouble:?} was counted against an event");
+    }
+    relay.shutdown().await.unwrap();
+    let verdict: Verdict = audit(&shop.written, &seen());
+    let (open, takeovers) = (ambiguous.load(Ordering::SeqCst), shop.takeovers());
+    println!("{name}: {verdict}; {open} open outcomes, {takeovers} takeovers");
+    assert!(verdict.is_clean(), "{verdict}");
+    assert!(verdict.duplicates <= open + takeovers * WINDOW, "{verdict}; {open} open, {takeovers} takeovers");
+}
+
+impl Shop {
+    /// The newest position, 0 before there is one.
+    fn last_or_none(&self) -> i64 {
+        if self.written.is_empty() { 0 } else { self.last() }
+    }
+}
+
+async fn until(trouble: Trouble, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(120), "{trouble:?}: this takes too long");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
