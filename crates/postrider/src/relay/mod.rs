@@ -13,6 +13,7 @@ mod report;
 mod retention;
 mod routing;
 mod shell;
+mod span;
 mod subscription;
 mod trouble;
 mod waker;
