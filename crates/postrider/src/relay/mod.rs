@@ -5,6 +5,7 @@
 
 pub mod brain;
 mod builder;
+mod complaints;
 mod copies;
 mod perform;
 mod policy;

@@ -113,6 +113,7 @@ impl Shell {
             encoder,
             timeout: policy.publish_timeout,
             copies: Arc::default(),
+            complaints: Arc::default(),
         };
         let performer = Performer {
             subscription: name,
