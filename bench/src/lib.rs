@@ -4,10 +4,14 @@
 pub mod drain;
 pub mod growth;
 pub mod latency;
+#[cfg(feature = "kafka")]
+pub mod publish;
 pub mod write;
 
 mod carry;
 mod filling;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod machine;
 mod memory;
 mod plot;

@@ -75,6 +75,22 @@ const SOAKS: &[Soak] = &[
         cargo: "run --release -q -p postrider-cli -- bench latency --db postgres --rate 1000 --seconds 10",
         environment: &[],
     },
+    Soak {
+        name: "publish-kafka",
+        cargo: "run --release -q -p postrider-cli --features kafka -- bench publish --db postgres",
+        environment: &[],
+    },
+    Soak {
+        name: "publish-kafka-20-keys",
+        cargo: "run --release -q -p postrider-cli --features kafka -- bench publish --db postgres --keys 20",
+        environment: &[],
+    },
+    Soak {
+        name: "latency-kafka",
+        cargo: "run --release -q -p postrider-cli --features kafka -- bench latency --db postgres --sink kafka \
+                --rate 1000 --seconds 10",
+        environment: &[],
+    },
 ];
 
 /// Runs all of them, or those named; answers whether all passed.

@@ -5,6 +5,8 @@ mod sqlite;
 mod waits;
 
 pub use postgres::postgres;
+#[cfg(feature = "kafka")]
+pub use postgres::postgres_to_kafka;
 pub use sqlite::sqlite;
 
 use std::time::Duration;

@@ -17,7 +17,7 @@ use crate::postgres::Fixture;
 use crate::{Error, Report};
 
 /// How the relay learns of a commit.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum News {
     Wake,
     Looking,
@@ -36,6 +36,36 @@ pub async fn postgres(url: &str, latency: Latency, progress: impl Fn(&str)) -> R
     }
     Ok(Report {
         title: format!("commit to acknowledgement on PostgreSQL, {}", latency.describe()),
+        rows: vec![row("wake() after the commit", &woken), row("looking alone (10..500 ms)", &polling)],
+        ratios: Vec::new(),
+    })
+}
+
+/// Runs it in fresh schemas of a server, to topics of a Kafka cluster.
+///
+/// # Errors
+/// What the server, the cluster or the relay says.
+#[cfg(feature = "kafka")]
+pub async fn postgres_to_kafka(
+    url: &str,
+    brokers: &str,
+    latency: Latency,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    use postrider_sinks::kafka::{Kafka, KafkaConfig};
+
+    let (mut woken, mut polling) = (Vec::new(), Vec::new());
+    for run in 1..=latency.repetitions {
+        progress(&format!("run {run} of {}", latency.repetitions));
+        for (news, waits) in [(News::Wake, &mut woken), (News::Looking, &mut polling)] {
+            let topic = crate::kafka::Topic::create(brokers, &format!("latency-{news:?}-{run}")).await?;
+            let kafka = Kafka::open(&KafkaConfig::new(brokers).with_topic(&topic.name))?;
+            waits.push(run_once(url, &latency, news, Arc::new(kafka)).await?);
+            topic.delete().await?;
+        }
+    }
+    Ok(Report {
+        title: format!("commit to acknowledgement, PostgreSQL to Kafka, {}", latency.describe()),
         rows: vec![row("wake() after the commit", &woken), row("looking alone (10..500 ms)", &polling)],
         ratios: Vec::new(),
     })

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postrider::BoxFuture;
-use postrider::sink::{Message, Outcome, Sink};
+use postrider::sink::{Capabilities, Message, Outcome, Sink};
 
 use crate::drain::measure;
 use crate::{Error, Row};
@@ -58,6 +58,18 @@ impl Sink for Clocked {
             acknowledged.extend(taken.filter_map(|(message, _)| Some((number(message)?, now))));
             outcomes
         })
+    }
+
+    fn take_over(&self, lease: Duration) -> BoxFuture<'_, postrider::Result<()>> {
+        self.inner.take_over(lease)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
     }
 }
 

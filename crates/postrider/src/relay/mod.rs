@@ -5,6 +5,7 @@
 
 pub mod brain;
 mod builder;
+mod complaints;
 mod copies;
 mod perform;
 mod policy;
@@ -13,6 +14,7 @@ mod report;
 mod retention;
 mod routing;
 mod shell;
+mod span;
 mod subscription;
 mod trouble;
 mod waker;

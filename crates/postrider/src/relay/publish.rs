@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use super::brain::{KeyId, Route, Routed};
+use super::complaints::Complaints;
 use super::copies::Copies;
+use super::span;
 use crate::Result;
 use crate::encode::Encoder;
 use crate::sink::{Failure, Message, Outcome, Sink};
@@ -16,16 +19,26 @@ use crate::sink::{Failure, Message, Outcome, Sink};
 /// What publishing needs.
 #[derive(Clone)]
 pub(super) struct Publisher {
+    pub(super) subscription: Arc<str>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) timeout: Duration,
     pub(super) copies: Arc<Copies>,
+    pub(super) complaints: Arc<Complaints>,
 }
 
 impl Publisher {
     /// Publishes a batch. One outcome per event, in order.
     pub(super) async fn publish(self, batch: Arc<Vec<Routed>>) -> Vec<Outcome> {
-        let Encoded { messages, special } = self.encode(&batch);
+        let span = span::of(&self.subscription, &batch);
+        let outcomes = self.publish_all(&batch).instrument(span.clone()).await;
+        span::heard(&span, &outcomes);
+        self.complaints.hear(&self.subscription, &batch, &outcomes);
+        outcomes
+    }
+
+    async fn publish_all(&self, batch: &[Routed]) -> Vec<Outcome> {
+        let Encoded { messages, special } = self.encode(batch);
         let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages).await };
         if special.is_empty() && answers.len() == batch.len() {
             return answers;

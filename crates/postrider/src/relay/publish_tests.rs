@@ -46,10 +46,12 @@ impl Bench {
         let rules = [Rule::to("a").types(["order"]), Rule::to("b").types(["order"]), Rule::to("c")];
         let sink = Arc::new(Told::default());
         let publisher = Publisher {
+            subscription: "bench".into(),
             sink: sink.clone(),
             encoder: Arc::new(Envelope),
             timeout: Duration::from_secs(1),
             copies: Arc::default(),
+            complaints: Arc::default(),
         };
         Self { sink, publisher, router: Router::by_topic().every_match(rules).unwrap() }
     }

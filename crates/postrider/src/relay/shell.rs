@@ -108,12 +108,20 @@ impl Shell {
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let trouble = Trouble::new(&name);
+        let publisher = Publisher {
+            subscription: name.as_str().into(),
+            sink,
+            encoder,
+            timeout: policy.publish_timeout,
+            copies: Arc::default(),
+            complaints: Arc::default(),
+        };
         let performer = Performer {
             subscription: name,
             holder: holder.to_owned(),
             store,
             routing: Arc::new(Routing::new(router, policy.order)),
-            publisher: Publisher { sink, encoder, timeout: policy.publish_timeout, copies: Arc::default() },
+            publisher,
             policy,
             trouble: Arc::new(trouble),
         };

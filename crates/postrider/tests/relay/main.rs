@@ -6,4 +6,5 @@ mod failures;
 mod retention;
 mod routing;
 mod shop;
+mod spans;
 mod way;

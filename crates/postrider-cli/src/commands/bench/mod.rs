@@ -1,5 +1,8 @@
 //! `postrider bench`
 
+mod kafka;
+mod servers;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,6 +20,7 @@ const EXAMPLES: &str = "Examples:
   postrider bench drain                       how fast a backlog is carried away
   postrider bench drain --keys 20 --svg d.svg with few hot keys, and as a picture
   postrider bench drain --db postgres         on a server it starts itself, if there is one to start
+  postrider bench publish --db postgres       from there to a Kafka it starts itself
   postrider bench latency --json              commit to acknowledgement, for programs";
 
 /// Measure this machine and database, each figure beside its physical limit
@@ -25,7 +29,8 @@ const EXAMPLES: &str = "Examples:
 /// ratios; figures alone say more about the machine.
 ///
 /// On PostgreSQL it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it makes
-/// schemas postrider_bench_* and drops them again.
+/// schemas postrider_bench_* and drops them again. With Kafka it starts a private server as well, or uses the one
+/// whose address is in POSTRIDER_BENCH_KAFKA: there it makes topics postrider-bench-* and deletes them again.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {
@@ -51,21 +56,36 @@ enum Database {
     Postgres,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Destination {
+    /// Forgets everything
+    Null,
+    /// PostgreSQL only
+    Kafka,
+}
+
+/// A backlog.
+#[derive(Debug, Args)]
+struct Events {
+    /// Events in the backlog
+    #[arg(long, default_value_t = Drain::default().events, value_parser = clap::value_parser!(u64).range(1..))]
+    events: u64,
+    /// Bytes of each payload
+    #[arg(long, default_value_t = Drain::default().payload_bytes)]
+    payload_bytes: usize,
+    /// Different keys; 0: every event has its own
+    #[arg(long, default_value_t = 0)]
+    keys: u64,
+}
+
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// How fast a backlog is carried away, beside a paged SELECT and the row-by-row protocol
     #[command(before_help = "Examples:\n  postrider bench drain --events 1000000 --keys 20")]
-    Drain {
-        /// Events in the backlog
-        #[arg(long, default_value_t = Drain::default().events, value_parser = clap::value_parser!(u64).range(1..))]
-        events: u64,
-        /// Bytes of each payload
-        #[arg(long, default_value_t = Drain::default().payload_bytes)]
-        payload_bytes: usize,
-        /// Different keys; 0: every event has its own
-        #[arg(long, default_value_t = 0)]
-        keys: u64,
-    },
+    Drain(Events),
+    /// How fast a backlog reaches Kafka, beside librdkafka publishing the same records by itself
+    #[command(before_help = "Examples:\n  postrider bench publish --db postgres --keys 20")]
+    Publish(Events),
     /// How long from commit to acknowledgement at a steady rate
     #[command(before_help = "Examples:\n  postrider bench latency --rate 500 --seconds 10")]
     Latency {
@@ -75,6 +95,9 @@ enum BenchCommand {
         /// Seconds per run
         #[arg(long, default_value_t = Latency::default().seconds, value_parser = clap::value_parser!(u32).range(1..=3600))]
         seconds: u32,
+        /// Where events go
+        #[arg(long, value_enum, default_value = "null")]
+        sink: Destination,
     },
     /// What an event costs the transaction that writes it
     #[command(before_help = "Examples:\n  postrider bench write --transactions 10000")]
@@ -119,24 +142,36 @@ impl Bench {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let repetitions = |otherwise: usize| self.repetitions.map_or(otherwise, usize::from);
         match self.command {
-            BenchCommand::Drain { events, payload_bytes, keys } => {
+            BenchCommand::Drain(Events { events, payload_bytes, keys }) => {
                 let repetitions = repetitions(Drain::default().repetitions);
                 let drain = Drain { events, payload_bytes, keys, repetitions };
                 match self.db {
                     Database::Sqlite => runtime.block_on(drain::sqlite(drain, progress)),
                     Database::Postgres => {
-                        runtime.block_on(drain::postgres(&Self::server()?, drain, progress))
+                        runtime.block_on(drain::postgres(&servers::postgres()?, drain, progress))
                     }
                 }
             }
-            BenchCommand::Latency { rate, seconds } => {
+            BenchCommand::Publish(ref events) => match self.db {
+                Database::Sqlite => Err("it is measured from PostgreSQL: add --db postgres".into()),
+                Database::Postgres => {
+                    kafka::publish(&runtime, events, self.repetitions.map(usize::from), progress)
+                }
+            },
+            BenchCommand::Latency { rate, seconds, sink } => {
                 let repetitions = repetitions(Latency::default().repetitions);
                 let latency = Latency { rate, seconds, repetitions };
-                match self.db {
-                    Database::Sqlite => runtime.block_on(latency::sqlite(latency, progress)),
-                    Database::Postgres => {
-                        runtime.block_on(latency::postgres(&Self::server()?, latency, progress))
+                match (self.db, sink) {
+                    (Database::Sqlite, Destination::Null) => {
+                        runtime.block_on(latency::sqlite(latency, progress))
                     }
+                    (Database::Postgres, Destination::Null) => {
+                        runtime.block_on(latency::postgres(&servers::postgres()?, latency, progress))
+                    }
+                    (Database::Sqlite, Destination::Kafka) => {
+                        Err("to Kafka it is measured from PostgreSQL: add --db postgres".into())
+                    }
+                    (Database::Postgres, Destination::Kafka) => kafka::latency(&runtime, latency, progress),
                 }
             }
             BenchCommand::Write { transactions, payload_bytes } => {
@@ -145,7 +180,7 @@ impl Bench {
                 match self.db {
                     Database::Sqlite => write::sqlite(&write, progress),
                     Database::Postgres => {
-                        runtime.block_on(write::postgres(&Self::server()?, &write, progress))
+                        runtime.block_on(write::postgres(&servers::postgres()?, &write, progress))
                     }
                 }
             }
@@ -155,23 +190,9 @@ impl Bench {
                 match self.db {
                     Database::Sqlite => runtime.block_on(growth::sqlite(growth, progress)),
                     Database::Postgres => {
-                        runtime.block_on(growth::postgres(&Self::server()?, growth, progress))
+                        runtime.block_on(growth::postgres(&servers::postgres()?, growth, progress))
                     }
                 }
-            }
-        }
-    }
-
-    /// The server to measure: the given one, or one of our own that ends with this process.
-    fn server() -> Result<String, postrider_bench::Error> {
-        match std::env::var("POSTRIDER_BENCH_URL") {
-            Ok(url) => Ok(url),
-            Err(_) => {
-                let started = postrider_testkit::servers::postgres::url();
-                let started = started.ok_or(
-                    "no PostgreSQL server can be started here: put the URL of one into POSTRIDER_BENCH_URL",
-                )?;
-                Ok(started.to_owned())
             }
         }
     }

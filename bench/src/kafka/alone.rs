@@ -1,0 +1,118 @@
+//! The limit: librdkafka alone, with the same records made before the clock starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use postrider::Position;
+use postrider::encode::{Encoder, Envelope};
+use postrider::sink::Message;
+use rdkafka::ClientContext;
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
+
+use super::Topic;
+use crate::filling::Filling;
+use crate::machine::Meter;
+use crate::{Error, Usage};
+
+/// The settings of the sink that have to do with speed.
+const SETTINGS: [(&str, &str); 6] = [
+    ("enable.idempotence", "true"),
+    ("acks", "all"),
+    ("partitioner", "murmur2_random"),
+    ("compression.type", "none"),
+    ("linger.ms", "1"),
+    ("socket.nagle.disable", "true"),
+];
+
+/// The records of a run.
+pub(crate) struct Alone(Vec<Ready>);
+
+struct Ready {
+    key: Option<String>,
+    body: Vec<u8>,
+    headers: Vec<(String, String)>,
+}
+
+impl Alone {
+    /// As the relay would send these events.
+    pub(crate) fn new(filling: &Filling) -> Result<Self, Error> {
+        let encoder: Arc<dyn Encoder> = Arc::new(Envelope);
+        let ready = |number| {
+            let position = Position::new(i64::try_from(number)? + 1);
+            let event = Arc::new(filling.event(number));
+            let message = Message::encode(&encoder, position, event, "bench".into())?;
+            let mut headers = message.headers();
+            headers.set("content-type", message.content_type.clone());
+            let headers = headers.into_iter().collect();
+            Ok(Ready { key: message.key().map(str::to_owned), body: message.body.to_vec(), headers })
+        };
+        Ok(Self((0..filling.events).map(ready).collect::<Result<_, Error>>()?))
+    }
+
+    /// Publishes all, and waits for the last acknowledgement.
+    pub(crate) fn publish(&self, topic: &Topic) -> Result<Usage, Error> {
+        let mut settings = ClientConfig::new();
+        settings.set("bootstrap.servers", &topic.brokers);
+        SETTINGS.iter().for_each(|(name, value)| _ = settings.set(*name, *value));
+        let told = Told::default();
+        let producer = ThreadedProducer::from_config_and_context(&settings, told.clone())?;
+        let meter = Meter::start();
+        for ready in &self.0 {
+            send(&producer, &topic.name, ready)?;
+        }
+        let all = self.0.len() as u64;
+        while told.acknowledged.load(Ordering::Relaxed) + told.failed.load(Ordering::Relaxed) < all {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let usage = meter.stop();
+        match told.failed.load(Ordering::Relaxed) {
+            0 => Ok(usage),
+            failed => Err(format!("{failed} of {all} records were not acknowledged").into()),
+        }
+    }
+}
+
+fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result<(), Error> {
+    loop {
+        let headers = OwnedHeaders::new_with_capacity(ready.headers.len());
+        let insert = |all: OwnedHeaders, (key, value): &(String, String)| {
+            all.insert(Header { key, value: Some(value) })
+        };
+        let headers = ready.headers.iter().fold(headers, insert);
+        let record: BaseRecord<'_, str, [u8]> =
+            BaseRecord::to(topic).payload(&ready.body[..]).headers(headers);
+        let record = match &ready.key {
+            Some(key) => record.key(key.as_str()),
+            None => record,
+        };
+        match producer.send(record) {
+            Ok(()) => return Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err((error, _)) => return Err(error.into()),
+        }
+    }
+}
+
+/// Counts what the client tells.
+#[derive(Clone, Default)]
+struct Told {
+    acknowledged: Arc<AtomicU64>,
+    failed: Arc<AtomicU64>,
+}
+
+impl ClientContext for Told {}
+
+impl ProducerContext for Told {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        let counter = if result.is_ok() { &self.acknowledged } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

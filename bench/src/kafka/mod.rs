@@ -1,0 +1,10 @@
+//! The contenders that write to Kafka.
+
+mod alone;
+mod counted;
+mod relay;
+mod topic;
+
+pub(crate) use alone::Alone;
+pub(crate) use relay::{Mode, relay};
+pub(crate) use topic::Topic;

@@ -1,0 +1,43 @@
+//! Postrider itself, from PostgreSQL to Kafka.
+
+use std::sync::Arc;
+
+use postrider::relay::{Relay, Subscription};
+use postrider::store::Start;
+use postrider_sinks::kafka::{Kafka, KafkaConfig};
+
+use super::Topic;
+use super::counted::Counted;
+use crate::machine::Meter;
+use crate::postgres::Fixture;
+use crate::{Error, Usage};
+
+/// How the sink writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Plain,
+    /// A batch is a transaction.
+    Transactional,
+}
+
+/// Carries all events to a topic, with a new subscription, from the start of a relay to its good end.
+pub(crate) async fn relay(
+    fixture: &Fixture,
+    name: &str,
+    topic: &Topic,
+    mode: Mode,
+    events: u64,
+) -> Result<Usage, Error> {
+    let store = fixture.store().await?;
+    let mut config = KafkaConfig::new(&topic.brokers).with_topic(&topic.name);
+    if mode == Mode::Transactional {
+        config = config.with_transactional_id(name);
+    }
+    let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?)));
+    let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);
+    let meter = Meter::start();
+    let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
+    sink.wait_for(events).await;
+    relay.shutdown().await?;
+    Ok(meter.stop())
+}

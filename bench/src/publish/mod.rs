@@ -1,0 +1,83 @@
+//! How fast a backlog reaches a broker, beside the broker's client publishing the same records by itself.
+
+use crate::drain::rates;
+use crate::filling::Filling;
+use crate::kafka::{Alone, Mode, Topic, relay};
+use crate::postgres::Fixture;
+use crate::{Error, Report, Row};
+
+/// What to publish and how often.
+#[derive(Debug, Clone)]
+pub struct Publish {
+    /// Events in the backlog.
+    pub events: u64,
+    /// Bytes of each payload.
+    pub payload_bytes: usize,
+    /// Different keys; 0: every event has its own.
+    pub keys: u64,
+    /// Runs of each contender, in turns.
+    pub repetitions: usize,
+}
+
+impl Default for Publish {
+    fn default() -> Self {
+        Self { events: 200_000, payload_bytes: 340, keys: 0, repetitions: 5 }
+    }
+}
+
+/// Runs it from a fresh schema of a server to topics of a Kafka cluster. `progress` is told what happens next.
+///
+/// # Errors
+/// What the server, the cluster or the relay says; and if a topic does not hold each event once.
+pub async fn postgres_to_kafka(
+    url: &str,
+    brokers: &str,
+    publish: Publish,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    let Publish { events, payload_bytes, keys, repetitions } = publish;
+    progress(&format!("writing {events} events of {payload_bytes} bytes"));
+    let filling = Filling { events, payload_bytes, keys };
+    let fixture = Fixture::fill(url, "publish", &filling).await?;
+    let alone = Alone::new(&filling)?;
+    let (mut limit, mut plain, mut transactional) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 1..=repetitions {
+        progress(&format!("run {run} of {repetitions}"));
+        let topic = Topic::create(brokers, &format!("alone-{run}")).await?;
+        limit.push(tokio::task::block_in_place(|| alone.publish(&topic))?);
+        holds_each_once(topic, events).await?;
+
+        let topic = Topic::create(brokers, &format!("plain-{run}")).await?;
+        plain.push(relay(&fixture, &format!("plain-{run}"), &topic, Mode::Plain, events).await?);
+        holds_each_once(topic, events).await?;
+
+        let name = format!("transactional-{run}");
+        let topic = Topic::create(brokers, &name).await?;
+        transactional.push(relay(&fixture, &name, &topic, Mode::Transactional, events).await?);
+        topic.delete().await?;
+    }
+    fixture.close().await?;
+    let keys = if keys == 0 { "a key each".to_owned() } else { format!("{keys} keys") };
+    Ok(Report {
+        title: format!(
+            "PostgreSQL to Kafka: {events} events of {payload_bytes} bytes, {keys}, {repetitions} runs in turns"
+        ),
+        rows: vec![
+            Row::of_runs("rdkafka alone (the limit)", events, &limit),
+            Row::of_runs("postrider", events, &plain),
+            Row::of_runs("postrider, transactional", events, &transactional),
+        ],
+        ratios: vec![
+            rates("postrider / rdkafka alone", (&plain, events), (&limit, events)),
+            rates("transactional / rdkafka alone", (&transactional, events), (&limit, events)),
+        ],
+    })
+}
+
+/// A rate means nothing if it was not the same work. Deletes the topic: the next one needs the room.
+async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
+    let records = tokio::task::block_in_place(|| topic.offsets())?;
+    let name = topic.name.clone();
+    topic.delete().await?;
+    if records == events { Ok(()) } else { Err(format!("{name} holds {records} of {events} events").into()) }
+}

@@ -1,0 +1,80 @@
+//! The span of a batch on its way to the sink: `publish`.
+//!
+//! It is a trace of its own, as a batch holds events of many traces. With the feature `otel` it links to the span
+//! that wrote each event, for those that were sampled. Where nobody listens to spans, a batch costs one look at a
+//! flag and its events cost nothing.
+
+#[cfg(feature = "otel")]
+mod link;
+
+use std::sync::Arc;
+
+use tracing::Span;
+use tracing::field::Empty;
+
+use super::brain::{Route, Routed};
+use crate::sink::Outcome;
+
+/// A span for a batch. The names with dots are those OpenTelemetry gives them.
+pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "publish",
+        otel.kind = "producer",
+        otel.status_code = Empty,
+        otel.status_description = Empty,
+        subscription,
+        messaging.operation.name = "publish",
+        messaging.operation.r#type = "send",
+        messaging.destination.name = Empty,
+        messaging.batch.message_count = batch.len(),
+        acknowledged = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    if let Some(destination) = only_destination(batch) {
+        span.record("messaging.destination.name", &**destination);
+    }
+    #[cfg(feature = "otel")]
+    link::to_writers(&span, batch);
+    span
+}
+
+/// Notes what became of the batch. The first failure speaks for all.
+pub(super) fn heard(span: &Span, outcomes: &[Outcome]) {
+    if span.is_disabled() {
+        return;
+    }
+    let is_acknowledged = |outcome: &&Outcome| matches!(outcome, Outcome::Acknowledged(_));
+    span.record("acknowledged", outcomes.iter().filter(is_acknowledged).count());
+    if let Some(why) = outcomes.iter().find(|outcome| !is_acknowledged(outcome)) {
+        span.record("otel.status_code", "ERROR");
+        span.record("otel.status_description", description(why));
+    }
+}
+
+/// The destination, if all go to one.
+fn only_destination(batch: &[Routed]) -> Option<&Arc<str>> {
+    let mut names = batch.iter().map(|routed| match &routed.route {
+        Route::To { name, label, .. } if label.as_ref().is_none_or(|label| label.parcels.len() == 1) => {
+            Some(name)
+        }
+        _ => None,
+    });
+    let first = names.next()??;
+    names.all(|name| name == Some(first)).then_some(first)
+}
+
+fn description(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Retryable(failure)
+        | Outcome::Failed(failure)
+        | Outcome::Rejected(failure)
+        | Outcome::Ambiguous(failure)
+        | Outcome::Down(failure) => &failure.message,
+        Outcome::Fenced => "another relay has taken over",
+        Outcome::Untried => "not tried",
+        Outcome::Acknowledged(_) => "",
+    }
+}
