@@ -5,7 +5,8 @@ mod build;
     feature = "rusqlite",
     feature = "sqlx-sqlite",
     feature = "tokio-postgres",
-    feature = "sqlx-postgres"
+    feature = "sqlx-postgres",
+    feature = "mysql_async"
 ))]
 pub(crate) mod columns;
 mod headers;
