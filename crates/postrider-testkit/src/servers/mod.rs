@@ -5,8 +5,10 @@
 //! without it.
 
 mod account;
+mod certificate;
 pub mod kafka;
 mod keeper;
+pub mod mysql;
 pub mod pgbouncer;
 mod place;
 pub mod postgres;

@@ -120,9 +120,6 @@ impl MySqlConfig {
         self.after_failover
     }
 
-    pub(super) fn schema_name(&self) -> &Ident {
-        &self.schema
-    }
 
     pub(super) fn patience(&self) -> Patience {
         self.patience
