@@ -83,8 +83,10 @@ impl<W: Which> StoreUnderTest for Case<W> {
     }
 
     async fn expire_lease(&self, subscription: &str) -> Result<()> {
-        self.run(&format!("UPDATE {{schema}}.leases SET expires_at = '1970-01-01' WHERE name = '{subscription}'"))
-            .await
+        self.run(&format!(
+            "UPDATE {{schema}}.leases SET expires_at = '1970-01-01' WHERE name = '{subscription}'"
+        ))
+        .await
     }
 }
 

@@ -165,9 +165,8 @@ impl MySqlClaimer {
         // One more than fits, to know whether there is more.
         let limit = budget.events_max.max(1).saturating_add(1).to_string();
         let ranges = asked.first.iter().copied().zip(asked.last.iter().copied());
-        let read = with_payload_limit(READ, budget)
-            .replace("{ranges}", &within(ranges))
-            .replace("{limit}", &limit);
+        let read =
+            with_payload_limit(READ, budget).replace("{ranges}", &within(ranges)).replace("{limit}", &limit);
         let mark = self.highest.map_or(0, |mark| mark.position.get()).to_string();
         let statements = format!("{read};{}", HEAD.replace("{mark}", &mark));
         let mut answers = session.several(Alone::Reads, &statements).await?;

@@ -120,7 +120,6 @@ impl MySqlConfig {
         self.after_failover
     }
 
-
     pub(super) fn patience(&self) -> Patience {
         self.patience
     }
@@ -136,7 +135,9 @@ impl MySqlConfig {
         let opts = opts.tcp_keepalive(Some(Duration::from_secs(60)));
         let opts = Opts::from(self.encrypted(opts)?);
         let opened = tokio::time::timeout(LOGIN_WITHIN, Conn::new(opts)).await;
-        opened.unwrap_or_else(|_| Err(mysql_async::DriverError::ConnectionClosed.into())).map_err(connect_failed)
+        opened
+            .unwrap_or_else(|_| Err(mysql_async::DriverError::ConnectionClosed.into()))
+            .map_err(connect_failed)
     }
 
     #[cfg(feature = "mysql-tls")]

@@ -78,7 +78,8 @@ impl Line {
         if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
             slot.open = None;
             let session = self.config.connect().await?;
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.server.history.clone());
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(session.server.history.clone());
             slot.connections += 1;
             slot.open = Some(Open { session, number: slot.connections });
         }

@@ -99,8 +99,7 @@ async fn version(session: &mut Session) -> Result<i64> {
     if rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))? == 0 {
         return Ok(0);
     }
-    let newest = session
-        .alone(Alone::Reads, "SELECT MAX(version) FROM {schema}.migrations", Params::new())
-        .await?;
+    let newest =
+        session.alone(Alone::Reads, "SELECT MAX(version) FROM {schema}.migrations", Params::new()).await?;
     Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
 }

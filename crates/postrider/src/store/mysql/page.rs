@@ -112,8 +112,7 @@ pub(super) async fn fetch(
         return Ok(Fetched::default());
     }
     let budget = Budget { events_max: positions.len(), bytes_max };
-    let sql =
-        with_payload_limit(FETCH, budget).replace("{positions}", &listed(positions.iter().copied()));
+    let sql = with_payload_limit(FETCH, budget).replace("{positions}", &listed(positions.iter().copied()));
     let mut found: HashMap<Position, Row> = HashMap::new();
     for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
         found.insert(row::position(&row, 0)?, row);

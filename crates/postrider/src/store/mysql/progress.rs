@@ -93,7 +93,9 @@ fn progress(name: &str, row: &Row) -> Result<Progress> {
         _ => None,
     };
     let trial = match get_opt::<String>(row, 7)? {
-        Some(text) => Some(Trial::from_words(&text, row::count(row, 8)?).map_err(|_| damaged("trial", &text))?),
+        Some(text) => {
+            Some(Trial::from_words(&text, row::count(row, 8)?).map_err(|_| damaged("trial", &text))?)
+        }
         None => None,
     };
     Ok(Progress { done, highest, trial })

@@ -84,11 +84,16 @@ impl Variables {
             || !self.get("group_replication_group_name").is_empty()
                 && !self.is_on("group_replication_single_primary_mode");
         if many_write {
-            let what = "the server takes writes together with others (Galera, or a group with several primaries)";
+            let what =
+                "the server takes writes together with others (Galera, or a group with several primaries)";
             return Err(Error::new(Code::ServerUnfit, what)
-                .effect("nothing was read or changed: there, positions say nothing about who may still commit")
-                .hint("use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
-                       whose rows carry their own state"));
+                .effect(
+                    "nothing was read or changed: there, positions say nothing about who may still commit",
+                )
+                .hint(
+                    "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
+                       whose rows carry their own state",
+                ));
         }
         let increment = self.get("auto_increment_increment");
         if increment != "1" {
@@ -115,7 +120,8 @@ fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Resul
     if number >= least {
         return Ok(());
     }
-    let what = format!("the server is {product} {told}, at least {}.{}.{} is needed", least.0, least.1, least.2);
+    let what =
+        format!("the server is {product} {told}, at least {}.{}.{} is needed", least.0, least.1, least.2);
     Err(Error::new(Code::ServerTooOld, what))
 }
 
@@ -135,7 +141,10 @@ mod tests {
         assert_eq!(refused(&[("wsrep_on", "ON")]), Some(Code::ServerUnfit));
         let group = ("group_replication_group_name", "aaaa");
         assert_eq!(refused(&[group, ("group_replication_single_primary_mode", "ON")]), None);
-        assert_eq!(refused(&[group, ("group_replication_single_primary_mode", "OFF")]), Some(Code::ServerUnfit));
+        assert_eq!(
+            refused(&[group, ("group_replication_single_primary_mode", "OFF")]),
+            Some(Code::ServerUnfit)
+        );
         assert_eq!(refused(&[("auto_increment_increment", "2")]), Some(Code::ServerUnfit));
         assert_eq!(refused(&[("read_only", "ON")]), Some(Code::StoreReadOnly));
         assert_eq!(refused(&[("super_read_only", "1")]), Some(Code::StoreReadOnly));
