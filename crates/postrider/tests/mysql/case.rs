@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::{FromValue, Queryable};
-use mysql_async::{Conn, Params, Value};
+use mysql_async::Conn;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
-use postrider::{Code, Error, Event, Ident, Position, Result, Timestamp};
+use postrider::{Code, Error, Event, Ident, Outbox, Position, Result};
 use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
@@ -89,53 +89,13 @@ impl<W: Which> Case<W> {
 
     /// Writes events in whatever transaction is open on the connection.
     pub(crate) async fn insert(&self, client: &mut Conn, events: &[Event]) -> Result<Vec<Position>> {
-        let mut positions = Vec::new();
-        for event in events {
-            let sql = self.sql(
-                "INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, `key`, payload, headers, time,
-                                              topic, max_attempts, expires_at, action, namespace, producer)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?,
-                         TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?, ?)",
-            );
-            client.exec_drop(sql, columns(event)).await.map_err(failed)?;
-            let last = client.last_insert_id().unwrap_or(0);
-            positions.push(Position::new(i64::try_from(last).unwrap()));
-        }
-        Ok(positions)
+        let written = self.outbox().write_all(client, events.to_vec()).await?;
+        Ok(written.into_iter().map(|written| written.position).collect())
     }
-}
 
-fn columns(event: &Event) -> Params {
-    let aggregate = event.aggregate.as_ref();
-    let object: std::collections::BTreeMap<_, _> = event.headers.iter().collect();
-    let headers = (!event.headers.is_empty()).then(|| serde_json::to_string(&object).unwrap());
-    let action = event.action.as_ref().map(|action| {
-        format!(
-            r#"{{"id":"{}","name":"{}","params":{},"started":{},"completed":{}}}"#,
-            action.id,
-            action.name,
-            action.params,
-            action.started.as_micros(),
-            action.completed.as_micros()
-        )
-    });
-    let key = event.key.as_ref().filter(|key| aggregate.map(|of| &of.id) != Some(*key));
-    Params::Positional(vec![
-        Value::from(event.id.as_bytes().to_vec()),
-        Value::from(&event.event_type),
-        Value::from(aggregate.map(|of| &of.kind)),
-        Value::from(aggregate.map(|of| &of.id)),
-        Value::from(key),
-        Value::from(event.payload.to_vec()),
-        Value::from(headers),
-        Value::from(event.time.as_micros()),
-        Value::from(event.topic.as_ref()),
-        Value::from(event.max_attempts),
-        Value::from(event.expires_at.map(Timestamp::as_micros)),
-        Value::from(action),
-        Value::from(event.namespace.as_ref()),
-        Value::from(event.producer.as_ref()),
-    ])
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::anonymous().schema(self.schema.clone())
+    }
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -2,29 +2,12 @@
 
 use mysql_async::{DriverError, Error as SqlError, IoError, ServerError};
 
+use crate::mysql_error::code_of;
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
 const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription: raise \
     max_connections or the user's MAX_USER_CONNECTIONS, or end connections of others";
-
-/// What the number of a failed statement means; MySQL and MariaDB share these.
-/// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
-pub(crate) fn code_of(number: u16) -> Code {
-    match number {
-        // Lock wait timeout, deadlock, NOWAIT, killed query, time limit of either server: nothing happened.
-        1205 | 1213 | 3572 | 1317 | 3024 | 1969 => Code::StoreBusy,
-        // Read-only server or transaction, table or disk full.
-        1290 | 1792 | 1836 | 1114 | 1021 => Code::StoreReadOnly,
-        // Unknown database, table, column or function.
-        1049 | 1146 | 1054 | 1305 => Code::SchemaMissing,
-        // Denied: a database, a command on a table or its columns, a privilege of the server, a routine.
-        1044 | 1142 | 1143 | 1227 | 1370 => Code::PrivilegeMissing,
-        // Wrong user or password, no such way to log in, account locked, password expired.
-        1045 | 1251 | 1524 | 1698 | 3118 | 1820 | 1862 | 4151 => Code::LoginRefused,
-        _ => Code::StoreFailed,
-    }
-}
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
 pub fn failed(error: SqlError) -> Error {
