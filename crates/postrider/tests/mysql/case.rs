@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use mysql_async::prelude::{FromValue, Queryable};
 use mysql_async::Conn;
+use mysql_async::prelude::{FromValue, Queryable};
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Error, Event, Ident, Outbox, Position, Result};
 use postrider_testkit::servers::mysql::Kind;
@@ -73,6 +73,25 @@ impl<W: Which> Case<W> {
         self.config.client().await
     }
 
+    /// One more connection of the application, with a transaction in which an event was written.
+    pub(crate) async fn writing(&self, event: &str) -> Result<Conn> {
+        let mut client = self.another().await?;
+        client.query_drop("START TRANSACTION").await.map_err(failed)?;
+        self.insert(&mut client, &[Event::new(event, "")]).await?;
+        Ok(client)
+    }
+
+    /// Writes an event and commits it.
+    pub(crate) async fn committed(&self, event: &str) -> Result<i64> {
+        let positions = self.insert(&mut *self.client.lock().await, &[Event::new(event, "")]).await?;
+        Ok(positions[0].get())
+    }
+
+    /// Runs statements on a connection of the application.
+    pub(crate) async fn on(&self, client: &mut Conn, sql: &str) -> Result<()> {
+        client.query_drop(self.sql(sql)).await.map_err(failed)
+    }
+
     /// Puts the name of the database in.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", self.schema.as_str())
@@ -100,4 +119,50 @@ impl<W: Which> Case<W> {
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+}
+
+/// What a server of the testkit was told to do.
+pub(crate) fn done<T>(result: Result<T, String>) -> Result<T> {
+    result.map_err(|error| failed(std::io::Error::other(error)))
+}
+
+/// A test on each of the servers, that passes without it.
+macro_rules! case {
+    ($(#[$note:meta])* async fn $name:ident($case:pat) $body:block) => {
+        mod $name {
+            use super::*;
+
+            async fn on<W: crate::case::Which>() -> postrider::Result<()> {
+                if !crate::case::Case::<W>::is_available() {
+                    return Ok(());
+                }
+                let $case = crate::case::Case::<W>::new().await?;
+                $body
+                Ok(())
+            }
+
+            $(#[$note])*
+            #[tokio::test]
+            async fn on_mysql() -> postrider::Result<()> {
+                on::<crate::case::MySql>().await
+            }
+
+            $(#[$note])*
+            #[tokio::test]
+            async fn on_mariadb() -> postrider::Result<()> {
+                on::<crate::case::MariaDb>().await
+            }
+        }
+    };
+}
+pub(crate) use case;
+
+pub(crate) async fn is_mariadb(client: &mut Conn) -> Result<bool> {
+    let version: Option<String> = client.query_first("SELECT VERSION()").await.map_err(failed)?;
+    Ok(version.is_some_and(|version| version.contains("MariaDB")))
+}
+
+/// A connection set up as the server does it, with its own zone.
+pub(crate) async fn plain<W: Which>(_: &Case<W>) -> Result<Conn> {
+    Conn::from_url(W::KIND.url().unwrap_or_default()).await.map_err(failed)
 }

@@ -53,13 +53,18 @@ impl Database for MySql {
 
     async fn connect(&self) -> Result<MySqlSession> {
         let (url, schema) = (self.url.clone(), self.schema.clone());
-        Ok(MySqlSession { conn: connect(&url).await?, url, schema, held: None, global: None, prepared: 0 })
+        Ok(MySqlSession {
+            conn: connect_to_write(&url).await?,
+            url,
+            schema,
+            held: None,
+            global: None,
+            prepared: 0,
+        })
     }
 
     async fn probe(&self) -> Result<MySqlProbe> {
-        let mut conn = connect(&self.url).await?;
-        // A statement of a reader sees what is committed, not what was when it first looked.
-        conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await.map_err(failed)?;
+        let conn = connect_to_write(&self.url).await?;
         let (schema, seen) = (self.schema.clone(), BTreeSet::new());
         Ok(MySqlProbe { conn, schema, forgets_prepared: self.kind == Kind::MariaDb, seen })
     }
@@ -143,7 +148,7 @@ impl Session for MySqlSession {
         self.prepared += 1;
         // Every other time its connection ends, and with it, on MariaDB, its lock.
         if self.prepared.is_multiple_of(2) {
-            self.conn = connect(&self.url).await?;
+            self.conn = connect_to_write(&self.url).await?;
         }
         Ok(())
     }
@@ -291,6 +296,13 @@ fn found(row: &Row) -> Result<Found> {
 
 async fn connect(url: &str) -> Result<Conn> {
     Conn::from_url(url).await.map_err(failed)
+}
+
+/// With the server's default, an `INSERT ... SELECT` locks what it reads, and the storm's writers would end in deadlocks.
+async fn connect_to_write(url: &str) -> Result<Conn> {
+    let mut conn = connect(url).await?;
+    conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await.map_err(failed)?;
+    Ok(conn)
 }
 
 async fn run(conn: &mut Conn, schema: &Ident, sql: &str) -> Result<()> {
