@@ -134,8 +134,8 @@ async fn an_older_copy_of_the_database_is_noticed_by_who_knew_the_newer() -> Res
         let mut client = case.another().await?;
         case.insert(&mut client, &[postrider::Event::new("event", "")]).await?;
         let loaded = granted(&store).await?;
-        let done = Progress { done: Intervals::up_to(Position::new(1)), ..Progress::default() };
-        store.settle(settlement(&loaded, done)).await?;
+        let first = Progress { done: Intervals::up_to(Position::new(1)), ..Progress::default() };
+        store.settle(settlement(&loaded, first)).await?;
         done(server.stop())?;
         done(server.restore(&copy))?;
         done(server.start())?;
