@@ -20,13 +20,13 @@ use crate::{Code, Error, Ident, Result};
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
 
 /// What every connection says first, whatever the server's defaults are. `READ COMMITTED`: otherwise a locking read
-/// at the end of the table blocks every INSERT. UTC; strict; locks are not waited for longer than a lease; the
+/// at the end of the table blocks every INSERT. UTC; strict; locks are not waited for longer than a lease; a quiet connection stays; the
 /// dictionary answers with what is, not with what was yesterday (MySQL alone knows that setting).
 const SETTINGS: [&str; 2] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET NAMES utf8mb4 COLLATE utf8mb4_bin, time_zone = '+00:00', autocommit = 1,
          sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
-         innodb_lock_wait_timeout = 5, lock_wait_timeout = 5",
+         innodb_lock_wait_timeout = 5, lock_wait_timeout = 5, wait_timeout = 28800",
 ];
 const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 0 */";
 
