@@ -20,7 +20,10 @@ async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<My
     );
     client.query_drop(sql).await.map_err(failed)?;
     let url = W::KIND.url().unwrap_or_default().replace("root@", &format!("{name}@")).replace("/test", "");
-    Ok(MySqlConfig::new(&url)?.password("pass word").schema(schema.clone()))
+    Ok(MySqlConfig::new(&url)?
+        .password("pass word")
+        .schema(schema.clone())
+        .list_writers_after(std::time::Duration::ZERO))
 }
 
 case! {

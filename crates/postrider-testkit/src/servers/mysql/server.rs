@@ -128,6 +128,11 @@ impl Server {
         command.arg(format!("--port={port}")).arg(option("init-file", &users));
         command.arg(option("socket", &place.folder.join("sock")));
         command.arg(option("pid-file", &place.folder.join("pid")));
+        // A server that starts removes what it finds in this folder; in a shared one that may be another's.
+        let temporary = place.folder.join("tmp");
+        std::fs::create_dir_all(&temporary).map_err(|e| format!("{}: {e}", temporary.display()))?;
+        place.account.give(&temporary)?;
+        command.arg(option("tmpdir", &temporary));
         command.arg(option("ssl-ca", &certificate.authority)).arg(option("ssl-key", &certificate.key));
         command.arg(option("ssl-cert", &certificate.certificate));
         let settings = ALWAYS.into_iter().chain(options.settings.iter().map(String::as_str));
