@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use mysql_async::Conn;
 use mysql_async::prelude::{FromValue, Queryable};
-use mysql_async::{Conn, Params, Value};
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
-use postrider::{Code, Error, Event, Ident, Position, Result, Timestamp};
+use postrider::{Code, Error, Event, Ident, Outbox, Position, Result};
 use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
@@ -73,6 +73,25 @@ impl<W: Which> Case<W> {
         self.config.client().await
     }
 
+    /// One more connection of the application, with a transaction in which an event was written.
+    pub(crate) async fn writing(&self, event: &str) -> Result<Conn> {
+        let mut client = self.another().await?;
+        client.query_drop("START TRANSACTION").await.map_err(failed)?;
+        self.insert(&mut client, &[Event::new(event, "")]).await?;
+        Ok(client)
+    }
+
+    /// Writes an event and commits it.
+    pub(crate) async fn committed(&self, event: &str) -> Result<i64> {
+        let positions = self.insert(&mut *self.client.lock().await, &[Event::new(event, "")]).await?;
+        Ok(positions[0].get())
+    }
+
+    /// Runs statements on a connection of the application.
+    pub(crate) async fn on(&self, client: &mut Conn, sql: &str) -> Result<()> {
+        client.query_drop(self.sql(sql)).await.map_err(failed)
+    }
+
     /// Puts the name of the database in.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", self.schema.as_str())
@@ -89,55 +108,61 @@ impl<W: Which> Case<W> {
 
     /// Writes events in whatever transaction is open on the connection.
     pub(crate) async fn insert(&self, client: &mut Conn, events: &[Event]) -> Result<Vec<Position>> {
-        let mut positions = Vec::new();
-        for event in events {
-            let sql = self.sql(
-                "INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, `key`, payload, headers, time,
-                                              topic, max_attempts, expires_at, action, namespace, producer)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?,
-                         TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?, ?)",
-            );
-            client.exec_drop(sql, columns(event)).await.map_err(failed)?;
-            let last = client.last_insert_id().unwrap_or(0);
-            positions.push(Position::new(i64::try_from(last).unwrap()));
-        }
-        Ok(positions)
+        let written = self.outbox().write_all(client, events.to_vec()).await?;
+        Ok(written.into_iter().map(|written| written.position).collect())
     }
-}
 
-fn columns(event: &Event) -> Params {
-    let aggregate = event.aggregate.as_ref();
-    let object: std::collections::BTreeMap<_, _> = event.headers.iter().collect();
-    let headers = (!event.headers.is_empty()).then(|| serde_json::to_string(&object).unwrap());
-    let action = event.action.as_ref().map(|action| {
-        format!(
-            r#"{{"id":"{}","name":"{}","params":{},"started":{},"completed":{}}}"#,
-            action.id,
-            action.name,
-            action.params,
-            action.started.as_micros(),
-            action.completed.as_micros()
-        )
-    });
-    let key = event.key.as_ref().filter(|key| aggregate.map(|of| &of.id) != Some(*key));
-    Params::Positional(vec![
-        Value::from(event.id.as_bytes().to_vec()),
-        Value::from(&event.event_type),
-        Value::from(aggregate.map(|of| &of.kind)),
-        Value::from(aggregate.map(|of| &of.id)),
-        Value::from(key),
-        Value::from(event.payload.to_vec()),
-        Value::from(headers),
-        Value::from(event.time.as_micros()),
-        Value::from(event.topic.as_ref()),
-        Value::from(event.max_attempts),
-        Value::from(event.expires_at.map(Timestamp::as_micros)),
-        Value::from(action),
-        Value::from(event.namespace.as_ref()),
-        Value::from(event.producer.as_ref()),
-    ])
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::anonymous().schema(self.schema.clone())
+    }
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+}
+
+/// What a server of the testkit was told to do.
+pub(crate) fn done<T>(result: Result<T, String>) -> Result<T> {
+    result.map_err(|error| failed(std::io::Error::other(error)))
+}
+
+/// A test on each of the servers, that passes without it.
+macro_rules! case {
+    ($(#[$note:meta])* async fn $name:ident($case:pat) $body:block) => {
+        mod $name {
+            use super::*;
+
+            async fn on<W: crate::case::Which>() -> postrider::Result<()> {
+                if !crate::case::Case::<W>::is_available() {
+                    return Ok(());
+                }
+                let $case = crate::case::Case::<W>::new().await?;
+                $body
+                Ok(())
+            }
+
+            $(#[$note])*
+            #[tokio::test]
+            async fn on_mysql() -> postrider::Result<()> {
+                on::<crate::case::MySql>().await
+            }
+
+            $(#[$note])*
+            #[tokio::test]
+            async fn on_mariadb() -> postrider::Result<()> {
+                on::<crate::case::MariaDb>().await
+            }
+        }
+    };
+}
+pub(crate) use case;
+
+pub(crate) async fn is_mariadb(client: &mut Conn) -> Result<bool> {
+    let version: Option<String> = client.query_first("SELECT VERSION()").await.map_err(failed)?;
+    Ok(version.is_some_and(|version| version.contains("MariaDB")))
+}
+
+/// A connection set up as the server does it, with its own zone.
+pub(crate) async fn plain<W: Which>(_: &Case<W>) -> Result<Conn> {
+    Conn::from_url(W::KIND.url().unwrap_or_default()).await.map_err(failed)
 }

@@ -10,3 +10,8 @@
 
 mod case;
 mod conformance;
+mod connection;
+mod holes;
+mod replaced;
+mod roles;
+mod start;

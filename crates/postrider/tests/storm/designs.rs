@@ -31,6 +31,8 @@ pub(crate) enum Design {
     LimitForHoles,
     /// Lists the writers after it has read the rows.
     WritersAfterRows,
+    /// Takes the engine's list of transactions for the list of writers.
+    EngineTransactions,
 }
 
 /// All that are wrong.
@@ -44,6 +46,17 @@ pub(crate) const WRONG: [Design; 7] = [
     Design::WritersAfterRows,
 ];
 
+/// All that are wrong on a database whose rows do not tell their transaction, and whose engine lists some.
+#[cfg(feature = "mysql")]
+pub(crate) const WRONG_WITHOUT_NUMBERS: [Design; 6] = [
+    Design::AboveTheLast,
+    Design::TwoStatements,
+    Design::HolesLessOften,
+    Design::LimitForHoles,
+    Design::WritersAfterRows,
+    Design::EngineTransactions,
+];
+
 impl Design {
     pub(crate) fn text(self) -> &'static str {
         match self {
@@ -55,6 +68,7 @@ impl Design {
             Self::HolesLessOften => "holes looked at less often than the tail",
             Self::LimitForHoles => "a LIMIT of its own for the holes",
             Self::WritersAfterRows => "writers listed after the rows",
+            Self::EngineTransactions => "INNODB_TRX taken for the list of writers",
         }
     }
 }
@@ -110,7 +124,10 @@ impl Book {
         }
         let mut writers = None;
         if design != Design::WritersAfterRows && !self.holes.is_empty() {
-            writers = Some(probe.writers().await?);
+            writers = Some(match design {
+                Design::EngineTransactions => probe.transactions().await?,
+                _ => probe.writers().await?,
+            });
             held_up().await;
         }
         let skips_holes = design == Design::HolesLessOften && !self.looks.is_multiple_of(10);

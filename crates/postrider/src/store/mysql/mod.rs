@@ -25,6 +25,7 @@ mod page;
 mod park;
 mod progress;
 mod ranges;
+mod roles;
 mod row;
 mod server;
 mod session;
@@ -83,6 +84,15 @@ impl MySqlStore {
     /// Every migration, oldest first, for those who run them with a tool of their own in a database of this name.
     pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
         migrate::all(schema)
+    }
+
+    /// The SQL that makes roles with no more rights than each needs: `DATABASE_writer`, `DATABASE_relay`,
+    /// `DATABASE_viewer` and `DATABASE_migrator`. To be run after the migrations, as often as one likes.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.
+    pub fn roles(schema: &Ident) -> Result<String> {
+        roles::roles(schema)
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
