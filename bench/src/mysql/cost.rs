@@ -85,21 +85,24 @@ fn cpu(server: Option<u32>) -> Option<Duration> {
 
 /// How far the redo log has come, by the name that each server has for it.
 async fn redo_bytes(connection: &mut Conn) -> Result<u64, Error> {
-    sum(connection, "'Innodb_redo_log_current_lsn', 'Innodb_lsn_current'").await
+    sum(connection, [&["Innodb_redo_log_current_lsn"], &["Innodb_lsn_current"]]).await
 }
 
+/// MariaDB counts rows of temporary tables elsewhere, and MySQL's counters of InnoDB it does not have.
 async fn rows(connection: &mut Conn) -> Result<u64, Error> {
-    sum(connection, "'Innodb_rows_inserted', 'Innodb_rows_updated', 'Innodb_rows_deleted'").await
+    let mysql: &[&str] = &["Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"];
+    sum(connection, [mysql, &["Handler_write", "Handler_update", "Handler_delete"]]).await
 }
 
-/// The sum of those counters that the server has.
-async fn sum(connection: &mut Conn, names: &str) -> Result<u64, Error> {
-    let status = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})");
-    let rows: Vec<(String, String)> = connection.query(status).await?;
-    let values = rows.iter().map(|(_, value)| value.parse::<u64>()).collect::<Result<Vec<_>, _>>()?;
-    if values.is_empty() {
-        Err(format!("the server has none of {names}").into())
-    } else {
-        Ok(values.iter().sum())
+/// The sum of the first of the two lists of counters that the server has.
+async fn sum(connection: &mut Conn, lists: [&[&str]; 2]) -> Result<u64, Error> {
+    let status: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS").await?;
+    for names in lists {
+        let counters = status.iter().filter(|(name, _)| names.contains(&name.as_str()));
+        let values = counters.map(|(_, value)| value.parse()).collect::<Result<Vec<u64>, _>>()?;
+        if values.len() == names.len() {
+            return Ok(values.iter().sum());
+        }
     }
+    Err(format!("the server has none of the counters {lists:?}").into())
 }
