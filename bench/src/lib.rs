@@ -10,6 +10,7 @@ mod carry;
 mod filling;
 mod machine;
 mod memory;
+mod mysql;
 mod plot;
 mod postgres;
 mod report;

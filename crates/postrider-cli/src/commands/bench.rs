@@ -9,9 +9,20 @@ use postrider_bench::growth::Growth;
 use postrider_bench::latency::Latency;
 use postrider_bench::write::Write;
 use postrider_bench::{Report, drain, growth, latency, write};
+use postrider_testkit::servers::mysql::{Kind, Options, Server};
 
 use crate::context::Context;
 use crate::failure::Failure;
+
+/// What `latency` and `growth` say.
+const NOT_ON_MYSQL: &str = "only drain and write are measured on MySQL and MariaDB";
+
+/// A server that is there for as long as this value.
+struct MySqlServer {
+    name: String,
+    url: String,
+    _server: Option<Server>,
+}
 
 const EXAMPLES: &str = "Examples:
   postrider bench drain                       how fast a backlog is carried away
@@ -24,8 +35,8 @@ const EXAMPLES: &str = "Examples:
 /// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
 /// ratios; figures alone say more about the machine.
 ///
-/// On PostgreSQL it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it makes
-/// schemas postrider_bench_* and drops them again.
+/// On the other databases it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it
+/// makes schemas, on MySQL and MariaDB databases, postrider_bench_* and drops them again.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {
@@ -49,6 +60,8 @@ pub struct Bench {
 enum Database {
     Sqlite,
     Postgres,
+    Mysql,
+    Mariadb,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +140,10 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(drain::postgres(&Self::server()?, drain, progress))
                     }
+                    Database::Mysql | Database::Mariadb => {
+                        let server = self.mysql_server()?;
+                        runtime.block_on(drain::mysql(&server.name, &server.url, drain, progress))
+                    }
                 }
             }
             BenchCommand::Latency { rate, seconds } => {
@@ -137,6 +154,7 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(latency::postgres(&Self::server()?, latency, progress))
                     }
+                    Database::Mysql | Database::Mariadb => Err(NOT_ON_MYSQL.into()),
                 }
             }
             BenchCommand::Write { transactions, payload_bytes } => {
@@ -146,6 +164,10 @@ impl Bench {
                     Database::Sqlite => write::sqlite(&write, progress),
                     Database::Postgres => {
                         runtime.block_on(write::postgres(&Self::server()?, &write, progress))
+                    }
+                    Database::Mysql | Database::Mariadb => {
+                        let server = self.mysql_server()?;
+                        runtime.block_on(write::mysql(&server.name, &server.url, &write, progress))
                     }
                 }
             }
@@ -157,9 +179,26 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(growth::postgres(&Self::server()?, growth, progress))
                     }
+                    Database::Mysql | Database::Mariadb => Err(NOT_ON_MYSQL.into()),
                 }
             }
         }
+    }
+
+    /// As [`Bench::server`], with room for the whole table in memory.
+    fn mysql_server(&self) -> Result<MySqlServer, postrider_bench::Error> {
+        let kind = if matches!(self.db, Database::Mysql) { Kind::MySql } else { Kind::MariaDb };
+        let name = if kind == Kind::MySql { "MySQL" } else { "MariaDB" }.to_owned();
+        if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
+            return Ok(MySqlServer { name, url, _server: None });
+        }
+        let log =
+            if kind == Kind::MySql { "innodb_redo_log_capacity=512M" } else { "innodb_log_file_size=512M" };
+        let server = Options::of(kind).setting("innodb_buffer_pool_size=2G").setting(log).start();
+        let server = server.map_err(|reason| {
+            format!("no {name} server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL")
+        })?;
+        Ok(MySqlServer { name, url: server.url().to_owned(), _server: Some(server) })
     }
 
     /// The server to measure: the given one, or one of our own that ends with this process.

@@ -15,7 +15,7 @@ folder=$1 last=$2; shift 2
 server=
 while read -r order signal; do
     case $order in
-        start) "$@" </dev/null & server=$! ;;
+        start) "$@" </dev/null >&2 & server=$! ;;
         signal) kill "-$signal" "$server" ;;
         wait) wait "$server"; server= ;;
     esac
@@ -32,11 +32,11 @@ if grep -qs " $folder/data " /proc/mounts; then umount "$folder/data"; fi
 rm -rf "$folder"
 "#;
 
-/// How long a server may be silent before it is ready.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a server may be silent before it is ready, on a machine that does much else.
+const SILENCE_MAX: Duration = Duration::from_secs(180);
 
-/// After so much silence somebody looks whether the server is still there.
-const LOOK_AFTER: Duration = Duration::from_millis(50);
+/// After so much silence somebody looks whether the server is still there, or ready.
+const LOOK_AFTER: Duration = Duration::from_millis(20);
 
 /// What marks the lines of a log that explain an end.
 const FATAL: [&str; 2] = ["FATAL", "[ERROR]"];
@@ -53,7 +53,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Is ready to start the server. What it writes to its standard error is its log; `last` is the signal that ends
+    /// Is ready to start the server. What it writes is its log; `last` is the signal that ends
     /// it when nobody needs it any more.
     pub(super) fn new(folder: &Path, server: &Command, last: &str) -> Result<Self, String> {
         let mut command = Command::new("sh");
@@ -78,12 +78,17 @@ impl Keeper {
 
     /// Starts the server and waits until its log says that it is ready.
     pub(super) fn start(&mut self, ready: &str) -> Result<(), String> {
+        self.start_until(|line| line.is_some_and(|line| line.contains(ready)))
+    }
+
+    /// Starts the server and waits until it is ready: asked at every line of its log, and when it is silent.
+    pub(super) fn start_until(&mut self, is_ready: impl Fn(Option<&str>) -> bool) -> Result<(), String> {
         while self.log.try_recv().is_ok() {}
         self.order("start")?;
         let (mut said, mut silence) = (String::new(), Duration::ZERO);
         while silence < SILENCE_MAX {
             match self.log.recv_timeout(LOOK_AFTER) {
-                Ok(line) if line.contains(ready) => return Ok(()),
+                Ok(line) if is_ready(Some(&line)) => return Ok(()),
                 // The last word of a server that ends is not always the one that explains.
                 Ok(line) if !explains(&said) || explains(&line) => said = line,
                 Ok(_) => {}
@@ -91,10 +96,11 @@ impl Keeper {
                     self.order("wait")?;
                     return Err(format!("the server ended: {said}"));
                 }
+                Err(_) if is_ready(None) => return Ok(()),
                 Err(_) => silence += LOOK_AFTER,
             }
         }
-        Err(format!("the server is not ready after a minute: {said}"))
+        Err(format!("the server is silent and not ready: {said}"))
     }
 
     /// Whether the server is no longer running. Nobody has taken note of its end yet, so its number is its own.

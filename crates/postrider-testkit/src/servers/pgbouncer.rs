@@ -1,24 +1,11 @@
 //! A private PgBouncer that lends server processes per transaction, in front of a PostgreSQL server.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
+use super::keeper::Keeper;
 use super::{free_port, postgres, skipped};
-
-/// Starts the pooler, waits for the end of its standard input, and stops it: the input ends when the test
-/// process does, however it does.
-const KEEPER: &str = r#"
-trap '' INT
-folder=$1; shift
-"$@" </dev/null &
-pooler=$!
-read -r _
-kill -TERM $pooler
-wait $pooler
-rm -rf "$folder"
-"#;
 
 /// What the pooler says when it can be used.
 const READY: &str = "process up";
@@ -30,7 +17,7 @@ const STARTS_MAX: usize = 3;
 #[derive(Debug)]
 pub struct PgBouncer {
     url: String,
-    _keep: Option<ChildStdin>,
+    _keeper: Keeper,
 }
 
 impl PgBouncer {
@@ -102,23 +89,16 @@ fn start_with(program: &Path, server: &str, processes: usize) -> Result<PgBounce
     let written = std::fs::write(&users, format!("\"{user}\" \"\"\n")).and(std::fs::write(&settings, config));
     written.map_err(|e| format!("no settings for pgbouncer: {e}"))?;
 
-    let mut keeper = Command::new("sh");
-    keeper.args(["-c", KEEPER, "keeper"]).arg(&folder).arg(program);
+    let mut pooler = Command::new(program);
     if is_root()? {
         // It refuses to run as root.
-        keeper.args(["-u", "nobody"]);
+        pooler.args(["-u", "nobody"]);
     }
-    let mut keeper = keeper
-        .arg(&settings)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("pgbouncer cannot be run: {e}"))?;
-    let log = keeper.stderr.take().ok_or("pgbouncer has no log")?;
-    wait_until_ready(BufReader::new(log))?;
+    pooler.arg(&settings);
+    let mut keeper = Keeper::new(&folder, &pooler, "TERM")?;
+    keeper.start(READY)?;
     let url = format!("postgres://{user}@127.0.0.1:{listen}/{database}");
-    Ok(PgBouncer { url, _keep: keeper.stdin.take() })
+    Ok(PgBouncer { url, _keeper: keeper })
 }
 
 /// User, host, port and database of `postgres://user@host:port/database`.
@@ -127,20 +107,6 @@ fn parts(url: &str) -> Option<(&str, &str, &str, &str)> {
     let (address, database) = rest.split_once('/')?;
     let (host, port) = address.rsplit_once(':')?;
     Some((user, host, port, database))
-}
-
-/// Reads the log until the pooler is ready, and leaves a thread to read the rest: a full pipe would stop it.
-fn wait_until_ready(log: impl BufRead + Send + 'static) -> Result<(), String> {
-    let mut lines = log.lines().map_while(Result::ok);
-    let mut last = String::new();
-    for line in lines.by_ref() {
-        if line.contains(READY) {
-            std::thread::spawn(move || lines.for_each(drop));
-            return Ok(());
-        }
-        last = line;
-    }
-    Err(format!("pgbouncer ended: {last}"))
 }
 
 fn is_root() -> Result<bool, String> {
