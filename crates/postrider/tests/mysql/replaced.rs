@@ -127,18 +127,14 @@ async fn an_older_copy_of_the_database_is_noticed_by_who_knew_the_newer() -> Res
         let case = Case::<MySql>::at(server.url()).await?;
         MySqlStore::migrate(&case.config).await?;
         case.store().await?.subscribe("s", Start::Beginning).await?;
-        done(server.stop())?;
         let copy = done(server.back_up())?;
-        done(server.start())?;
         let store = case.store().await?;
         let mut client = case.another().await?;
         case.insert(&mut client, &[postrider::Event::new("event", "")]).await?;
         let loaded = granted(&store).await?;
         let first = Progress { done: Intervals::up_to(Position::new(1)), ..Progress::default() };
         store.settle(settlement(&loaded, first)).await?;
-        done(server.stop())?;
         done(server.restore(&copy))?;
-        done(server.start())?;
         let halted = loop {
             match store.acquire(lease()).await {
                 // The connection of before.
