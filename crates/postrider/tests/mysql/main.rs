@@ -12,6 +12,7 @@ mod case;
 mod conformance;
 mod connection;
 mod holes;
+mod life;
 mod replaced;
 mod roles;
 mod start;
