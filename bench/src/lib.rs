@@ -14,6 +14,7 @@ mod filling;
 mod kafka;
 mod machine;
 mod memory;
+mod mysql;
 mod plot;
 mod postgres;
 mod report;

@@ -1,8 +1,10 @@
 //! How fast a backlog drains, beside the fastest way to read it at all and the slowest way people do it.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
+pub use mysql::mysql;
 pub use postgres::postgres;
 pub use sqlite::sqlite;
 

@@ -1,8 +1,10 @@
 //! What an event costs the transaction that writes it.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
+pub use mysql::mysql;
 pub use postgres::postgres;
 pub use sqlite::sqlite;
 

@@ -207,6 +207,8 @@ codes! {
     ServerTooOld = 309, Person, "nothing was read or changed", "update the server";
     /// The connection to the database could not be encrypted, or the server could not be proven to be the right one.
     TlsFailed = 311, Person, "nothing was sent but the wish to encrypt; no password and no event", "see docs/src/postgres.md, TLS: give the server's root certificate, or sslmode=disable where the network is trusted";
+    /// The database server is set up in a way under which no promise about completeness could be kept.
+    ServerUnfit = 312, Person, "nothing was read or changed", "change the setting of the server that is named";
 
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";

@@ -35,9 +35,15 @@ impl Ident {
     }
 
     /// The statement with every `{schema}` replaced by this name.
-    #[cfg(any(test, feature = "tokio-postgres", feature = "sqlx-postgres"))]
+    #[cfg(any(test, feature = "_postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         statement.replace("{schema}", &self.to_string())
+    }
+
+    /// The statement with every `{schema}` replaced by this name, in the quotes of MySQL.
+    #[cfg(any(test, feature = "_mysql"))]
+    pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
+        statement.replace("{schema}", &format!("`{}`", self.0))
     }
 }
 
@@ -63,6 +69,7 @@ mod tests {
     fn a_plain_name_is_quoted_where_it_is_put_in() {
         let name = Ident::new("shop_2").unwrap();
         assert_eq!(name.put_into("SELECT 1 FROM {schema}.events"), "SELECT 1 FROM \"shop_2\".events");
+        assert_eq!(name.put_into_mysql("SELECT 1 FROM {schema}.events"), "SELECT 1 FROM `shop_2`.events");
     }
 
     #[test]

@@ -27,10 +27,12 @@ pub mod relay;
 mod clock;
 mod error;
 mod ident;
+#[cfg(feature = "_mysql")]
+mod mysql_error;
 mod position;
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(feature = "_postgres")]
 mod postgres_error;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+#[cfg(feature = "_sqlite")]
 mod sqlite_error;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};

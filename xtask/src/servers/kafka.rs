@@ -17,27 +17,8 @@ const CLIENT: &str = "kafka-python-3.0.12";
 
 /// Fetches what is missing.
 pub(super) fn prepare() -> Result<(), String> {
-    let servers = super::cache();
-    fs::create_dir_all(&servers).map_err(|e| format!("no folder {}: {e}", servers.display()))?;
-    once(&servers.join(KAFKA), jars)?;
-    once(&servers.join(CLIENT), client)
-}
-
-/// Makes a folder whole or not at all: in another place first, then renamed.
-fn once(folder: &Path, make: fn(&Path) -> Result<(), String>) -> Result<(), String> {
-    if folder.exists() {
-        return Ok(());
-    }
-    println!("fetching {}", folder.display());
-    let making = folder.with_extension(format!("{}.part", std::process::id()));
-    fs::create_dir_all(&making).map_err(|e| format!("no folder {}: {e}", making.display()))?;
-    let made = make(&making).and_then(|()| match fs::rename(&making, folder) {
-        Err(_) if folder.exists() => Ok(()),
-        renamed => renamed.map_err(|e| format!("cannot rename {}: {e}", making.display())),
-    });
-    // Gone by its new name, unless something failed or somebody else was faster.
-    _ = fs::remove_dir_all(&making);
-    made
+    super::once(KAFKA, jars)?;
+    super::once(CLIENT, client)
 }
 
 fn jars(folder: &Path) -> Result<(), String> {

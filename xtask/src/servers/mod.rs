@@ -2,14 +2,17 @@
 //!
 //! - [`packages`]: what the system's package manager has
 //! - [`kafka`]: Apache Kafka, and a client in Python
+//! - [`mysql`]: MySQL, beside the MariaDB of the packages
 //! - [`postgres`]: the versions of PostgreSQL that it does not have
 
 mod kafka;
+mod mysql;
 mod packages;
 pub(crate) mod postgres;
 
+use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Something that tests want and this machine does not have.
 #[derive(Debug)]
@@ -22,8 +25,8 @@ pub(crate) struct Missing {
 pub(crate) fn prepare() -> Vec<Missing> {
     let mut missing = packages::prepare();
     missing.extend(postgres::prepare());
-    if let Err(reason) = kafka::prepare() {
-        missing.push(Missing { name: "kafka".to_owned(), reason });
+    for (name, prepared) in [("kafka", kafka::prepare()), ("mysql", mysql::prepare())] {
+        missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));
     }
     missing
 }
@@ -52,6 +55,26 @@ pub(crate) fn cache() -> PathBuf {
     cache.join("postrider-servers")
 }
 
+/// Makes a folder of the servers' place whole or not at all: under another name first, then renamed.
+fn once(name: &str, make: fn(&Path) -> Result<(), String>) -> Result<(), String> {
+    let servers = cache();
+    fs::create_dir_all(&servers).map_err(|e| format!("no folder {}: {e}", servers.display()))?;
+    let folder = servers.join(name);
+    if folder.exists() {
+        return Ok(());
+    }
+    println!("fetching {}", folder.display());
+    let making = servers.join(format!("{name}.{}.part", std::process::id()));
+    fs::create_dir_all(&making).map_err(|e| format!("no folder {}: {e}", making.display()))?;
+    let made = make(&making).and_then(|()| match fs::rename(&making, &folder) {
+        Err(_) if folder.exists() => Ok(()),
+        renamed => renamed.map_err(|e| format!("cannot rename {}: {e}", making.display())),
+    });
+    // Gone by its new name, unless something failed or somebody else was faster.
+    _ = fs::remove_dir_all(&making);
+    made
+}
+
 fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }

@@ -2,6 +2,8 @@
 //! another file and one line in `DIALECTS`.
 
 mod address;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
@@ -103,6 +105,8 @@ const DIALECTS: &[(&[&str], Read)] = &[
     (&["sqlite"], sqlite::read),
     #[cfg(feature = "postgres")]
     (&["postgres", "postgresql"], postgres::read),
+    #[cfg(feature = "mysql")]
+    (&["mysql", "mariadb"], mysql::read),
 ];
 
 /// Which database an address means. Opens nothing.
@@ -114,9 +118,10 @@ pub fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     match DIALECTS.iter().find(|(schemes, _)| schemes.contains(&scheme)) {
         Some((_, read)) => read(address),
         None => Err(Refused::url(match scheme {
-            "sqlite" | "postgres" | "postgresql" => "this program was built without that database",
-            "mysql" | "mariadb" => "the database of the URL is not built yet; sqlite: and postgres: are",
-            _ => "this is neither a sqlite: nor a postgres: URL",
+            "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
+                "this program was built without that database"
+            }
+            _ => "this is none of a sqlite:, postgres:, mysql: or mariadb: URL",
         })),
     }
 }
@@ -154,6 +159,8 @@ mod tests {
             ("postgres://u:pw@h:5433/db?sslmode=disable", "postgres://***@h:5433/db?***"),
             #[cfg(feature = "postgres")]
             ("postgresql://h/db", "postgresql://h/db"),
+            #[cfg(feature = "mysql")]
+            ("mariadb://u:pw@h:3307/db?ssl-mode=disabled", "mariadb://***@h:3307/db?***"),
         ] {
             assert_eq!(read(&at(url)).unwrap().to_string(), shown);
         }
@@ -167,7 +174,8 @@ mod tests {
             "sqlite:a?mode=ro",
             "postgres://h:port/db",
             "postgres://h/db?sslmode=maybe",
-            "mysql://h/db",
+            "mysql://h:port/db",
+            "mariadb://h/db?ssl-mode=maybe",
             "redis://h",
             "x",
         ] {

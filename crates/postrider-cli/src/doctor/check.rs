@@ -75,6 +75,23 @@ checks! {
     /// every use, and notifications of writers are not heard.
     PostgresPooler = 131, "nothing, if it is meant: set pooler = \"transaction\" and listen = false; or connect to the server itself";
 
+    /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
+    MySqlServer = 141, "change the setting that is named, or connect to the primary";
+    /// The connection is encrypted, or does not leave this machine.
+    MySqlEncrypted = 142, "take ssl-mode=disabled out of the URL";
+    /// This user may do what a relay does.
+    MySqlRights = 143, "grant the user the role made by `postrider migrate roles`";
+    /// This user may do no more than a relay does.
+    MySqlExcess = 144, "log in as a user with the relay role alone; `postrider migrate roles` makes it";
+    /// The clock of the server is that of this machine, within a minute.
+    MySqlClock = 146, "set both clocks, best by NTP";
+    /// No transaction is open for long. One that has written events delays only these, but any keeps the server from cleaning up.
+    MySqlTransactions = 147, "look at the application behind the connection that is named, and end its transaction";
+    /// No prepared transaction was left behind. It holds its locks for ever, even over a restart.
+    MySqlPrepared = 148, "XA COMMIT or XA ROLLBACK it, as its application meant";
+    /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
+    MySqlDurable = 150, "set innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 and innodb_doublewrite = ON";
+
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
     /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.

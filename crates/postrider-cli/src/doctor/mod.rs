@@ -3,13 +3,15 @@
 //! 1. [`check`]: every check there is, with its code, what it means and what to do
 //! 2. [`diagnosis`]: what was found
 //! 3. `config`: the configuration beside what it names
-//! 4. `sqlite`, `postgres`: what is particular about each kind of database
+//! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database
 //! 5. `ledger`: the subscriptions of any database
 
 pub mod check;
 mod config;
 pub mod diagnosis;
 mod ledger;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]

@@ -7,6 +7,8 @@ mod command_line;
 mod demo;
 mod health;
 mod init;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql;
 mod origins;
 mod pages;
 #[cfg(all(unix, feature = "postgres"))]

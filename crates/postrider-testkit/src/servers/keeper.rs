@@ -7,36 +7,39 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Starts and signals the server as told, and answers each order when it is done. The orders end when the
-/// test process does; then the server is stopped, and its folder removed.
+/// test process does; then the server is stopped, and its folder removed. So it is if the keeper is told to end.
 const SCRIPT: &str = r#"
 trap '' INT
-folder=$1; shift
+trap : TERM HUP
+folder=$1 last=$2; shift 2
 server=
 while read -r order signal; do
     case $order in
-        start) "$@" </dev/null & server=$! ;;
+        start) "$@" </dev/null >&2 & server=$! ;;
         signal) kill "-$signal" "$server" ;;
         wait) wait "$server"; server= ;;
     esac
     echo "${server:-none}"
 done
+# Nobody reads any more, and the shell's word on a killed server would kill the shell.
+exec >/dev/null 2>&1
 if [ -n "$server" ]; then
     kill -CONT "$server"
-    kill -INT "$server"
+    kill "-$last" "$server"
     wait "$server"
 fi
 if grep -qs " $folder/data " /proc/mounts; then umount "$folder/data"; fi
 rm -rf "$folder"
 "#;
 
-/// How long a server may be silent before it is ready.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a server may be silent before it is ready, on a machine that does much else.
+const SILENCE_MAX: Duration = Duration::from_secs(180);
 
-/// After so much silence somebody looks whether the server is still there.
-const LOOK_AFTER: Duration = Duration::from_millis(50);
+/// After so much silence somebody looks whether the server is still there, or ready.
+const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// Marks the line of a log that explains an end.
-const FATAL: &str = "FATAL";
+/// What marks the lines of a log that explain an end.
+const FATAL: [&str; 2] = ["FATAL", "[ERROR]"];
 
 /// A server's process and its log.
 #[derive(Debug)]
@@ -50,10 +53,16 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Is ready to start the server. What it writes to its standard error is its log.
-    pub(super) fn new(folder: &Path, server: &Command) -> Result<Self, String> {
+    /// Is ready to start the server. What it writes is its log; `last` is the signal that ends
+    /// it when nobody needs it any more.
+    pub(super) fn new(folder: &Path, server: &Command, last: &str) -> Result<Self, String> {
         let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
+        command
+            .args(["-c", SCRIPT, "keeper"])
+            .arg(folder)
+            .arg(last)
+            .arg(server.get_program())
+            .args(server.get_args());
         command.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("sh cannot be run: {e}"))?;
         let orders = child.stdin.take();
@@ -69,23 +78,29 @@ impl Keeper {
 
     /// Starts the server and waits until its log says that it is ready.
     pub(super) fn start(&mut self, ready: &str) -> Result<(), String> {
+        self.start_until(|line| line.is_some_and(|line| line.contains(ready)))
+    }
+
+    /// Starts the server and waits until it is ready: asked at every line of its log, and when it is silent.
+    pub(super) fn start_until(&mut self, is_ready: impl Fn(Option<&str>) -> bool) -> Result<(), String> {
         while self.log.try_recv().is_ok() {}
         self.order("start")?;
         let (mut said, mut silence) = (String::new(), Duration::ZERO);
         while silence < SILENCE_MAX {
             match self.log.recv_timeout(LOOK_AFTER) {
-                Ok(line) if line.contains(ready) => return Ok(()),
+                Ok(line) if is_ready(Some(&line)) => return Ok(()),
                 // The last word of a server that ends is not always the one that explains.
-                Ok(line) if !said.contains(FATAL) || line.contains(FATAL) => said = line,
+                Ok(line) if !explains(&said) || explains(&line) => said = line,
                 Ok(_) => {}
                 Err(_) if self.has_ended() => {
                     self.order("wait")?;
                     return Err(format!("the server ended: {said}"));
                 }
+                Err(_) if is_ready(None) => return Ok(()),
                 Err(_) => silence += LOOK_AFTER,
             }
         }
-        Err(format!("the server is not ready after a minute: {said}"))
+        Err(format!("the server is silent and not ready: {said}"))
     }
 
     /// Whether the server is no longer running. Nobody has taken note of its end yet, so its number is its own.
@@ -113,6 +128,10 @@ impl Keeper {
         self.pid = answer.trim().parse().ok();
         Ok(())
     }
+}
+
+fn explains(line: &str) -> bool {
+    FATAL.iter().any(|mark| line.contains(mark))
 }
 
 impl Drop for Keeper {

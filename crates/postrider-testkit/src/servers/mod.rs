@@ -5,9 +5,11 @@
 //! without it.
 
 mod account;
+mod certificate;
 pub mod endpoint;
 pub mod kafka;
 mod keeper;
+pub mod mysql;
 pub mod pgbouncer;
 mod place;
 pub mod postgres;

@@ -1,24 +1,11 @@
 //! A private PgBouncer that lends server processes per transaction, in front of a PostgreSQL server.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::keeper::Keeper;
 use super::{free_port, postgres, skipped};
-
-/// Starts the pooler, has it read its settings again for every line of its standard input, and stops it at the
-/// end of that: the input ends when the test process does, however it does.
-const KEEPER: &str = r#"
-trap '' INT
-folder=$1; shift
-"$@" </dev/null &
-pooler=$!
-while read -r _; do kill -HUP $pooler; done
-kill -TERM $pooler
-wait $pooler
-rm -rf "$folder"
-"#;
 
 /// What the pooler says when it can be used.
 const READY: &str = "process up";
@@ -33,7 +20,7 @@ pub struct PgBouncer {
     listen: u16,
     folder: PathBuf,
     settings: String,
-    keeper: Option<ChildStdin>,
+    keeper: Mutex<Keeper>,
 }
 
 impl PgBouncer {
@@ -69,8 +56,7 @@ impl PgBouncer {
     /// If it cannot be told.
     pub fn lead_to(&mut self, server: &str) -> Result<(), String> {
         write_settings(&self.folder, server, self.listen, &self.settings)?;
-        let keeper = self.keeper.as_mut().ok_or("nobody keeps the pooler")?;
-        keeper.write_all(b"\n").map_err(|e| format!("pgbouncer cannot be told: {e}"))
+        self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).signal("HUP")
     }
 
     /// Where clients connect.
@@ -106,48 +92,21 @@ fn run(program: &Path, server: &str, more: &str) -> Result<PgBouncer, String> {
     let listen = free_port()?;
     let settings = write_settings(&folder, server, listen, more)?;
 
-    let mut keeper = Command::new("sh");
-    keeper.args(["-c", KEEPER, "keeper"]).arg(&folder).arg(program);
+    let mut pooler = Command::new(program);
     if is_root()? {
         // It refuses to run as root.
-        keeper.args(["-u", "nobody"]);
+        pooler.args(["-u", "nobody"]);
     }
-    let mut keeper = keeper
-        .arg(&settings)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("pgbouncer cannot be run: {e}"))?;
-    let log = keeper.stderr.take().ok_or("pgbouncer has no log")?;
-    wait_until_ready(BufReader::new(log))?;
+    pooler.arg(&settings);
+    let mut keeper = Keeper::new(&folder, &pooler, "TERM")?;
+    keeper.start(READY)?;
     let url = format!("postgres://{user}@127.0.0.1:{listen}/{database}");
-    Ok(PgBouncer { url, listen, folder, settings: more.to_owned(), keeper: keeper.stdin.take() })
+    Ok(PgBouncer { url, listen, folder, settings: more.to_owned(), keeper: Mutex::new(keeper) })
 }
 
 /// The settings for a server, and where they are.
 fn write_settings(folder: &Path, server: &str, listen: u16, more: &str) -> Result<PathBuf, String> {
     let (user, host, port, _) = parts(server).ok_or("the server's address is not of the usual kind")?;
-    let users = folder.join("users.txt");
-    let config = format!(
-        "[databases]\n\
-         * = host={host} port={port}\n\
-         [pgbouncer]\n\
-         listen_addr = 127.0.0.1\n\
-         listen_port = {listen}\n\
-         unix_socket_dir =\n\
-         auth_type = trust\n\
-         auth_file = {}\n\
-         auth_user = {user}\n\
-         auth_query = SELECT rolname, '' FROM pg_roles WHERE rolname = $1\n\
-         pool_mode = transaction\n\
-         max_client_conn = 500\n\
-         {more}",
-        users.display()
-    );
-    let settings = folder.join("pgbouncer.ini");
-    let written = std::fs::write(&users, format!("\"{user}\" \"\"\n")).and(std::fs::write(&settings, config));
-    written.map(|()| settings).map_err(|e| format!("no settings for pgbouncer: {e}"))
 }
 
 /// User, host, port and database of `postgres://user@host:port/database`.
@@ -156,20 +115,6 @@ fn parts(url: &str) -> Option<(&str, &str, &str, &str)> {
     let (address, database) = rest.split_once('/')?;
     let (host, port) = address.rsplit_once(':')?;
     Some((user, host, port, database))
-}
-
-/// Reads the log until the pooler is ready, and leaves a thread to read the rest: a full pipe would stop it.
-fn wait_until_ready(log: impl BufRead + Send + 'static) -> Result<(), String> {
-    let mut lines = log.lines().map_while(Result::ok);
-    let mut last = String::new();
-    for line in lines.by_ref() {
-        if line.contains(READY) {
-            std::thread::spawn(move || lines.for_each(drop));
-            return Ok(());
-        }
-        last = line;
-    }
-    Err(format!("pgbouncer ended: {last}"))
 }
 
 fn is_root() -> Result<bool, String> {

@@ -1,8 +1,11 @@
-//! Where servers are kept and where they listen.
+//! Where servers are kept, where each has its data, and where it listens.
 
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::account::Account;
 
 /// Below what the system gives to outgoing connections: a server that is stopped for a while finds its port
 /// free again.
@@ -26,6 +29,57 @@ pub fn cache() -> PathBuf {
         (None, home) => PathBuf::from(home.unwrap_or_default()).join(".cache"),
     };
     cache.join("postrider-servers")
+}
+
+/// The folder of a server, with its data in it, and who owns it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    pub(super) account: Account,
+}
+
+impl Place {
+    pub(super) fn new(server: &str, account: Account) -> Result<Self, String> {
+        let folder =
+            std::env::temp_dir().join(format!("postrider-{server}-{}", uuid::Uuid::now_v7().simple()));
+        std::fs::create_dir(&folder).map_err(|e| format!("no folder for the server: {e}"))?;
+        account.give(&folder)?;
+        Ok(Self { folder, account })
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Takes away what no keeper looks after yet.
+    pub(super) fn remove(&self) {
+        _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    /// Puts the data on a disk of its own. The keeper takes it away.
+    pub(super) fn mount(&self, bytes: u32) -> Result<(), String> {
+        let data = self.data();
+        std::fs::create_dir(&data).map_err(|e| format!("no folder for the data: {e}"))?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o"]).arg(format!("size={bytes},mode=700")).arg("tmpfs").arg(&data);
+        let mounted = mount.output().map_err(|e| format!("mount cannot be run: {e}"))?;
+        if !mounted.status.success() {
+            let said = String::from_utf8_lossy(&mounted.stderr);
+            return Err(format!("no small disk without the right to mount one: {}", said.trim()));
+        }
+        self.account.give(&data)
+    }
+}
+
+/// Copies a folder with its owners and rights.
+pub(super) fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).output();
+    let copied = copied.map_err(|e| format!("cp cannot be run: {e}"))?;
+    if copied.status.success() {
+        return Ok(());
+    }
+    Err(format!("cp failed: {}", String::from_utf8_lossy(&copied.stderr).trim()))
 }
 
 /// A port on loopback that nobody listens on.

@@ -1,12 +1,7 @@
 //! The event: an immutable fact that the application wrote.
 
 mod build;
-#[cfg(any(
-    feature = "rusqlite",
-    feature = "sqlx-sqlite",
-    feature = "tokio-postgres",
-    feature = "sqlx-postgres"
-))]
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(crate) mod columns;
 mod headers;
 mod trace;

@@ -9,19 +9,21 @@
 //! [`Recovery::Again`]: crate::Recovery::Again
 
 mod failover;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod filling;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod history;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
 mod overview;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
 mod trim;
 #[cfg(feature = "postgres")]
 mod watch;
 
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
@@ -29,7 +31,7 @@ pub mod sqlite;
 
 pub use failover::AfterFailover;
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};
 

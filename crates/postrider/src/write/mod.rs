@@ -1,7 +1,7 @@
 //! Writing: events go into the outbox in the caller's own transaction, next to the state they tell of.
 //!
 //! One verb for every driver: [`Outbox::write`] with the caller's transaction. What comes back is what the
-//! driver's own calls give: a result at once from rusqlite, a future from sqlx and tokio-postgres.
+//! driver's own calls give: a result at once from rusqlite, a future from the others.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {
@@ -22,19 +22,34 @@
 //! # Ok::<(), postrider::Error>(())
 //! ```
 
-#[cfg(any(
-    feature = "rusqlite",
-    feature = "sqlx-sqlite",
-    feature = "tokio-postgres",
-    feature = "sqlx-postgres"
-))]
+#[macro_use]
+#[allow(unused_macros, reason = "which of them is used depends on the features")]
+mod frame;
+
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 mod columns;
+#[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
+mod diesel_error;
+#[cfg(feature = "diesel-mysql")]
+mod diesel_mysql;
+#[cfg(feature = "diesel-postgres")]
+mod diesel_postgres;
 mod host;
+#[cfg(feature = "_mysql")]
+mod mysql;
+#[cfg(feature = "mysql_async")]
+mod mysql_async;
 mod outbox;
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(feature = "_postgres")]
 mod postgres;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
+#[cfg(feature = "sea-orm")]
+mod sea_orm;
+#[cfg(feature = "_sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlx-mysql")]
+mod sqlx_mysql;
 #[cfg(feature = "sqlx-postgres")]
 mod sqlx_postgres;
 #[cfg(feature = "sqlx-sqlite")]

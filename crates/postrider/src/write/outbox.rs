@@ -47,7 +47,8 @@ impl Outbox {
         self
     }
 
-    /// The PostgreSQL schema with the outbox; `postrider` if not given. Other databases have none.
+    /// The PostgreSQL schema, or the MySQL or MariaDB database, with the outbox; `postrider` if not given. SQLite has
+    /// none.
     #[must_use]
     pub fn schema(mut self, schema: Ident) -> Self {
         self.schema = schema;
@@ -82,7 +83,9 @@ impl Outbox {
     ///
     /// # Errors
     /// A refused event (codes PR-01xx) or a failed INSERT leaves the transaction as it was; go on with it
-    /// or roll it back. Except on PostgreSQL, where any failed statement, this INSERT too, ends the transaction. [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
+    /// or roll it back. Except on PostgreSQL, where any failed statement, this INSERT too, ends the transaction, and
+    /// on MySQL and MariaDB after a deadlock, where the server has rolled back all of it.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
     ///
     /// # Cancel safety
     /// Dropping the future leaves it open whether the event was written; roll back or write on.

@@ -2,13 +2,14 @@
 
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::{Columns, untold};
 use super::{Batch, Written};
-use crate::{Code, Error, Position, Result};
+use crate::{Position, Result};
 
 /// One array per column; a row is what stands at the same place in all of them. The times are microseconds
 /// since 1970, split so that no digit is lost in the arithmetic of intervals. The position is the
 /// database's to give, in the order of the arrays. Uses no index.
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 pub(super) const INSERT: &str = "
     INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
                                  topic, max_attempts, expires_at, action, namespace, producer)
@@ -28,6 +29,7 @@ pub(super) const INSERT: &str = "
 
 /// The same for one event alone, the usual case. Where a statement is planned at every use, the one with arrays
 /// costs the server three times as much. Uses no index.
+#[cfg(feature = "tokio-postgres")]
 pub(super) const INSERT_ONE: &str = "
     INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
                                  topic, max_attempts, expires_at, action, namespace, producer)
@@ -40,8 +42,40 @@ pub(super) const INSERT_ONE: &str = "
             $12::text::json, $13::text, $14::text)
     RETURNING id, position";
 
+/// The statement for so many rows of single values, for drivers without arrays.
+#[cfg(feature = "sea-orm")]
+pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
+    const INSERT: &str = "
+        INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
+                                     topic, max_attempts, expires_at, action, namespace, producer)
+        VALUES ";
+    let row = |row: usize| {
+        let value = |place: usize| format!("${}", row * 14 + place);
+        let time = |place: usize| {
+            let micros = value(place) + "::bigint";
+            format!(
+                "timestamptz 'epoch' + {micros} / 1000000 * interval '1 second' \
+                                     + {micros} % 1000000 * interval '1 microsecond'"
+            )
+        };
+        let types = ["text::uuid", "text", "text", "text", "text", "bytea", "text::json"];
+        let rest = ["text", "bigint", "", "text::json", "text", "text"];
+        let typed = |(place, kind): (usize, &&str)| format!("{}::{kind}", value(place));
+        let mut values: Vec<String> = (1..).zip(&types).map(typed).collect();
+        values.push(time(8));
+        values.extend((9..).zip(&rest).map(|(place, kind)| match place {
+            11 => time(place),
+            _ => typed((place, kind)),
+        }));
+        format!("({})", values.join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    schema.put_into(INSERT) + &rows.join(", ") + " RETURNING id::text, position"
+}
+
 /// The columns of a batch, in the order of the parameters of [`INSERT`] and, each a single value, of
 /// [`INSERT_ONE`].
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 #[derive(Default)]
 pub(super) struct Arrays<'a> {
     pub(super) ids: Vec<Uuid>,
@@ -60,6 +94,7 @@ pub(super) struct Arrays<'a> {
     pub(super) producers: Vec<Option<&'a str>>,
 }
 
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 impl<'a> Arrays<'a> {
     /// All rows of a batch. An event that has no row is found before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Self> {
@@ -85,15 +120,17 @@ impl<'a> Arrays<'a> {
 
     /// What was written, if the answer is about these events in this order.
     pub(super) fn written(&self, answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
-        let told = answer.iter().map(|(id, _)| id).eq(&self.ids)
-            && answer.is_sorted_by(|(_, before), (_, after)| before < after);
-        if !told {
-            // A trigger or rule of the table's owner is at work.
-            let what = "the database did not tell where the events were written";
-            return Err(Error::new(Code::OutcomeUnknown, what)
-                .hint("remove triggers and rules from the table events that drop or reorder rows"));
-        }
-        let written = |(id, position)| Written { id, position: Position::new(position) };
-        Ok(answer.into_iter().map(written).collect())
+        written(&self.ids, answer)
     }
+}
+
+/// What was written, if the answer is about these events in this order.
+pub(super) fn written(ids: &[Uuid], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
+    let told = answer.iter().map(|(id, _)| id).eq(ids)
+        && answer.is_sorted_by(|(_, before), (_, after)| before < after);
+    if !told {
+        return Err(untold());
+    }
+    let written = |(id, position)| Written { id, position: Position::new(position) };
+    Ok(answer.into_iter().map(written).collect())
 }

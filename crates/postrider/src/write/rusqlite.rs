@@ -2,46 +2,23 @@
 
 use ::rusqlite::{Connection, Error as SqlError, Savepoint, params};
 
-use super::columns::{Columns, INSERT};
-use super::{Batch, Transaction, Written};
+use super::columns::Columns;
+use super::sqlite::INSERT;
+use super::{Batch, Written};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
-impl Transaction for &Connection {
-    type Out<T: Send + 'static> = Result<T>;
+answers_at_once!(insert: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
 
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Result<T> {
-        let batch = batch?;
-        let rows = Columns::of(&batch)?;
-        let written = match rows.as_slice() {
-            [] => Ok(Vec::new()),
-            // A statement that fails undoes itself; several need a savepoint around them.
-            [_] => insert_each(self, &rows),
-            _ => insert_all_or_none(self, &rows),
-        };
-        written.map_err(error).and_then(answer)
-    }
+fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
+    let rows = Columns::of(batch)?;
+    // A statement that fails undoes itself; several need a savepoint around them.
+    let written = match rows.as_slice() {
+        [_] => insert_each(connection, &rows),
+        _ => insert_all_or_none(connection, &rows),
+    };
+    written.map_err(error)
 }
-
-/// Lets the transaction itself be given, without a `*` in front.
-macro_rules! is_a_connection {
-    ($($name:ty),+) => { $(
-        impl Transaction for &$name {
-            type Out<T: Send + 'static> = Result<T>;
-
-            fn insert<T: Send + 'static>(self, batch: Result<Batch>, answer: fn(Vec<Written>) -> Result<T>) -> Result<T> {
-                let connection: &Connection = self;
-                connection.insert(batch, answer)
-            }
-        }
-    )+ };
-}
-
-is_a_connection!(::rusqlite::Transaction<'_>, Savepoint<'_>);
 
 fn insert_all_or_none(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Written>, SqlError> {
     connection.execute_batch("SAVEPOINT postrider_write")?;

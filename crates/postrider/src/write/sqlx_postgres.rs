@@ -5,46 +5,21 @@ use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT};
-use super::{Batch, Transaction, Written};
+use super::{Batch, Written};
 use crate::postgres_error::insert_failed;
-use crate::{BoxFuture, Error, Result};
+use crate::{Error, Result};
 
-impl<'c> Transaction for &'c mut PgConnection {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+answers_later!('c, insert: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        Box::pin(async move {
-            let batch = batch?;
-            if batch.events().is_empty() {
-                return answer(Vec::new());
-            }
-            let arrays = Arrays::of(&batch)?;
-            let rows = insert(self, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
-            let told = rows.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
-            answer(arrays.written(told)?)
-        })
-    }
-}
-
-impl<'c> Transaction for &'c mut sqlx::Transaction<'_, Postgres> {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
-
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        let connection: &mut PgConnection = self;
-        connection.insert(batch, answer)
-    }
+async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
+    let arrays = Arrays::of(batch)?;
+    let rows = insert_rows(connection, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
+    let told = rows.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
+    arrays.written(told)
 }
 
 /// sqlx prepares the statement once per connection. The only text put into it is a checked [`Ident`](crate::Ident).
-async fn insert(
+async fn insert_rows(
     connection: &mut PgConnection,
     statement: String,
     arrays: &Arrays<'_>,

@@ -2,44 +2,22 @@
 
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
-use super::columns::{Columns, INSERT};
-use super::{Batch, Transaction, Written};
+use super::columns::Columns;
+use super::sqlite::INSERT;
+use super::{Batch, Written};
 use crate::sqlite_error::insert_failed;
-use crate::{BoxFuture, Error, Position, Result};
+use crate::{Error, Position, Result};
 
-impl<'c> Transaction for &'c mut SqliteConnection {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+answers_later!('c, insert: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        Box::pin(async move {
-            let batch = batch?;
-            let rows = Columns::of(&batch)?;
-            let written = match rows.as_slice() {
-                [] => Ok(Vec::new()),
-                // A statement that fails undoes itself; several need a savepoint around them.
-                [_] => insert_each(self, &rows).await,
-                _ => insert_all_or_none(self, &rows).await,
-            };
-            written.map_err(error).and_then(answer)
-        })
-    }
-}
-
-impl<'c> Transaction for &'c mut sqlx::Transaction<'_, Sqlite> {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
-
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        let connection: &mut SqliteConnection = self;
-        connection.insert(batch, answer)
-    }
+async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
+    let rows = Columns::of(batch)?;
+    // A statement that fails undoes itself; several need a savepoint around them.
+    let written = match rows.as_slice() {
+        [_] => insert_each(connection, &rows).await,
+        _ => insert_all_or_none(connection, &rows).await,
+    };
+    written.map_err(error)
 }
 
 /// sqlx's nested transaction is a savepoint that is rolled back when the future is dropped.

@@ -5,51 +5,32 @@ use ::tokio_postgres::{Client, Error as SqlError, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT, INSERT_ONE};
-use super::{Batch, Transaction, Written};
+use super::{Batch, Written};
 use crate::postgres_error::insert_failed;
-use crate::{BoxFuture, Error, Result};
+use crate::{Error, Result};
 
-impl<'c> Transaction for &'c Client {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
+answers_later!('c, insert: &'c Client);
+answers_later!('c, insert_in: &'c ::tokio_postgres::Transaction<'_>);
 
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        Box::pin(async move {
-            let batch = batch?;
-            if batch.events().is_empty() {
-                return answer(Vec::new());
-            }
-            let arrays = Arrays::of(&batch)?;
-            let rows = if batch.events().len() == 1 {
-                insert_one(self, &batch.schema().put_into(INSERT_ONE), &arrays).await
-            } else {
-                insert(self, &batch.schema().put_into(INSERT), &arrays).await
-            };
-            let rows = rows.map_err(error)?;
-            let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
-            answer(arrays.written(told)?)
-        })
-    }
+async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Result<Vec<Written>> {
+    insert(tx.client(), batch).await
 }
 
-impl<'c> Transaction for &'c ::tokio_postgres::Transaction<'_> {
-    type Out<T: Send + 'static> = BoxFuture<'c, Result<T>>;
-
-    fn insert<T: Send + 'static>(
-        self,
-        batch: Result<Batch>,
-        answer: fn(Vec<Written>) -> Result<T>,
-    ) -> Self::Out<T> {
-        self.client().insert(batch, answer)
-    }
+async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
+    let arrays = Arrays::of(batch)?;
+    let rows = if batch.events().len() == 1 {
+        insert_one(client, &batch.schema().put_into(INSERT_ONE), &arrays).await
+    } else {
+        insert_rows(client, &batch.schema().put_into(INSERT), &arrays).await
+    };
+    let rows = rows.map_err(error)?;
+    let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
+    arrays.written(told)
 }
 
 /// With its types given, the statement need not be prepared first: it is sent and answered at once, and works
 /// behind a pooler that knows no prepared statements.
-async fn insert(client: &Client, statement: &str, arrays: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
+async fn insert_rows(client: &Client, statement: &str, arrays: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
     client
         .query_typed(
             statement,

@@ -1,6 +1,6 @@
 //! The plain INSERT, from other languages: the programs in `examples/any-language` write with their ordinary drivers,
 //! and a relay delivers what they wrote, and nothing else.
-#![cfg(all(unix, feature = "postgres", feature = "sqlite"))]
+#![cfg(all(unix, feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,12 +11,15 @@
 
 mod database;
 mod delivered;
+mod mysql;
 mod page;
 mod program;
 
 use std::sync::Arc;
 
 use postrider::store::sqlite::SqliteStore;
+use postrider_testkit::servers;
+use postrider_testkit::servers::mysql::{Kind, Options};
 
 use database::Database;
 use delivered::{assert_as_written, deliver};
@@ -61,6 +64,21 @@ async fn what_go_writes_with_pgx_is_delivered_as_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_java_writes_with_jdbc_is_delivered_as_written() {
     check(Language::Java).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_python_writes_to_mysql_and_mariadb_is_delivered_as_written() {
+    for kind in Kind::ALL {
+        let program = match Program::python_mysql() {
+            Ok(program) => program,
+            Err(reason) => return println!("SKIPPED: languages_python_mysql: {reason}"),
+        };
+        let Some(server) = servers::mysql::own(Options::of(kind)) else { continue };
+        let database = mysql::Database::new(server, ORDERS).await;
+        program.run(&[("DATABASE_URL", &database.writer_url())]).await;
+        assert_as_written(&deliver(database.store().await, database.events().await).await);
+        assert_eq!(database.orders().await, [(1, 2)], "{kind:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

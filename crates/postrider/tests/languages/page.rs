@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use mysql_async::prelude::Queryable;
 use postrider::store::sqlite::SqliteStore;
+use postrider_testkit::servers;
+use postrider_testkit::servers::mysql::{Kind, Options};
 
 use super::database::{self, Database};
+use super::mysql;
 
 const PAGE: &str = include_str!("../../../../docs/src/any-language.md");
 
@@ -12,9 +16,9 @@ const PAGE: &str = include_str!("../../../../docs/src/any-language.md");
 fn columns(database: &str) -> BTreeMap<String, String> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().trim_matches('`')).collect::<Vec<_>>());
-    let at = if database == "PostgreSQL" { 1 } else { 2 };
+    let at = 1 + ["PostgreSQL", "MySQL", "SQLite"].iter().position(|name| *name == database).unwrap();
     let there = cells.filter(|cells| cells[at] != "none");
-    there.map(|cells| (cells[0].to_owned(), cells[3].to_owned())).collect()
+    there.map(|cells| (cells[0].to_owned(), cells[4].to_owned())).collect()
 }
 
 /// The page must say so exactly of the columns that nothing fills in.
@@ -43,6 +47,11 @@ fn the_page_names_the_versions_of_the_drivers() {
         (
             "psycopg 3 | ",
             "psycopg==",
+            include_str!("../../../../examples/any-language/python/requirements.txt"),
+        ),
+        (
+            "PyMySQL | ",
+            "PyMySQL==",
             include_str!("../../../../examples/any-language/python/requirements.txt"),
         ),
         ("pg | ", "\"pg\": \"", include_str!("../../../../examples/any-language/node/package.json")),
@@ -74,6 +83,21 @@ async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() 
     assert_named("PostgreSQL", &rows.iter().map(|row| (row.get(0), row.get(1))).collect());
     assert_eq!(database.client.execute(insert("PostgreSQL"), &[]).await.unwrap(), 1);
     database.remove().await;
+}
+
+#[tokio::test]
+async fn the_page_names_every_column_of_mysql_and_those_that_must_be_given() {
+    for kind in Kind::ALL {
+        let Some(server) = servers::mysql::own(Options::of(kind)) else { continue };
+        let database = mysql::Database::new(server, super::ORDERS).await;
+        let sql = "SELECT column_name, is_nullable = 'NO' AND column_default IS NULL AND extra <> 'auto_increment'
+                   FROM information_schema.columns WHERE table_schema = 'postrider' AND table_name = 'events'";
+        let mut connection = database.connect().await;
+        let columns: Vec<(String, bool)> = connection.query(sql).await.unwrap();
+        assert_named("MySQL", &columns.into_iter().collect());
+        connection.query_drop(insert("MySQL and MariaDB")).await.unwrap();
+        assert_eq!(connection.affected_rows(), 1);
+    }
 }
 
 #[test]

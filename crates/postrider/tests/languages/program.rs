@@ -85,6 +85,16 @@ impl Program {
         Ok(Self { command, _built: built })
     }
 
+    /// The same drivers, another program.
+    pub(crate) fn python_mysql() -> Result<Self, String> {
+        has_runtime(Language::Python)?;
+        let program = examples().join("python");
+        let mut command = Command::new("python3");
+        command.arg("orders_mysql.py").env("PYTHONPATH", drivers(Language::Python, &program)?);
+        command.current_dir(&program);
+        Ok(Self { command, _built: None })
+    }
+
     /// Python's own module needs no driver, only a SQLite that knows STRICT tables.
     pub(crate) fn python_sqlite() -> Result<Self, String> {
         has_runtime(Language::Python)?;

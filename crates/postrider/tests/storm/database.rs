@@ -81,8 +81,15 @@ pub(crate) trait Probe: Send + 'static {
     /// Who has the outbox open for writing.
     fn writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;
 
-    /// Those of them that run a statement right now.
-    fn busy_writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;
+    /// Those of them that run a statement right now, where it can be asked.
+    fn busy_writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
+    }
+
+    /// The transactions the engine says it runs, where it can be asked.
+    fn transactions(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
+    }
 
     /// One snapshot: its horizon, its upper end, and the events asked for, in the order of positions.
     fn look(&mut self, asked: Asked<'_>) -> impl Future<Output = Result<Look>> + Send;

@@ -33,6 +33,8 @@ pub(crate) enum Design {
     WritersAfterRows,
     /// Does not wait for writers that do nothing when they are listed.
     SilentWritersIgnored,
+    /// Takes the engine's list of transactions for the list of writers.
+    EngineTransactions,
 }
 
 /// All that are wrong.
@@ -47,6 +49,17 @@ pub(crate) const WRONG: [Design; 8] = [
     Design::SilentWritersIgnored,
 ];
 
+/// All that are wrong on a database whose rows do not tell their transaction, and whose engine lists some.
+#[cfg(feature = "mysql")]
+pub(crate) const WRONG_WITHOUT_NUMBERS: [Design; 6] = [
+    Design::AboveTheLast,
+    Design::TwoStatements,
+    Design::HolesLessOften,
+    Design::LimitForHoles,
+    Design::WritersAfterRows,
+    Design::EngineTransactions,
+];
+
 impl Design {
     pub(crate) fn text(self) -> &'static str {
         match self {
@@ -59,6 +72,7 @@ impl Design {
             Self::LimitForHoles => "a LIMIT of its own for the holes",
             Self::WritersAfterRows => "writers listed after the rows",
             Self::SilentWritersIgnored => "silent writers not waited for",
+            Self::EngineTransactions => "INNODB_TRX taken for the list of writers",
         }
     }
 }
@@ -116,6 +130,7 @@ impl Book {
         if design != Design::WritersAfterRows && !self.holes.is_empty() {
             writers = Some(match design {
                 Design::SilentWritersIgnored => probe.busy_writers().await?,
+                Design::EngineTransactions => probe.transactions().await?,
                 _ => probe.writers().await?,
             });
             held_up().await;

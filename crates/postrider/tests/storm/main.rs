@@ -18,6 +18,10 @@ mod crew;
 mod database;
 mod designs;
 mod dice;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "mysql")]
+mod mysql_storm;
 mod postgres;
 mod reader;
 mod report;

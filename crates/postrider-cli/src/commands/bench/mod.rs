@@ -12,9 +12,13 @@ use postrider_bench::growth::Growth;
 use postrider_bench::latency::Latency;
 use postrider_bench::write::Write;
 use postrider_bench::{Report, drain, growth, latency, write};
+use postrider_testkit::servers::mysql::Kind;
 
 use crate::context::Context;
 use crate::failure::Failure;
+
+/// What `latency` and `growth` say.
+const NOT_ON_MYSQL: &str = "only drain and write are measured on MySQL and MariaDB";
 
 const EXAMPLES: &str = "Examples:
   postrider bench drain                       how fast a backlog is carried away
@@ -28,9 +32,10 @@ const EXAMPLES: &str = "Examples:
 /// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
 /// ratios; figures alone say more about the machine.
 ///
-/// On PostgreSQL it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it makes
-/// schemas postrider_bench_* and drops them again. With Kafka it starts a private server as well, or uses the one
-/// whose address is in POSTRIDER_BENCH_KAFKA: there it makes topics postrider-bench-* and deletes them again.
+/// On the other databases it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it
+/// makes schemas, on MySQL and MariaDB databases, postrider_bench_* and drops them again. With Kafka it starts a
+/// private server as well, or uses the one whose address is in POSTRIDER_BENCH_KAFKA: there it makes topics
+/// postrider-bench-* and deletes them again.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {
@@ -54,6 +59,8 @@ pub struct Bench {
 enum Database {
     Sqlite,
     Postgres,
+    Mysql,
+    Mariadb,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -150,13 +157,17 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(drain::postgres(&servers::postgres()?, drain, progress))
                     }
+                    Database::Mysql | Database::Mariadb => {
+                        let server = servers::MySql::find(self.kind())?;
+                        runtime.block_on(drain::mysql(server.name, &server.url, drain, progress))
+                    }
                 }
             }
             BenchCommand::Publish(ref events) => match self.db {
-                Database::Sqlite => Err("it is measured from PostgreSQL: add --db postgres".into()),
                 Database::Postgres => {
                     kafka::publish(&runtime, events, self.repetitions.map(usize::from), progress)
                 }
+                _ => Err("it is measured from PostgreSQL: add --db postgres".into()),
             },
             BenchCommand::Latency { rate, seconds, sink } => {
                 let repetitions = repetitions(Latency::default().repetitions);
@@ -168,10 +179,11 @@ impl Bench {
                     (Database::Postgres, Destination::Null) => {
                         runtime.block_on(latency::postgres(&servers::postgres()?, latency, progress))
                     }
-                    (Database::Sqlite, Destination::Kafka) => {
+                    (Database::Postgres, Destination::Kafka) => kafka::latency(&runtime, latency, progress),
+                    (Database::Mysql | Database::Mariadb, Destination::Null) => Err(NOT_ON_MYSQL.into()),
+                    (_, Destination::Kafka) => {
                         Err("to Kafka it is measured from PostgreSQL: add --db postgres".into())
                     }
-                    (Database::Postgres, Destination::Kafka) => kafka::latency(&runtime, latency, progress),
                 }
             }
             BenchCommand::Write { transactions, payload_bytes } => {
@@ -181,6 +193,10 @@ impl Bench {
                     Database::Sqlite => write::sqlite(&write, progress),
                     Database::Postgres => {
                         runtime.block_on(write::postgres(&servers::postgres()?, &write, progress))
+                    }
+                    Database::Mysql | Database::Mariadb => {
+                        let server = servers::MySql::find(self.kind())?;
+                        runtime.block_on(write::mysql(server.name, &server.url, &write, progress))
                     }
                 }
             }
@@ -192,8 +208,14 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(growth::postgres(&servers::postgres()?, growth, progress))
                     }
+                    Database::Mysql | Database::Mariadb => Err(NOT_ON_MYSQL.into()),
                 }
             }
         }
+    }
+
+    /// Which of the two that speak the same protocol.
+    fn kind(&self) -> Kind {
+        if matches!(self.db, Database::Mysql) { Kind::MySql } else { Kind::MariaDb }
     }
 }

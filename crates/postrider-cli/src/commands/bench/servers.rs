@@ -1,5 +1,7 @@
 //! What to measure: given servers, or some of our own that end with this process.
 
+use postrider_testkit::servers::mysql::{Kind, Options, Server};
+
 /// The URL of the PostgreSQL server to measure.
 pub(super) fn postgres() -> Result<String, postrider_bench::Error> {
     if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
@@ -9,6 +11,31 @@ pub(super) fn postgres() -> Result<String, postrider_bench::Error> {
     let started = started
         .ok_or("no PostgreSQL server can be started here: put the URL of one into POSTRIDER_BENCH_URL")?;
     Ok(started.to_owned())
+}
+
+/// A MySQL or MariaDB server to measure, with room for the whole table in memory; one of our own ends when this is
+/// dropped.
+pub(super) struct MySql {
+    pub(super) name: &'static str,
+    pub(super) url: String,
+    _started: Option<Server>,
+}
+
+impl MySql {
+    pub(super) fn find(kind: Kind) -> Result<Self, postrider_bench::Error> {
+        let (name, log) = match kind {
+            Kind::MySql => ("MySQL", "innodb_redo_log_capacity=512M"),
+            Kind::MariaDb => ("MariaDB", "innodb_log_file_size=512M"),
+        };
+        if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
+            return Ok(Self { name, url, _started: None });
+        }
+        let started = Options::of(kind).setting("innodb_buffer_pool_size=2G").setting(log).start();
+        let started = started.map_err(|reason| {
+            format!("no {name} server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL")
+        })?;
+        Ok(Self { name, url: started.url().to_owned(), _started: Some(started) })
+    }
 }
 
 /// A Kafka cluster to measure; a server of our own ends when this is dropped.

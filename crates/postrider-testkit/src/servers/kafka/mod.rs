@@ -12,12 +12,12 @@ pub use client::{Isolation, Record};
 pub use settings::{Listener, PASSWORD, USER, USER_WITHOUT_RIGHTS};
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use installed::Installed;
-use process::Process;
 use settings::{Ports, Proxied};
 
+use super::keeper::Keeper;
 use super::skipped;
 
 /// The server of this test process, started at the first call; `None`, with a line that says why, if there is
@@ -33,7 +33,7 @@ pub struct Kafka {
     installed: Installed,
     folder: PathBuf,
     ports: Ports,
-    process: Mutex<Option<Process>>,
+    keeper: Mutex<Keeper>,
 }
 
 impl Kafka {
@@ -56,10 +56,13 @@ impl Kafka {
         let installed = Installed::find()?;
         let folder = installed.new_folder()?;
         let ports = Ports::free(proxied)?;
-        let server = Self { installed, folder, ports, process: Mutex::new(None) };
-        settings::write(&server.folder, &server.ports)?;
-        server.installed.format(&server.folder)?;
-        server.installed.give(&server.folder)?;
+        let prepared = settings::write(&folder, &ports)
+            .and_then(|()| installed.format(&folder))
+            .and_then(|()| installed.give(&folder));
+        // From here on its keeper takes it away.
+        prepared.inspect_err(|_| _ = std::fs::remove_dir_all(&folder))?;
+        let keeper = Mutex::new(Keeper::new(&folder, &installed.server(&folder), "KILL")?);
+        let server = Self { installed, folder, ports, keeper };
         server.try_start()?;
         Ok(server)
     }
@@ -91,9 +94,8 @@ impl Kafka {
     }
 
     fn try_start(&self) -> Result<(), String> {
-        let process = Process::start(&self.installed, &self.folder, self.ports.of(Listener::Plain))?;
-        self.with(|running| *running = Some(process));
-        Ok(())
+        let port = self.ports.of(Listener::Plain);
+        self.keeper().start_until(|_| process::answers(port))
     }
 
     /// Ends it in good order; gone when this returns.
@@ -108,38 +110,33 @@ impl Kafka {
 
     /// Freezes it: it holds its connections and answers nobody.
     pub fn pause(&self) {
-        self.with(|process| process.as_ref().map(|process| process.signal("STOP")));
+        _ = self.keeper().signal("STOP");
     }
 
     /// Lets a frozen one go on.
     pub fn resume(&self) {
-        self.with(|process| process.as_ref().map(|process| process.signal("CONT")));
+        _ = self.keeper().signal("CONT");
     }
 
     /// The most memory the running server has used, in bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
-        self.with(|process| process.as_ref().and_then(Process::memory_bytes))
+        self.keeper().pid.and_then(process::memory_bytes)
     }
 
     fn end(&self, signal: &str) {
-        if let Some(process) = self.with(Option::take) {
-            process.end(signal);
+        let mut keeper = self.keeper();
+        if keeper.pid.is_some() {
+            // A frozen one could not end.
+            _ = keeper.signal(signal).and(keeper.signal("CONT")).and(keeper.wait());
         }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Option<Process>) -> T) -> T {
-        act(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner))
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder of Python's client, for `PYTHONPATH`.
     pub fn packages(&self) -> &Path {
         &self.installed.packages
-    }
-}
-
-impl Drop for Kafka {
-    fn drop(&mut self) {
-        self.kill();
-        _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,9 +1,9 @@
 //! The data of a stopped server, to put back later.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use super::server::Server;
+use crate::servers::place::duplicate;
 
 /// What a server held when it was stopped. Lives in the server's folder and is removed with it.
 #[derive(Debug)]
@@ -32,14 +32,4 @@ impl Server {
         duplicate(&copy.0, &self.data())?;
         self.start()
     }
-}
-
-/// Copies a folder with its owners and rights.
-fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = Command::new("cp").arg("-a").arg(from).arg(to).output();
-    let copied = copied.map_err(|e| format!("cp cannot be run: {e}"))?;
-    if copied.status.success() {
-        return Ok(());
-    }
-    Err(format!("cp failed: {}", String::from_utf8_lossy(&copied.stderr).trim()))
 }

@@ -8,6 +8,7 @@ use super::programs::Programs;
 use crate::servers::account::Account;
 use crate::servers::free_port;
 use crate::servers::keeper::Keeper;
+use crate::servers::place::Place;
 
 /// What the server says when it can be used, as a primary or as a standby.
 const READY: &str = "database system is ready to accept";
@@ -67,7 +68,7 @@ impl Options {
         let programs = self.programs()?;
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
-            let made = Place::new(Account::unprivileged()?).and_then(|place| {
+            let made = Place::new("postgres", Account::unprivileged()?).and_then(|place| {
                 self.make_data(&programs, &place).inspect_err(|_| place.remove())?;
                 Server::on(place, programs.clone(), self.settings.clone())
             });
@@ -102,46 +103,6 @@ impl Options {
     }
 }
 
-/// The folder of a server, with its data in it, and who owns it.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) folder: PathBuf,
-    pub(super) account: Account,
-}
-
-impl Place {
-    pub(super) fn new(account: Account) -> Result<Self, String> {
-        let folder = std::env::temp_dir().join(format!("postrider-pg-{}", uuid::Uuid::now_v7().simple()));
-        std::fs::create_dir(&folder).map_err(|e| format!("no folder for the server: {e}"))?;
-        account.give(&folder)?;
-        Ok(Self { folder, account })
-    }
-
-    pub(super) fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
-
-    /// Takes away what no keeper looks after yet.
-    fn remove(&self) {
-        _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
-        _ = std::fs::remove_dir_all(&self.folder);
-    }
-
-    /// Puts the data on a disk of its own. The keeper takes it away.
-    fn mount(&self, bytes: u32) -> Result<(), String> {
-        let data = self.data();
-        std::fs::create_dir(&data).map_err(|e| format!("no folder for the data: {e}"))?;
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o"]).arg(format!("size={bytes},mode=700")).arg("tmpfs").arg(&data);
-        let mounted = mount.output().map_err(|e| format!("mount cannot be run: {e}"))?;
-        if !mounted.status.success() {
-            let said = String::from_utf8_lossy(&mounted.stderr);
-            return Err(format!("no small disk without the right to mount one: {}", said.trim()));
-        }
-        self.account.give(&data)
-    }
-}
-
 /// A private server on loopback. Dropped, it is stopped and its data removed; the same happens when the test
 /// process ends without dropping it.
 ///
@@ -166,7 +127,7 @@ impl Server {
         for setting in always.into_iter().chain(settings.iter().map(String::as_str)) {
             command.arg("-c").arg(setting);
         }
-        let keeper = Mutex::new(Keeper::new(&place.folder, &command)?);
+        let keeper = Mutex::new(Keeper::new(&place.folder, &command, "INT")?);
         let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
         let server = Self { url, port, place, programs, settings, keeper };
         server.keeper().start(READY)?;

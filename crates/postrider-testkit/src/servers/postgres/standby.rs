@@ -1,6 +1,7 @@
 //! A second server that follows a first one.
 
-use super::server::{Place, Server};
+use super::server::Server;
+use crate::servers::place::Place;
 
 impl Server {
     /// A standby that follows this server, asynchronously: it may lack the last commits.
@@ -8,7 +9,7 @@ impl Server {
     /// # Errors
     /// What `pg_basebackup` or the standby says.
     pub fn standby(&self) -> Result<Self, String> {
-        let place = Place::new(self.place.account)?;
+        let place = Place::new("postgres", self.place.account)?;
         let data = place.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;
         let port = self.port().to_string();

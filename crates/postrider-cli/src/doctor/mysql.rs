@@ -1,0 +1,170 @@
+//! What is particular about a MySQL or MariaDB database.
+//!
+//! Every question is one statement that changes nothing; one that cannot be answered is a warning.
+
+use std::time::Duration;
+
+use mysql_async::Conn;
+use mysql_async::prelude::{FromRow, Queryable};
+use postrider::store::Store;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
+use postrider::{Clock, Code, Ident, SystemClock};
+
+use super::{Check, Examination, Patient};
+use crate::output::age;
+
+/// Clocks of two machines may differ so much without harm.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
+/// One line per setting that lets a confirmed commit be lost. What a server does not know it leaves out.
+const DURABLE: &str = "
+    SHOW GLOBAL VARIABLES WHERE
+        variable_name = 'innodb_flush_log_at_trx_commit' AND value <> '1'
+        OR variable_name = 'sync_binlog' AND value <> '1' AND @@global.log_bin = 1
+        OR variable_name = 'innodb_doublewrite' AND value IN ('OFF', '0')";
+
+/// Transactions that began long ago. No index: memory of the server. Times are compared with the server's own.
+const TRANSACTIONS: &str = "
+    SELECT CONCAT('connection ', trx_mysql_thread_id, ': open for ', TIMESTAMPDIFF(SECOND, trx_started, NOW()), 's')
+    FROM information_schema.innodb_trx
+    WHERE trx_mysql_thread_id <> 0 AND TIMESTAMPDIFF(SECOND, trx_started, NOW()) > {age}
+    ORDER BY trx_started
+    LIMIT 5";
+
+/// What the user may do beyond a relay's work.
+const EXCESS: &str = "
+    SELECT CONCAT(CURRENT_USER(), ' may ', privilege_type, ' everywhere')
+    FROM information_schema.user_privileges
+    WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
+      AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
+
+/// Looks at the server and says whether its tables can be read.
+pub(crate) async fn examine(
+    config: &MySqlConfig,
+    schema: &Ident,
+    shown: &str,
+    examination: &Examination,
+    patient: &mut Patient<'_>,
+) -> bool {
+    let client = match config.client().await {
+        Ok(client) => client,
+        Err(error) => {
+            patient.fail(Check::Readable, error.sentence());
+            return false;
+        }
+    };
+    patient.ok(Check::Readable, format!("{shown} answers"));
+    if config.is_exposed() {
+        patient.warn(Check::MySqlEncrypted, "the connection is not encrypted");
+    } else {
+        patient.ok(Check::MySqlEncrypted, "encrypted, or within this machine");
+    }
+    let mut server = Server { client };
+    server.clock(patient).await;
+    server.durable(patient).await;
+    server.transactions(examination.transaction_age_max, patient).await;
+    server.prepared(patient).await;
+    let usable = tables(config, patient).await;
+    if usable {
+        server.excess(patient).await;
+        server.rights(schema, patient).await;
+    }
+    usable
+}
+
+/// Whether a store can be opened: version, settings, locks, schema, and an outbox as the migrations made it.
+async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
+    let schema = MySqlStore::schema(config).await;
+    match MySqlStore::connect(config).await {
+        Ok(store) => {
+            store.close().await;
+            let found = schema.map(|schema| schema.found).unwrap_or_default();
+            patient.ok(Check::SchemaCurrent, format!("schema {found}"));
+            patient.ok(Check::MySqlServer, "a primary that tells who writes");
+            true
+        }
+        Err(error) => {
+            let check = match error.code() {
+                Code::ServerTooOld | Code::StoreReadOnly | Code::ServerUnfit => Check::MySqlServer,
+                Code::PrivilegeMissing => Check::MySqlRights,
+                _ => Check::SchemaCurrent,
+            };
+            patient.fail(check, error.sentence());
+            false
+        }
+    }
+}
+
+/// A connection to ask on.
+struct Server {
+    client: Conn,
+}
+
+impl Server {
+    async fn ask<T: FromRow + Send + 'static>(&mut self, sql: &str) -> Result<Vec<T>, String> {
+        self.client.query(sql).await.map_err(|error| error.to_string())
+    }
+
+    async fn clock(&mut self, patient: &mut Patient<'_>) {
+        let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+        let theirs = self.ask::<i64>(sql).await;
+        let ours = SystemClock::new().now().wall.as_micros();
+        match theirs.map(|theirs| theirs.first().copied().unwrap_or_default().abs_diff(ours)) {
+            Ok(micros) if Duration::from_micros(micros) > CLOCK_SKEW_MAX => {
+                let apart = age(Duration::from_micros(micros));
+                patient.warn(Check::MySqlClock, format!("the clocks are {apart} apart"));
+            }
+            Ok(_) => patient.ok(Check::MySqlClock, "the clocks agree"),
+            Err(error) => patient.warn(Check::MySqlClock, format!("cannot be told: {error}")),
+        }
+    }
+
+    async fn durable(&mut self, patient: &mut Patient<'_>) {
+        let found = self.ask::<(String, String)>(DURABLE).await;
+        let lines =
+            found.map(|found| found.into_iter().map(|(name, value)| format!("{name} = {value}")).collect());
+        tell(patient, Check::MySqlDurable, lines, "commits survive a crash");
+    }
+
+    async fn transactions(&mut self, age_max: Duration, patient: &mut Patient<'_>) {
+        // The connection's zone is UTC, the server's list is in the server's.
+        let zone = self.client.query_drop("SET time_zone = @@global.time_zone").await;
+        let sql = TRANSACTIONS.replace("{age}", &age_max.as_secs().to_string());
+        let found = match zone {
+            Ok(()) => self.ask(&sql).await,
+            Err(error) => Err(error.to_string()),
+        };
+        tell(patient, Check::MySqlTransactions, found, "none is open for long");
+    }
+
+    async fn prepared(&mut self, patient: &mut Patient<'_>) {
+        let found = self.ask::<mysql_async::Row>("XA RECOVER").await;
+        let lines = found.map(|rows| match rows.len() {
+            0 => Vec::new(),
+            count => vec![format!("{count} in XA RECOVER")],
+        });
+        tell(patient, Check::MySqlPrepared, lines, "none");
+    }
+
+    async fn excess(&mut self, patient: &mut Patient<'_>) {
+        tell(patient, Check::MySqlExcess, self.ask(EXCESS).await, "no more than a relay needs");
+    }
+
+    /// Opening a store has read most of what a relay reads; what is left is to write.
+    async fn rights(&mut self, schema: &Ident, patient: &mut Patient<'_>) {
+        let name = schema.as_str();
+        let sql = format!("UPDATE `{name}`.subscriptions SET clean = clean WHERE FALSE");
+        let written =
+            self.client.query_drop(sql).await.map(|()| Vec::new()).map_err(|error| error.to_string());
+        tell(patient, Check::MySqlRights, written, "a relay can settle");
+    }
+}
+
+/// A check whose findings are lines: none is good.
+fn tell(patient: &mut Patient<'_>, check: Check, found: Result<Vec<String>, String>, good: &str) {
+    match found {
+        Ok(lines) if lines.is_empty() => patient.ok(check, good),
+        Ok(lines) => patient.warn(check, lines.join("; ")),
+        Err(error) => patient.warn(check, format!("cannot be told: {error}")),
+    }
+}

@@ -1,0 +1,176 @@
+//! The same program on MySQL and MariaDB: a database of its own for every case, on the one server of each kind.
+
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use postrider_testkit::servers::mysql::{Kind, Options, own};
+use serde_json::Value;
+
+use crate::program::Program;
+use crate::shop::{Running, status, until};
+
+/// A database for an outbox, which is not there yet.
+struct Shop {
+    url: String,
+    schema: String,
+}
+
+impl Shop {
+    /// On every server there is, with a line about each that there is not.
+    fn all() -> Vec<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let shop = |kind: Kind| {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let schema = format!("cli_{}_{number}", std::process::id());
+            kind.url()
+                .map(|url| Self { url: url.replace("mysql://", &format!("{}://", kind.name())), schema })
+        };
+        Kind::ALL.into_iter().filter_map(shop).collect()
+    }
+
+    fn config(&self, url: &str) -> String {
+        format!(
+            "[outbox.shop]\nurl = '{url}'\nschema = '{}'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
+             [subscription.orders]\nsink = 'out'\nstart = 'beginning'\n",
+            self.schema
+        )
+    }
+
+    fn program(&self) -> Program {
+        Program::with_config(&self.config(&self.url))
+    }
+
+    fn sql(&self, sql: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = self.url.replace("mariadb://", "mysql://");
+        let sql = sql.replace("{schema}", &self.schema);
+        runtime.block_on(async {
+            let mut client = Conn::from_url(&url).await.unwrap();
+            client.query_drop(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+            client.disconnect().await.unwrap();
+        });
+    }
+}
+
+/// Outcome and words of one check.
+fn found(program: &Program, code: &str) -> (String, String) {
+    let ran = program.run(&["doctor", "--json"]);
+    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let finding = findings.iter().find(|finding| finding["code"] == code);
+    let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
+    let text = |key: &str| finding[key].as_str().unwrap().to_owned();
+    (text("outcome"), text("what"))
+}
+
+#[test]
+fn an_event_is_written_delivered_and_seen() {
+    for shop in Shop::all() {
+        let program = shop.program();
+        assert_eq!(found(&program, "PD-0103").0, "fail", "there are no tables yet");
+        let made = program.run(&["migrate", "up"]);
+        assert_eq!(made.exit, Some(0), "{made:?}");
+        assert!(made.stderr.contains("shop: created the tables in "), "{made:?}");
+        assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
+
+        let mut command = program.command(&["relay"]);
+        command.stderr(Stdio::piped());
+        let relay = Running::start(command);
+        until(|| (status(&program)["state"] == "leading").then_some(()));
+        let written = program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42"]);
+        assert_eq!((written.exit, written.stdout.trim().ends_with(" 1")), (Some(0), true), "{written:?}");
+        let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
+        let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
+        assert_eq!(
+            (written.exit, written.stderr.as_str()),
+            (Some(0), "3 events are committed\n"),
+            "{written:?}"
+        );
+        until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
+        relay.signal("TERM");
+        assert_eq!(relay.end().0, Some(0));
+        assert_eq!(program.files()["events.jsonl"].iter().filter(|byte| **byte == b'\n').count(), 4);
+    }
+}
+
+#[test]
+fn the_printed_migrations_and_roles_run_as_they_are() {
+    for shop in Shop::all() {
+        let program = shop.program();
+        let printed = program.run(&["migrate", "print"]);
+        assert_eq!(printed.exit, Some(0), "{printed:?}");
+        shop.sql(&printed.stdout);
+        let told: Value =
+            serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
+        assert_eq!(told[0]["state"], "ready");
+        let roles = program.run(&["migrate", "roles"]);
+        assert_eq!(roles.exit, Some(0), "{roles:?}");
+        shop.sql(&roles.stdout);
+        shop.sql(&roles.stdout);
+    }
+}
+
+#[test]
+fn the_doctor_looks_at_server_rights_and_tables() {
+    for shop in Shop::all() {
+        let program = shop.program();
+        for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"], &["relay", "--drain"]] {
+            let ran = program.run(args);
+            assert_eq!(ran.exit, Some(0), "{ran:?}");
+        }
+        for code in ["PD-0101", "PD-0103", "PD-0141", "PD-0142", "PD-0143", "PD-0146", "PD-0147", "PD-0148"] {
+            assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
+        }
+        let (outcome, what) = found(&program, "PD-0144");
+        assert!(outcome == "warn" && what.contains("root"), "{what}");
+        // The tests' servers forgo what a machine that fails would need.
+        let (outcome, what) = found(&program, "PD-0150");
+        assert!(outcome == "warn" && what.contains("innodb_flush_log_at_trx_commit = 2"), "{what}");
+
+        shop.sql(
+            "XA START '{schema}'; INSERT INTO {schema}.events (type, payload) VALUES ('x', '');
+                  XA END '{schema}'; XA PREPARE '{schema}'",
+        );
+        let (outcome, what) = found(&program, "PD-0148");
+        assert!(outcome == "warn" && what.contains("in XA RECOVER"), "{what}");
+        shop.sql("XA ROLLBACK '{schema}'");
+
+        let elsewhere = shop.url.replace("127.0.0.1", "127.1");
+        let exposed = Program::with_config(&shop.config(&format!("{elsewhere}?ssl-mode=disabled")));
+        assert_eq!(found(&exposed, "PD-0142").0, "warn");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_tell_who_writes_is_refused_with_what_to_do() {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind).setting("performance_schema=OFF")) else { continue };
+        let shop = Shop { url: server.url().to_owned(), schema: "postrider".to_owned() };
+        let program = shop.program();
+        assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+        let ran = program.run(&["relay", "--drain"]);
+        assert!(ran.exit != Some(0) && ran.stderr.contains("PR-0312"), "{ran:?}");
+        assert_eq!(found(&program, "PD-0141").0, "fail");
+    }
+}
+
+#[test]
+fn a_wrong_password_is_refused_and_not_told() {
+    for shop in Shop::all() {
+        let url = shop.url.replace("root@", "somebody:hush-hush@");
+        let ran = Program::with_config(&shop.config(&url)).run(&["status"]);
+        assert!(ran.exit != Some(0) && ran.stderr.contains("PR-0308"), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("hush-hush"), "{ran:?}");
+    }
+}
+
+#[test]
+fn keys_that_mean_nothing_here_are_refused() {
+    let shop = Shop { url: "mysql://h/db".to_owned(), schema: "shop".to_owned() };
+    for key in ["listen = true", "pooler = 'transaction'"] {
+        let config = shop.config(&shop.url).replace("schema", &format!("{key}\nschema"));
+        let ran = Program::with_config(&config).run(&["status"]);
+        assert!(ran.exit != Some(0) && ran.stderr.contains(key.split_once(' ').unwrap().0), "{ran:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! The error numbers of MySQL and MariaDB, and our codes. The one match for all drivers.
+
+use crate::{Code, Error};
+
+/// What the number of a failed statement means; MySQL and MariaDB share these.
+/// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
+pub(crate) fn code_of(number: u16) -> Code {
+    match number {
+        // Lock wait timeout, deadlock, NOWAIT, killed query, time limit of either server: nothing happened.
+        1205 | DEADLOCK | 3572 | 1317 | 3024 | 1969 => Code::StoreBusy,
+        // Read-only server or transaction, table or disk full.
+        1290 | 1792 | 1836 | 1114 | 1021 => Code::StoreReadOnly,
+        // Unknown database, table, column or function.
+        1049 | 1146 | 1054 | 1305 => Code::SchemaMissing,
+        // Denied: a database, a command on a table or its columns, a privilege of the server, a routine.
+        1044 | 1142 | 1143 | 1227 | 1370 => Code::PrivilegeMissing,
+        // Wrong user or password, no such way to log in, account locked, password expired.
+        1045 | 1251 | 1524 | 1698 | 3118 | 1820 | 1862 | 4151 => Code::LoginRefused,
+        _ => Code::StoreFailed,
+    }
+}
+
+/// The one failure of an INSERT after which the server has rolled back everything.
+const DEADLOCK: u16 = 1213;
+
+/// The error of an INSERT that failed, with the server's number if it answered.
+pub(crate) fn insert_failed(
+    number: Option<u16>,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> Error {
+    let code = number.map_or(Code::StoreFailed, code_of);
+    let error = Error::new(code, "the event could not be inserted").source(cause);
+    match number {
+        Some(DEADLOCK) => error
+            .effect("nothing was written; the server has rolled back the whole transaction")
+            .hint("run the whole transaction again"),
+        Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
+            error.effect("nothing was written; the transaction is as it was")
+        }
+        None => error.effect("nothing was written, unless the transaction can still be committed"),
+        Some(_) => error,
+    }
+}

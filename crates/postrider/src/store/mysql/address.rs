@@ -1,0 +1,202 @@
+//! The address of a database, and whether the way to it has to be encrypted.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use mysql_async::{Opts, OptsBuilder, UrlError};
+
+use crate::{Code, Error, Result};
+
+/// What a URL says, in the driver's words and ours.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) opts: OptsBuilder,
+    host: String,
+    pub(super) certificates: Certificates,
+    /// Whether the connection is encrypted.
+    pub(super) is_encrypted: bool,
+}
+
+/// Files that say whom to believe and who we are, in PEM.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Certificates {
+    /// The authorities to believe; those of the system if not given.
+    pub(super) root: Option<PathBuf>,
+    /// What proves to the server who we are: the certificate, then those that vouch for it.
+    pub(super) client: Option<PathBuf>,
+    /// The key of that certificate.
+    pub(super) client_key: Option<PathBuf>,
+}
+
+impl Address {
+    /// From a URL. Of MySQL's `ssl-mode`s only two meanings are left: `disabled`, and verified. `required`,
+    /// `verify_ca` and `verify_identity` demand a certificate that is right for the host; `preferred` and none
+    /// decide by the way to the server: within this machine plain, elsewhere as `required`.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let (rest, parameters) = split(text);
+        let mut certificates = Certificates::default();
+        let mut wish = None;
+        let mut kept = Vec::new();
+        for parameter in parameters {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let file = || Some(PathBuf::from(decoded(value)));
+            match name.replace('_', "-").as_str() {
+                "ssl-mode" | "sslmode" => wish = Some(value),
+                "ssl-ca" => certificates.root = file(),
+                "ssl-cert" => certificates.client = file(),
+                "ssl-key" => certificates.client_key = file(),
+                _ => kept.push(parameter),
+            }
+        }
+        let mark = if kept.is_empty() { "" } else { "?" };
+        let rest = rest.replacen("mariadb://", "mysql://", 1);
+        let opts = Opts::from_url(&format!("{rest}{mark}{}", kept.join("&"))).map_err(unreadable)?;
+        let host = opts.ip_or_hostname().to_owned();
+        let is_encrypted = match wish.map(mode).transpose()? {
+            Some(Wish::Plain) => false,
+            Some(Wish::Verified) => opts.socket().is_none(),
+            Some(Wish::ByTheWay) | None => opts.socket().is_none() && !is_loopback(&host),
+        };
+        // The driver looks for a socket of its own where it can; then the server would be another one.
+        let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+        Ok(Self { opts, host, certificates, is_encrypted })
+    }
+
+    /// Whether what is sent can be read on a network.
+    pub(super) fn is_exposed(&self) -> bool {
+        !self.is_encrypted && !is_loopback(&self.host)
+    }
+}
+
+impl fmt::Debug for Address {
+    /// Without user and password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address")
+            .field("host", &self.host)
+            .field("certificates", &self.certificates)
+            .field("is_encrypted", &self.is_encrypted)
+            .finish_non_exhaustive()
+    }
+}
+
+enum Wish {
+    Plain,
+    Verified,
+    ByTheWay,
+}
+
+fn mode(word: &str) -> Result<Wish> {
+    match word.to_ascii_lowercase().replace('-', "_").as_str() {
+        "disabled" | "disable" => Ok(Wish::Plain),
+        "preferred" | "prefer" => Ok(Wish::ByTheWay),
+        "required" | "require" | "verify_ca" | "verify_identity" | "verify_full" => Ok(Wish::Verified),
+        _ => Err(Error::new(Code::ConfigValue, "the address of the database has an unknown ssl-mode")
+            .hint("write ssl-mode=verify_identity, or ssl-mode=disabled where the network is trusted")),
+    }
+}
+
+/// What the driver says of an address, unless it may repeat a part of it.
+fn unreadable(error: UrlError) -> Error {
+    let why = match &error {
+        UrlError::UnsupportedScheme { .. } => "it must begin with mysql:// or mariadb://",
+        UrlError::UnknownParameter { .. } => "it has a parameter that is not known",
+        UrlError::InvalidParamValue { .. } => "a parameter has a value that is not known",
+        UrlError::FeatureRequired { .. } => "it has a parameter that this program was built without",
+        _ => "it is not of the form that is expected",
+    };
+    let what = format!("the address of the database cannot be read: {why}");
+    Error::new(Code::ConfigValue, what).hint("write it as mysql://user@host:3306/database")
+}
+
+fn split(text: &str) -> (&str, Vec<&str>) {
+    // A password may hold a question mark.
+    let after_user = text.find('@').unwrap_or(0);
+    match text[after_user..].find('?') {
+        Some(at) => {
+            let (rest, parameters) = text.split_at(after_user + at);
+            (rest, parameters[1..].split('&').filter(|parameter| !parameter.is_empty()).collect())
+        }
+        None => (text, Vec::new()),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// `%2F` is `/`. What is not such a code stands for itself.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = value_of(after).filter(|_| *first == b'%');
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn value_of(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits.get(..2)?).ok()?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Address {
+        Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    #[test]
+    fn what_leaves_the_machine_is_encrypted_unless_somebody_says_otherwise() {
+        for (url, encrypted) in [
+            ("mysql://db.example.org/shop", true),
+            ("mariadb://db.example.org/shop", true),
+            ("mysql://10.0.0.1/shop", true),
+            ("mysql://db.example.org/shop?ssl-mode=preferred", true),
+            ("mysql://db.example.org/shop?ssl-mode=VERIFY_IDENTITY", true),
+            ("mysql://db.example.org/shop?ssl-mode=DISABLED", false),
+            ("mysql://localhost/shop", false),
+            ("mysql://127.0.0.9/shop", false),
+            ("mysql://[::1]/shop", false),
+            ("mysql://127.0.0.1/shop?ssl-mode=required", true),
+        ] {
+            assert_eq!(read(url).is_encrypted, encrypted, "{url}");
+        }
+        assert!(read("mysql://h/db?ssl-mode=disabled").is_exposed());
+        assert!(!read("mysql://localhost/db?ssl-mode=disabled").is_exposed());
+    }
+
+    #[test]
+    fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
+        let url = "mysql://u:p%3F@h/db?ssl-ca=%2Fca%20s.pem&tcp_nodelay=true&ssl-cert=a&ssl-key=b";
+        let Address { opts, certificates, .. } = read(url);
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(
+            certificates,
+            Certificates { root: path("/ca s.pem"), client: path("a"), client_key: path("b") }
+        );
+        let opts = Opts::from(opts);
+        assert_eq!((opts.pass(), opts.db_name()), (Some("p?"), Some("db")));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_not_repeated() {
+        for url in [
+            "mysql://u:secret@h/db?ssl-mode=secret",
+            "mysql://u:secret@h:secret/db",
+            "mysql://h/db?secret=b",
+            "mysql://h/db?tcp_nodelay=secret",
+            "secret://h/db",
+            "secret",
+        ] {
+            let error = Address::parse(url).err().unwrap_or_else(|| panic!("{url}"));
+            assert_eq!(error.code(), Code::ConfigValue);
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+
+use super::history::{last_position, mark_at_or_below};
+use super::lease::unknown;
+use super::ranges::listed;
+use super::row::{self, get_opt};
+use super::session::{Work, params};
+use super::writers::decided_up_to;
+use super::{maintain, progress};
+use crate::ledger::{Intervals, Progress};
+use crate::store::{Epoch, Start};
+use crate::{Error, Position, Result, Timestamp};
+
+/// See [`Store::subscribe`](crate::store::Store::subscribe).
+pub(super) async fn subscribe(work: &mut Work<'_>, subscription: &str, start: Start) -> Result<bool> {
+    // A relay asks at every start; only the first time there is something to do.
+    if progress::load(work, subscription).await?.is_some() {
+        return Ok(false);
+    }
+    maintain::keep_events(work).await?;
+    if progress::load(work, subscription).await?.is_some() {
+        return Ok(false);
+    }
+    let history = work.server().history.clone();
+    // Index: the primary key (name).
+    let sql = "INSERT INTO {schema}.subscriptions (name, history, done) VALUES (?, ?, '0')";
+    work.execute(sql, params![subscription, history]).await?;
+    let progress = begin(work, start).await?;
+    progress::put(work, subscription, Epoch::default(), &progress).await?;
+    Ok(true)
+}
+
+/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
+/// counts as its end: beyond it there is no history to compare with.
+async fn begin(work: &mut Work<'_>, start: Start) -> Result<Progress> {
+    let done = match start {
+        Start::Now => visible(work, None).await?,
+        Start::Beginning => Intervals::default(),
+        Start::Position(position) => {
+            let end = last_position(work).await?;
+            Intervals::up_to(position.max(Position::new(1)).previous().min(end))
+        }
+        Start::Time(time) => visible(work, Some(time)).await?,
+    };
+    let highest = mark_at_or_below(work, done.highest()).await?;
+    Ok(Progress { done, highest, trial: None })
+}
+
+/// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
+/// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
+/// its event is later than the snapshot.
+async fn visible(work: &mut Work<'_>, until: Option<Timestamp>) -> Result<Intervals> {
+    // Before the snapshot, or its proof is none.
+    let decided = decided_up_to(work).await?;
+    // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
+    // before it and where it ends; and where the last event stands, with the end of what is decided.
+    let sql = "WITH seen AS (
+                   SELECT position FROM {schema}.events
+                   WHERE position < COALESCE(
+                       (SELECT MIN(position) FROM {schema}.events
+                        WHERE time >= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')), 9223372036854775807)
+               ), steps AS (
+                   SELECT COALESCE(LAG(position) OVER (ORDER BY position), 0) AS before_it, position FROM seen
+               )
+               SELECT before_it, position, NULL FROM steps WHERE position <> before_it + 1
+               UNION ALL
+               SELECT COALESCE(MAX(position), 0), NULL,
+                      LEAST(?, COALESCE(
+                          (SELECT MIN(position) - 1 FROM {schema}.events
+                           WHERE time >= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')), 9223372036854775807))
+               FROM seen
+               ORDER BY 1";
+    let until = until.map(Timestamp::as_micros);
+    let mut done = Intervals::default();
+    let mut first = Position::new(1);
+    for step in work.query(sql, params![until, decided.get(), until]).await? {
+        let (last, next): (i64, Option<i64>) = (row::get(&step, 0)?, get_opt(&step, 1)?);
+        if let Some(decided) = get_opt::<i64>(&step, 2)? {
+            done.insert_range(Position::new(1), Position::new(decided));
+        }
+        done.insert_range(first, Position::new(last));
+        first = next.map_or(first, Position::new);
+    }
+    Ok(done)
+}
+
+/// See [`Store::pause`](crate::store::Store::pause).
+pub(super) async fn pause(work: &mut Work<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions SET paused = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
+    known(subscription, work.execute(sql, params![reason, subscription]).await?)
+}
+
+/// See [`Store::halt`](crate::store::Store::halt).
+pub(super) async fn set_halted(work: &mut Work<'_>, subscription: &str, reason: &str) -> Result<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
+    known(subscription, work.execute(sql, params![reason, subscription]).await?)
+}
+
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
+/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+pub(super) async fn accept_history(work: &mut Work<'_>, subscription: &str, start: Start) -> Result<()> {
+    maintain::keep_events(work).await?;
+    let history = work.server().history.clone();
+    // Index: the primary key (name), of both tables.
+    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+    let epoch = Epoch(row.epoch.0 + 1);
+    let sql = "UPDATE {schema}.subscriptions SET epoch = ?, halted = NULL, history = ? WHERE name = ?";
+    work.execute(sql, params![epoch.0, history, subscription]).await?;
+    work.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
+    let progress = begin(work, start).await?;
+    forget_parked(work, subscription, &progress.done).await?;
+    progress::put(work, subscription, epoch, &progress).await
+}
+
+/// Removes the parked rows whose events are read again. What is done above the floor is not: its rows stay.
+async fn forget_parked(work: &mut Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
+    // Index: the primary key (subscription, position).
+    let above = "SELECT position FROM {schema}.parked WHERE subscription = ? AND position > ?";
+    let rows = work.query(above, params![subscription, done.floor().get()]).await?;
+    let parked = rows.iter().map(|row| row::position(row, 0)).collect::<Result<Vec<_>>>()?;
+    let again = listed(parked.into_iter().filter(|position| !done.contains(*position)));
+    let forget = format!("DELETE FROM {{schema}}.parked WHERE subscription = ? AND position IN ({again})");
+    work.execute(&forget, params![subscription]).await?;
+    Ok(())
+}
+
+fn known(subscription: &str, rows: u64) -> Result<(), Error> {
+    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
+}

@@ -1,0 +1,205 @@
+//! Claiming: committed events in position order, each once, and the book of those that may still come.
+//!
+//! 1. the list of writers, if there are holes old enough to ask for it; older than what follows
+//! 2. the events: holes and tail in one statement, which is one snapshot
+//! 3. the history: the highest event seen is still where it was. Asked after the events, so that a change before
+//!    or between the two is noticed before anything is handed out
+//!
+//! 2 and 3 go out together and are waited for once. See [`holes`](crate::store::holes) for why a hole may be buried.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mysql_async::Row;
+use uuid::Uuid;
+
+use super::connect::MySqlConfig;
+use super::history::NEXT;
+use super::page::{Read, with_payload_limit};
+use super::ranges::within;
+use super::row::{self, event_columns, get_opt};
+use super::session::{Alone, Params, Session};
+use super::writers::{self, Names};
+use crate::ledger::{Mark, Progress};
+use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::{Budget, Claimed, Claimer, Page, history};
+use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
+
+/// Index: the primary key (position), one range per hole and one for the tail, read in order.
+const READ: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM {schema}.events FORCE INDEX (PRIMARY)
+      WHERE {ranges}
+      ORDER BY position
+      LIMIT {limit}"
+);
+
+/// Index: the primary key (position), one row; and its last entry.
+const HEAD: &str = "
+    SELECT (SELECT id FROM {schema}.events WHERE position = {mark}),
+           (SELECT MAX(position) FROM {schema}.events)";
+
+/// Reads on from a loaded state, on a connection of its own. Once that is lost the claimer is of no use any
+/// more: what it knows may belong to another history. Dropping the future of a claim costs the connection.
+pub(super) struct MySqlClaimer {
+    config: MySqlConfig,
+    link: Link,
+    /// The server the state was loaded from.
+    server: Option<String>,
+    clock: SystemClock,
+    holes: Holes,
+    names: Names,
+    /// The highest event known: it tells this history from another.
+    highest: Option<Mark>,
+    /// The outbox was seen to reach at least here.
+    reached: Position,
+    /// Whether the operator was told that the list of writers cannot be had.
+    has_warned: bool,
+}
+
+enum Link {
+    Unopened,
+    Open(Box<Session>),
+    Lost,
+}
+
+/// Everything one claim learnt from the database.
+struct Answer {
+    writers: Option<BTreeSet<String>>,
+    rows: Vec<Row>,
+    /// The event that stands where the highest known one stood.
+    found: Option<Uuid>,
+    /// How far the outbox reaches.
+    last: Position,
+}
+
+impl MySqlClaimer {
+    pub(super) fn new(config: MySqlConfig, server: Option<String>, progress: &Progress) -> Self {
+        let highest = progress.highest;
+        Self {
+            holes: Holes::new(&progress.done, config.patience()),
+            names: Names::default(),
+            reached: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
+            config,
+            link: Link::Unopened,
+            server,
+            clock: SystemClock::new(),
+            highest,
+            has_warned: false,
+        }
+    }
+
+    async fn claim_next(&mut self, budget: Budget) -> Result<Claimed> {
+        if matches!(self.link, Link::Unopened) {
+            let session = self.config.connect().await?;
+            // Whether the subscription may go on at another server is decided when its state is loaded anew.
+            if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
+                self.link = Link::Lost;
+                return Err(lost());
+            }
+            self.link = Link::Open(Box::new(session));
+        }
+        let now = self.clock.now().elapsed;
+        let was_full = self.holes.is_full();
+        let asked = self.holes.ranges(budget.events_max);
+        let answer = self.ask(&asked, budget, now).await?;
+        if let Some(change) = history::change(answer.last, self.reached, self.highest, answer.found) {
+            return Ok(Claimed::HistoryChanged(change));
+        }
+        let Link::Open(session) = &mut self.link else { return Err(lost()) };
+        let read = Read::of(answer.rows, budget)?.complete(session).await?;
+
+        // From here on nothing waits and nothing fails.
+        self.reached = self.reached.max(answer.last);
+        if let Some(last) = read.events.last()
+            && self.highest.is_none_or(|mark| mark.position < last.position)
+        {
+            self.highest = Some(Mark { position: last.position, id: last.event.id });
+        }
+        let to_the_end = asked.reach_the_tail() && read.left.is_none();
+        let has_left = read.left.is_some();
+        let found = read.found();
+        let look = Look {
+            asked,
+            found: &found,
+            left: read.left,
+            stamp: None,
+            horizon: None,
+            writers: answer.writers,
+        };
+        let dead = self.holes.enter(look, now);
+        let holes_full = self.holes.is_full();
+        if holes_full && !was_full {
+            tracing::warn!(
+                holes = self.holes.len(),
+                "too many open transactions: nothing new is read until they end"
+            );
+        }
+        // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
+        let more_at_once = !to_the_end && (has_left || !holes_full);
+        Ok(Claimed::Page(Page {
+            events: read.events,
+            dead,
+            damaged: read.damaged,
+            more_at_once,
+            left_unread: !to_the_end,
+            holes: self.holes.len(),
+            holes_full,
+        }))
+    }
+
+    async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
+        let Link::Open(session) = &mut self.link else { return Err(lost()) };
+        let writers = if self.holes.wants_writers(now) { writers::list(session).await? } else { None };
+        if self.holes.wants_writers(now) && writers.is_none() && !self.has_warned {
+            self.has_warned = true;
+            tracing::warn!(
+                "the server cannot tell all metadata locks (performance_schema_metadata_lock_lost, or the \
+                 instrument was turned off): positions that were rolled back are kept in mind"
+            );
+        }
+        // A name that is given is kept: the list counts even if what follows fails.
+        let writers = writers.map(|holders| self.names.of(holders));
+
+        // One more than fits, to know whether there is more.
+        let limit = budget.events_max.max(1).saturating_add(1).to_string();
+        let ranges = asked.first.iter().copied().zip(asked.last.iter().copied());
+        let read =
+            with_payload_limit(READ, budget).replace("{ranges}", &within(ranges)).replace("{limit}", &limit);
+        let mark = self.highest.map_or(0, |mark| mark.position.get()).to_string();
+        let statements = format!("{read};{}", HEAD.replace("{mark}", &mark));
+        let mut answers = session.several(Alone::Reads, &statements).await?;
+        let head = answers.pop().and_then(|rows| rows.into_iter().next());
+        let (Some(head), Some(rows)) = (head, answers.pop()) else {
+            return Err(Error::new(Code::StoreFailed, "the database left out an answer"));
+        };
+        let found = get_opt::<Vec<u8>>(&head, 0)?.and_then(|id| Uuid::from_slice(&id).ok());
+        let mut last = get_opt::<i64>(&head, 1)?.map_or(Position::ZERO, Position::new);
+        if last < self.reached {
+            // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
+            let next = NEXT.replace("{name}", session.schema().as_str());
+            let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
+            last = rows.first().map_or(Ok(last), |row| row::position(row, 0).map(Position::previous))?;
+        }
+        Ok(Answer { writers, rows, found, last })
+    }
+}
+
+impl Claimer for MySqlClaimer {
+    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
+        Box::pin(async move {
+            if let Link::Open(session) = &self.link
+                && !session.is_usable()
+            {
+                self.link = Link::Lost;
+            }
+            self.claim_next(budget).await
+        })
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Code::StoreFailed, "the connection that events were read from is gone")
+        .hint("nothing to do: the subscription is loaded anew")
+}

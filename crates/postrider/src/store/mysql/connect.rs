@@ -1,0 +1,192 @@
+//! Where the database is, and a connection to it with everything checked.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mysql_async::{Conn, Opts, OptsBuilder};
+
+use super::address::Address;
+use super::failure::connect_failed;
+use super::migrate;
+use super::server::Server;
+use super::session::Session;
+use super::writers::Locks;
+use crate::store::AfterFailover;
+use crate::store::holes::Patience;
+use crate::{Code, Error, Ident, Result};
+
+/// A server that has not finished the login by then is taken for dead.
+const LOGIN_WITHIN: Duration = Duration::from_secs(20);
+
+/// What every connection says first, whatever the server's defaults are. `READ COMMITTED`: otherwise a locking read
+/// at the end of the table blocks every INSERT. UTC; strict; locks are not waited for longer than a lease; a quiet connection stays; the
+/// dictionary answers with what is, not with what was yesterday (MySQL alone knows that setting).
+const SETTINGS: [&str; 2] = [
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET NAMES utf8mb4 COLLATE utf8mb4_bin, time_zone = '+00:00', autocommit = 1,
+         sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
+         innodb_lock_wait_timeout = 5, lock_wait_timeout = 5, wait_timeout = 28800",
+];
+const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 0 */";
+
+/// How to reach an outbox in MySQL or MariaDB.
+#[derive(Clone)]
+pub struct MySqlConfig {
+    address: Address,
+    schema: Ident,
+    patience: Patience,
+    after_failover: AfterFailover,
+}
+
+impl MySqlConfig {
+    /// From a URL: `mysql://user:password@host:3306`, or `mariadb://`. A database in it is where the application
+    /// lives; the outbox has one of its own, see [`schema`](Self::schema).
+    ///
+    /// Whatever leaves this machine is encrypted, and the server must prove that it is the host of that name;
+    /// `ssl-mode=disabled` alone does without, and loopback addresses unless `ssl-mode=required` is given. Needs the
+    /// feature `mysql-tls`. A URL may also name files: `ssl-ca` (else the system's authorities), `ssl-cert` and
+    /// `ssl-key`.
+    ///
+    /// # Errors
+    /// [`ConfigValue`](crate::Code::ConfigValue) if it is none. The text is not repeated: it may hold a password.
+    pub fn new(url: &str) -> Result<Self> {
+        Ok(Self {
+            address: Address::parse(url)?,
+            schema: Ident::default(),
+            // There is no cheaper proof than the list, so it is asked for early.
+            patience: Patience { list_after: Duration::from_millis(200), holes_max: 10_000 },
+            after_failover: AfterFailover::default(),
+        })
+    }
+
+    /// The database with the outbox; `postrider` if not given.
+    #[must_use]
+    pub fn schema(mut self, schema: Ident) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// The password, kept elsewhere than in the URL.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.address.opts = self.address.opts.pass(Some(password));
+        self
+    }
+
+    /// A file with the authorities to believe, in PEM, in place of the system's. Read at every connection.
+    #[must_use]
+    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
+        self.address.certificates.root = Some(file.into());
+        self
+    }
+
+    /// Files with a certificate (and those that vouch for it) and its key, in PEM, that tell the server who
+    /// this is. Read at every connection.
+    #[must_use]
+    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.address.certificates.client = Some(certificate.into());
+        self.address.certificates.client_key = Some(key.into());
+        self
+    }
+
+    /// Whether what is sent can be read on a network: the URL says `ssl-mode=disabled` and the server is elsewhere.
+    pub fn is_exposed(&self) -> bool {
+        self.address.is_exposed()
+    }
+
+    /// Holes older than this are looked up in the lock table of the server; 200 ms if not given.
+    #[must_use]
+    pub fn list_writers_after(mut self, age: Duration) -> Self {
+        self.patience.list_after = age;
+        self
+    }
+
+    /// Holes to keep in mind before nothing new is read; 10,000 if not given.
+    #[must_use]
+    pub fn holes_max(mut self, holes_max: usize) -> Self {
+        self.patience.holes_max = holes_max.max(1);
+        self
+    }
+
+    /// What a failover of the server means; subscriptions halt if not given.
+    #[must_use]
+    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
+        self.after_failover = choice;
+        self
+    }
+
+    pub(super) fn failover_choice(&self) -> AfterFailover {
+        self.after_failover
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// A connection for whoever wants to look at the database or write to it, without any check of the server and
+    /// its tables. Its session is set up as the store's own: UTC, strict, `READ COMMITTED`.
+    ///
+    /// # Errors
+    /// [`StoreFailed`](crate::Code::StoreFailed) if the server does not answer, `LoginRefused`, `TlsFailed`.
+    pub async fn client(&self) -> Result<Conn> {
+        let settings = SETTINGS.into_iter().chain([SETTINGS_OF_MYSQL]).map(str::to_owned).collect();
+        let opts = self.address.opts.clone().init(settings).client_found_rows(true);
+        let opts = opts.tcp_keepalive(Some(Duration::from_secs(60)));
+        let opts = Opts::from(self.encrypted(opts)?);
+        let opened = tokio::time::timeout(LOGIN_WITHIN, Conn::new(opts)).await;
+        opened
+            .unwrap_or_else(|_| Err(mysql_async::DriverError::ConnectionClosed.into()))
+            .map_err(connect_failed)
+    }
+
+    #[cfg(feature = "mysql-tls")]
+    fn encrypted(&self, opts: OptsBuilder) -> Result<OptsBuilder> {
+        if !self.address.is_encrypted {
+            return Ok(opts);
+        }
+        Ok(opts.ssl_opts(super::tls::encryption(&self.address.certificates)?))
+    }
+
+    #[cfg(not(feature = "mysql-tls"))]
+    fn encrypted(&self, opts: OptsBuilder) -> Result<OptsBuilder> {
+        if self.address.is_encrypted {
+            let what = "the connection has to be encrypted, and this program was built without TLS";
+            return Err(Error::new(Code::TlsFailed, what)
+                .hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
+        }
+        Ok(opts)
+    }
+
+    /// A connection to a primary with the schema this program knows, on a server that tells who writes.
+    pub(super) async fn connect(&self) -> Result<Session> {
+        let mut session = self.connect_unchecked().await?;
+        if session.server.locks.is_none() {
+            return Err(Locks::hidden(session.server.product));
+        }
+        migrate::check(&mut session).await?;
+        Ok(session)
+    }
+
+    /// A connection to a primary, whatever its schema.
+    pub(super) async fn connect_unchecked(&self) -> Result<Session> {
+        let mut conn = self.client().await?;
+        let asked = tokio::time::timeout(LOGIN_WITHIN, Server::of(&mut conn)).await;
+        let server = asked.unwrap_or_else(|_| {
+            let what = format!("the database took the connection and did not answer within {LOGIN_WITHIN:?}");
+            Err(Error::new(Code::StoreFailed, what))
+        })?;
+        Ok(Session::new(conn, server, self.schema.clone()))
+    }
+}
+
+impl fmt::Debug for MySqlConfig {
+    /// Without user and password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySqlConfig")
+            .field("address", &self.address)
+            .field("schema", &self.schema)
+            .field("after_failover", &self.after_failover)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether a subscription may go on after the server became another.
+
+use super::history::{last_position, mark_at_or_below};
+use super::progress::SubscriptionRow;
+use super::session::{Work, params};
+use crate::Result;
+use crate::store::{AfterFailover, history};
+
+/// Why the subscription must halt, if the progress is about another server's history and may not go on with this
+/// one's. If it may, the new server is written down. The row of the subscription is locked.
+///
+/// Two servers of these kinds share nothing that would prove a common past, so with
+/// [`AfterFailover::Check`] the events themselves have to: there must be a highest event seen, and it must stand
+/// where it stood.
+pub(super) async fn refusal(
+    work: &mut Work<'_>,
+    name: &str,
+    row: &SubscriptionRow,
+    choice: AfterFailover,
+) -> Result<Option<String>> {
+    let now = work.server().history.clone();
+    let Some(known) = row.history.as_deref().filter(|known| *known != now) else {
+        return Ok(None);
+    };
+    let moved = format!(
+        "the progress is about the server {known}, this one is {now}: it was failed over or restored, and may \
+         have lost events that were published"
+    );
+    if choice == AfterFailover::Halt || row.progress.highest.is_none() {
+        return Ok(Some(moved));
+    }
+    if let Some(change) = change(work, row).await? {
+        return Ok(Some(format!("{moved}; {change}")));
+    }
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions SET history = ? WHERE name = ?";
+    work.execute(sql, params![now.as_str(), name]).await?;
+    tracing::warn!(
+        subscription = name,
+        before = known,
+        now,
+        "the database was failed over and the last event seen is still there: going on. Events that were \
+         published and then lost by the failover would not be noticed"
+    );
+    Ok(None)
+}
+
+/// What the progress knows and the events do not bear out, if anything.
+async fn change(work: &mut Work<'_>, row: &SubscriptionRow) -> Result<Option<String>> {
+    let (done, highest) = (&row.progress.done, row.progress.highest);
+    let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));
+    let found = match highest {
+        Some(mark) => mark_at_or_below(work, mark.position).await?.filter(|at| at.position == mark.position),
+        None => None,
+    };
+    Ok(history::change(last_position(work).await?, seen, highest, found.map(|mark| mark.id)))
+}

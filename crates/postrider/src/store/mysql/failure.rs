@@ -1,0 +1,74 @@
+//! From mysql_async's errors to ours.
+
+use mysql_async::{DriverError, Error as SqlError, IoError, ServerError};
+
+use crate::mysql_error::code_of;
+use crate::{Code, Error};
+
+/// What to do when the server has no connection to give.
+const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription: raise \
+    max_connections or the user's MAX_USER_CONNECTIONS, or end connections of others";
+
+/// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
+pub fn failed(error: SqlError) -> Error {
+    match &error {
+        SqlError::Server(answer) => explained("the database answered with an error", answer),
+        SqlError::Driver(DriverError::ConnectionClosed) | SqlError::Io(_) => {
+            Error::new(Code::StoreFailed, "the connection to the database is gone").source(error)
+        }
+        _ => Error::new(Code::StoreFailed, "the database's answer could not be read").source(error),
+    }
+}
+
+/// What it means that a `COMMIT`, or a statement that stands alone, failed.
+///
+/// An error of the server is an answer: nothing happened. Without any answer nobody knows, and the code is
+/// [`OutcomeUnknown`](Code::OutcomeUnknown).
+pub fn commit_failed(error: SqlError) -> Error {
+    match &error {
+        // The server ends the connection: shutdown, kill. Whether before or after the commit, it does not say.
+        SqlError::Server(answer) if matches!(answer.code, 1053 | 1927 | 4031) => {
+            explained_as(Code::OutcomeUnknown, "the database ended the connection during the commit", answer)
+        }
+        SqlError::Server(_) => failed(error),
+        _ => Error::new(Code::OutcomeUnknown, "the commit to the database was not answered").source(error),
+    }
+}
+
+/// No connection could be made.
+pub(super) fn connect_failed(error: SqlError) -> Error {
+    match &error {
+        SqlError::Server(answer) => explained("the database cannot be reached", answer),
+        SqlError::Io(io) if is_tls(io) => {
+            Error::new(Code::TlsFailed, "the database cannot be reached").source(error)
+        }
+        SqlError::Driver(DriverError::NoClientSslFlagFromServer) => {
+            Error::new(Code::TlsFailed, "the server has no TLS, and the connection has to be encrypted")
+        }
+        _ => Error::new(Code::StoreFailed, "the database cannot be reached").source(error),
+    }
+}
+
+#[cfg(feature = "mysql-tls")]
+fn is_tls(error: &IoError) -> bool {
+    match error {
+        IoError::Tls(_) => true,
+        IoError::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+    }
+}
+
+#[cfg(not(feature = "mysql-tls"))]
+fn is_tls(_: &IoError) -> bool {
+    false
+}
+
+fn explained(what: &str, answer: &ServerError) -> Error {
+    explained_as(code_of(answer.code), what, answer)
+}
+
+/// The server's own sentence says all there is.
+fn explained_as(code: Code, what: &str, answer: &ServerError) -> Error {
+    let error = Error::new(code, format!("{what}: {} (error {})", answer.message, answer.code));
+    // Too many connections: of all, of this user.
+    if matches!(answer.code, 1040 | 1203 | 1226) { error.hint(NO_CONNECTION_FREE) } else { error }
+}

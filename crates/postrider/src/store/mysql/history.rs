@@ -1,0 +1,40 @@
+//! What a server tells of the history of its outbox.
+
+use super::row::{self, get_opt};
+use super::session::{Params, Work, params};
+use crate::ledger::Mark;
+use crate::{Position, Result};
+
+/// The next position the counter would give. The dictionary of MySQL answers from a copy that may be a day old;
+/// our sessions have that turned off. Index: the dictionary's own, by name.
+pub(super) const NEXT: &str = "
+    SELECT COALESCE(auto_increment, 1)
+    FROM information_schema.tables
+    WHERE table_schema = '{name}' AND table_name = 'events'";
+
+/// The highest position ever taken, committed or not.
+pub(super) async fn last_position(work: &mut Work<'_>) -> Result<Position> {
+    let sql = NEXT.replace("{name}", work.schema().as_str());
+    let row = work.query_opt(&sql, Params::new()).await?;
+    row.map_or(Ok(Position::ZERO), |row| row::position(&row, 0).map(Position::previous))
+}
+
+/// Where the last event stands that is there.
+pub(super) async fn last_row(work: &mut Work<'_>) -> Result<Position> {
+    // Index: the primary key (position), its last entry.
+    let row = work.query_opt("SELECT MAX(position) FROM {schema}.events", Params::new()).await?;
+    let last = row.map(|row| get_opt::<i64>(&row, 0)).transpose()?.flatten();
+    Ok(last.map_or(Position::ZERO, Position::new))
+}
+
+/// The last event at or below a position.
+pub(super) async fn mark_at_or_below(work: &mut Work<'_>, position: Position) -> Result<Option<Mark>> {
+    // Index: the primary key (position), read backwards by one row.
+    let sql = "SELECT position, id
+               FROM {schema}.events
+               WHERE position <= ?
+               ORDER BY position DESC
+               LIMIT 1";
+    let row = work.query_opt(sql, params![position.get()]).await?;
+    row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::uuid(&row, 1)? })).transpose()
+}

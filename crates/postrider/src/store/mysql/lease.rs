@@ -1,0 +1,151 @@
+//! Leases: who works a subscription, and the load that comes with taking one.
+//!
+//! Whoever locks more than one row locks the one in `subscriptions` first.
+
+use std::time::Duration;
+
+use super::line::{Reached, Turn};
+use super::progress::SubscriptionRow;
+use super::row::{get, get_opt};
+use super::session::{Alone, Work, params};
+use super::{failover, park, progress};
+use crate::ledger::ParkedState;
+use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
+use crate::{Code, Error, Result};
+
+/// See [`Store::acquire`](crate::store::Store::acquire).
+pub(super) async fn acquire(
+    work: &mut Work<'_>,
+    lease: &LeaseRequest,
+    after_failover: AfterFailover,
+    reached: Option<Reached>,
+) -> Result<Acquired> {
+    let name = &lease.subscription;
+    // Relays that stand by ask often; they must not lock the row that the owner settles on.
+    if let Some(refused) = refusal(work, lease).await? {
+        return Ok(refused);
+    }
+    let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
+    if let Some(refused) = refusal(work, lease).await? {
+        return Ok(refused);
+    }
+    let moved = failover::refusal(work, name, &row, after_failover).await?;
+    if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
+        super::admin::set_halted(work, name, &reason).await?;
+        return Ok(Acquired::Halted(reason));
+    }
+    let epoch = Epoch(row.epoch.0 + 1);
+    take(work, lease, epoch).await?;
+    let rows = park::load(work, name).await?;
+    let parked_count = rows.len() as u64;
+    let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
+    let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
+    let loaded = Loaded {
+        epoch,
+        progress: row.progress,
+        parked,
+        dead,
+        parked_count,
+        clean: row.clean,
+        paused: row.paused,
+    };
+    Ok(Acquired::Granted(Box::new(loaded)))
+}
+
+/// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
+async fn refusal(work: &mut Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+    // Index: the primary key (name), of both tables.
+    let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
+               FROM {schema}.subscriptions AS s
+               LEFT JOIN {schema}.leases AS l
+                 ON l.name = s.name AND l.holder <> ? AND l.expires_at > UTC_TIMESTAMP(6)
+               WHERE s.name = ?";
+    let row = work.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
+    let row = row.ok_or_else(|| unknown(&lease.subscription))?;
+    if let Some(reason) = get_opt(&row, 0)? {
+        return Ok(Some(Acquired::Halted(reason)));
+    }
+    let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
+    let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
+    Ok(Some(Acquired::Held { holder, remaining }))
+}
+
+/// How the progress went back since this process knew of it, if it did: then everything was put back to an older
+/// state, and agrees with itself. Another owner only ever raises both, and an operator who sets the progress
+/// back raises the epoch.
+fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
+    let Reached { epoch, floor } = reached?;
+    let found = row.progress.done.floor();
+    (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
+        format!(
+            "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
+             epoch {}: an older copy of it is in place, and may lack events that were published",
+            epoch.0, row.epoch.0
+        )
+    })
+}
+
+/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
+/// Until it is released in good order, the subscription counts as left in the middle of something.
+async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+    // Index: the primary key (name), of both tables.
+    let raise = "UPDATE {schema}.subscriptions
+                 SET epoch = ?, clean = FALSE, updated_at = UTC_TIMESTAMP(6)
+                 WHERE name = ?";
+    work.execute(raise, params![epoch.0, lease.subscription.as_str()]).await?;
+    let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
+                VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
+                ON DUPLICATE KEY UPDATE
+                    holder = VALUES(holder), epoch = VALUES(epoch),
+                    acquired_at = VALUES(acquired_at), expires_at = VALUES(expires_at)";
+    let LeaseRequest { subscription, holder, duration } = lease;
+    let values = params![subscription.as_str(), holder.as_str(), epoch.0, micros(*duration)];
+    work.execute(take, values).await?;
+    Ok(())
+}
+
+/// See [`Store::renew`](crate::store::Store::renew).
+pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+    // Index: the primary key (name).
+    let renew = "UPDATE {schema}.leases
+                 SET expires_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
+                 WHERE name = ? AND holder = ? AND epoch = ?";
+    let LeaseRequest { subscription, holder, duration } = lease;
+    let values = params![micros(*duration), subscription.as_str(), holder.as_str(), epoch.0];
+    if turn.session()?.alone_changes(renew, values).await? == 0 {
+        return Ok(Renewed::Lost);
+    }
+    // Index: the primary key (name).
+    let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
+    let rows = turn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
+    Ok(Renewed::Held { paused: rows.first().map_or(Ok(None), |row| get(row, 0))? })
+}
+
+/// See [`Store::release`](crate::store::Store::release). A lease that was not taken on this server is not ours to
+/// give up here.
+pub(super) async fn release(
+    work: &mut Work<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    clean: bool,
+) -> Result<()> {
+    // Index: the primary key (name), of both tables.
+    let owned = "UPDATE {schema}.subscriptions AS s
+                 JOIN {schema}.leases AS l ON l.name = s.name AND l.epoch = s.epoch
+                 SET s.clean = ?
+                 WHERE s.name = ? AND s.epoch = ?";
+    if work.execute(owned, params![clean, subscription, epoch.0]).await? > 0 {
+        let free = "DELETE FROM {schema}.leases WHERE name = ? AND epoch = ?";
+        work.execute(free, params![subscription, epoch.0]).await?;
+    }
+    Ok(())
+}
+
+/// The error for a subscription nobody created.
+pub(super) fn unknown(subscription: &str) -> Error {
+    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

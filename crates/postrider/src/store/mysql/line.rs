@@ -1,0 +1,167 @@
+//! A connection that is made again when it is lost, and the transactions on it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex as StdMutex, PoisonError};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::connect::MySqlConfig;
+use super::session::{Session, Work};
+use crate::store::Epoch;
+use crate::{Code, Error, Position, Result};
+
+/// One connection for many callers, one after the other.
+///
+/// Nothing that was learnt over a connection survives it: the server behind the next one may be another, with
+/// another history and the same epochs. Leases taken over a lost connection are therefore refused.
+pub(super) struct Line {
+    config: MySqlConfig,
+    slot: Mutex<Slot>,
+    /// The server behind the latest connection, for those who cannot wait for their turn.
+    server: StdMutex<Option<String>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    open: Option<Open>,
+    /// The owner of the store has given it up.
+    is_closed: bool,
+    /// Connections made so far.
+    connections: u64,
+    /// Leases that were taken, by subscription.
+    leases: HashMap<String, Taken>,
+    /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
+    /// does not know that it was.
+    reached: HashMap<String, Reached>,
+}
+
+/// How far a subscription had come when this process last knew of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached {
+    pub(super) epoch: Epoch,
+    pub(super) floor: Position,
+}
+
+/// The connection of the moment.
+struct Open {
+    session: Session,
+    /// The how manieth.
+    number: u64,
+}
+
+/// Where a lease was taken.
+struct Taken {
+    connection: u64,
+    server: String,
+}
+
+/// The right to use the connection.
+pub(super) struct Turn<'a>(MutexGuard<'a, Slot>);
+
+impl Line {
+    /// A line that is not connected yet.
+    pub(super) fn new(config: MySqlConfig) -> Self {
+        Self { config, slot: Mutex::default(), server: StdMutex::new(None) }
+    }
+
+    /// The server behind the latest connection.
+    pub(super) fn server(&self) -> Option<String> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the connection; makes a new one if it is lost.
+    pub(super) async fn turn(&self) -> Result<Turn<'_>> {
+        let mut slot = self.slot.lock().await;
+        if slot.is_closed {
+            return Err(Error::new(Code::StoreFailed, "the store is closed"));
+        }
+        if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
+            slot.open = None;
+            let session = self.config.connect().await?;
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(session.server.history.clone());
+            slot.connections += 1;
+            slot.open = Some(Open { session, number: slot.connections });
+        }
+        Ok(Turn(slot))
+    }
+
+    /// Gives the connection back after the turns that wait for it; there is none afterwards.
+    pub(super) async fn close(&self) {
+        *self.slot.lock().await = Slot { is_closed: true, ..Slot::default() };
+    }
+}
+
+impl Turn<'_> {
+    fn open(&mut self) -> Result<&mut Open> {
+        // `turn` put it there; the type cannot know.
+        self.0
+            .open
+            .as_mut()
+            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database is gone"))
+    }
+
+    /// The connection itself.
+    pub(super) fn session(&mut self) -> Result<&mut Session> {
+        Ok(&mut self.open()?.session)
+    }
+
+    /// Which server this is.
+    pub(super) fn server(&mut self) -> Result<String> {
+        Ok(self.open()?.session.server.history.clone())
+    }
+
+    /// How far a subscription had come, if this process has ever owned it.
+    pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
+        self.0.reached.get(subscription).copied()
+    }
+
+    /// Remembers how far a subscription has come, or forgets it.
+    pub(super) fn set_reached(&mut self, subscription: &str, reached: Option<Reached>) {
+        match reached {
+            Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
+            None => _ = self.0.reached.remove(subscription),
+        }
+    }
+
+    /// Remembers that a lease was taken over this connection.
+    pub(super) fn remember_lease(&mut self, subscription: &str) -> Result<()> {
+        let open = self.open()?;
+        let taken = Taken { connection: open.number, server: open.session.server.history.clone() };
+        self.0.leases.insert(subscription.to_owned(), taken);
+        Ok(())
+    }
+
+    /// On which server a lease was taken, whatever became of the connection.
+    pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<String> {
+        self.0.leases.get(subscription).map(|taken| taken.server.clone())
+    }
+
+    /// Refuses a lease that was taken over a connection that is lost.
+    pub(super) fn check_lease(&mut self, subscription: &str) -> Result<()> {
+        let number = self.open()?.number;
+        if self.0.leases.get(subscription).is_some_and(|taken| taken.connection == number) {
+            return Ok(());
+        }
+        let what = format!("the connection on which the lease of {subscription:?} was taken is gone");
+        Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is taken anew"))
+    }
+
+    /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.
+    pub(super) fn give_up(&mut self) -> Error {
+        match self.open() {
+            Ok(open) => open.session.give_up(),
+            Err(error) => error,
+        }
+    }
+
+    /// Begins a transaction that sees one snapshot and writes nothing.
+    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+        self.open()?.session.look().await
+    }
+
+    /// Begins a transaction; dropped without its end it takes the connection along.
+    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+        self.open()?.session.begin().await
+    }
+}

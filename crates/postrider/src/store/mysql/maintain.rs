@@ -1,0 +1,124 @@
+//! Retention: delivered events are deleted in short transactions.
+//!
+//! Whoever deletes, and whoever creates or moves a subscription, locks the same row, that of the first migration:
+//! so nobody begins at an event while it is being deleted. Settles need no lock. They only raise floors, and what
+//! they park was above the floor; floors are read before the parked rows, so a settle in between makes the batch
+//! smaller, never larger.
+
+use std::collections::BTreeSet;
+
+use super::ranges::listed;
+use super::row::{self, get, get_opt, micros};
+use super::session::{Params, Work, params};
+use crate::store::{Choice, Standing, Trim, Trimmed};
+use crate::{Position, Result, Timestamp};
+
+/// The lock of retention. Index: the primary key (version).
+macro_rules! lock_for {
+    ($kind:literal) => {
+        concat!("SELECT version FROM {schema}.migrations WHERE version = 1 ", $kind)
+    };
+}
+
+/// Keeps events from being deleted until the transaction ends, and subscriptions from being created or moved.
+pub(super) async fn keep_events(work: &mut Work<'_>) -> Result<()> {
+    work.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
+}
+
+/// See [`Store::trim`](crate::store::Store::trim).
+pub(super) async fn trim(work: &mut Work<'_>, trim: &Trim) -> Result<Trimmed> {
+    // Does not wait: one who deletes is enough, and subscriptions come first.
+    work.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
+    let all = standings(work).await?;
+    let Some(lowest) = Standing::lowest(&all) else {
+        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    };
+    let now = clock(work).await?;
+    let rows = delivered(work, trim, lowest.floor).await?;
+    let kept = match rows.last() {
+        Some((last, _)) => needed(work, &all, trim.after, *last).await?,
+        None => BTreeSet::new(),
+    };
+    let Choice { doomed, reached, more } = trim.choose(now, &rows, &kept);
+    if !doomed.is_empty() {
+        delete(work, &doomed).await?;
+    }
+    let held = lowest.held_back(first_above(work, lowest.floor).await?, trim.cutoff(now));
+    Ok(Trimmed { deleted: doomed.len() as u64, reached, more, held })
+}
+
+async fn standings(work: &mut Work<'_>) -> Result<Vec<Standing>> {
+    // A floor of another history says nothing about these events: until an operator decides, it needs them all.
+    let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+               FROM {schema}.subscriptions
+               ORDER BY name";
+    let rows = work.query(sql, Params::new()).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Standing {
+                subscription: get(row, 0)?,
+                floor: row::position(row, 1)?,
+                highest: get_opt::<i64>(row, 2)?.map(Position::new),
+            })
+        })
+        .collect()
+}
+
+/// The database's clock.
+pub(super) async fn clock(work: &mut Work<'_>) -> Result<Timestamp> {
+    let row = work.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
+    // Without an answer nothing is old.
+    row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| row::time(&row, 0))
+}
+
+/// The first events above the cursor and up to the floor, with their times.
+async fn delivered(work: &mut Work<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
+    // Index: the primary key (position), one range.
+    let sql = concat!(
+        "SELECT position, ",
+        micros!("time"),
+        " FROM {schema}.events
+          WHERE position > ? AND position <= ?
+          ORDER BY position
+          LIMIT ?"
+    );
+    let limit = u64::try_from(trim.events_max).unwrap_or(u64::MAX);
+    let rows = work.query(sql, params![trim.after.get(), floor.get(), limit]).await?;
+    rows.iter().map(|row| Ok((row::position(row, 0)?, row::time(row, 1)?))).collect()
+}
+
+/// Positions in a range that are parked, and the highest event of every subscription.
+async fn needed(
+    work: &mut Work<'_>,
+    all: &[Standing],
+    after: Position,
+    last: Position,
+) -> Result<BTreeSet<Position>> {
+    // Index: the primary key (subscription, position), one range per subscription.
+    let sql = "SELECT STRAIGHT_JOIN p.position
+               FROM {schema}.subscriptions AS s
+               JOIN {schema}.parked AS p ON p.subscription = s.name AND p.position > ? AND p.position <= ?";
+    let mut needed: BTreeSet<Position> = all.iter().filter_map(|standing| standing.highest).collect();
+    for row in work.query(sql, params![after.get(), last.get()]).await? {
+        needed.insert(row::position(&row, 0)?);
+    }
+    Ok(needed)
+}
+
+async fn delete(work: &mut Work<'_>, doomed: &[Position]) -> Result<()> {
+    // Index: the primary key (position).
+    let doomed = listed(doomed.iter().copied());
+    let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({doomed})");
+    work.execute(&sql, Params::new()).await.map(|_| ())
+}
+
+async fn first_above(work: &mut Work<'_>, floor: Position) -> Result<Option<Timestamp>> {
+    // Index: the primary key (position), one row.
+    let sql = concat!(
+        "SELECT ",
+        micros!("time"),
+        " FROM {schema}.events WHERE position > ? ORDER BY position LIMIT 1"
+    );
+    let row = work.query_opt(sql, params![floor.get()]).await?;
+    row.map(|row| row::time(&row, 0)).transpose()
+}

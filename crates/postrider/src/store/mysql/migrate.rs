@@ -1,0 +1,105 @@
+//! Bringing a database to the schema this program knows, and telling whether it is there.
+
+use super::row::{get, get_opt};
+use super::session::{Alone, Params, Session, params};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Code, Error, Ident, Result};
+
+/// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes. Each may be
+/// run again where it broke off: on these servers every CREATE is committed at once.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+
+/// The database, and the book of migrations, made before the first. Whoever creates or moves a subscription, and
+/// whoever deletes events, locks the row of the first migration.
+const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
+USE {schema};
+CREATE TABLE IF NOT EXISTS {schema}.migrations (
+    version    BIGINT NOT NULL PRIMARY KEY,
+    applied_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+";
+
+/// The schema this program knows.
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+/// What messages call the database.
+const PLACE: &str = "the database";
+
+/// Seconds to wait for another process that migrates.
+const WAIT_SECONDS: i64 = 20;
+
+/// Applies what is missing. Several processes may do so at once: the first does the work, the others wait for it
+/// and find it done. Where it breaks off it goes on the next time.
+pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
+    let lock = format!("postrider migrations {}", session.schema().as_str());
+    // A name of a lock has at most 64 characters.
+    let lock: String = lock.chars().take(64).collect();
+    let taken =
+        session.alone(Alone::Reads, "SELECT GET_LOCK(?, ?)", params![lock.as_str(), WAIT_SECONDS]).await?;
+    if taken.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() != Some(1) {
+        return Err(Error::new(Code::StoreBusy, "another process migrates the database"));
+    }
+    let migrated = apply(session).await;
+    session.alone(Alone::Reads, "SELECT RELEASE_LOCK(?)", params![lock.as_str()]).await?;
+    migrated
+}
+
+async fn apply(session: &mut Session) -> Result<Migrated> {
+    let from = version(session).await?;
+    schema::refuse_newer(PLACE, from, LATEST)?;
+    for migration in all(&session.schema().clone()).filter(|migration| migration.version > from) {
+        session.several(Alone::Writes, &migration.sql).await?;
+    }
+    Ok(Migrated { from, to: LATEST })
+}
+
+/// Every step, as one would run it by hand.
+pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
+    (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let book = if version == 1 { BOOK } else { "USE {schema};\n" };
+        let entry = format!(
+            "INSERT INTO {{schema}}.migrations (version) VALUES ({version}) ON DUPLICATE KEY UPDATE version = version;"
+        );
+        Migration { version, sql: name.put_into_mysql(&format!("{book}{}\n\n{entry}\n", sql.trim_end())) }
+    })
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
+    Ok(Schema { found: version(session).await?, needed: LATEST })
+}
+
+/// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.
+pub(super) async fn check(session: &mut Session) -> Result<()> {
+    let name = session.schema().as_str().to_owned();
+    schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;
+    // What another engine holds is not rolled back and not locked; a position without the counter is no position.
+    // Index: the dictionary's own, by name.
+    let sql = "SELECT t.engine = 'InnoDB' AND c.extra LIKE '%auto_increment%' AND c.column_key = 'PRI'
+               FROM information_schema.tables AS t
+               JOIN information_schema.columns AS c
+                 ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = 'position'
+               WHERE t.table_schema = ? AND t.table_name = 'events'";
+    let rows = session.alone(Alone::Reads, sql, params![name.as_str()]).await?;
+    if rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() == Some(1) {
+        return Ok(());
+    }
+    let what = format!("{name}.events is not as the migrations made it");
+    Err(Error::new(Code::SchemaAltered, what)
+        .hint("it must be a table of InnoDB with position BIGINT AUTO_INCREMENT as its primary key"))
+}
+
+async fn version(session: &mut Session) -> Result<i64> {
+    // Index: the dictionary's own, by name.
+    let known = "SELECT COUNT(*) FROM information_schema.tables
+                 WHERE table_schema = ? AND table_name = 'migrations'";
+    let name = session.schema().as_str().to_owned();
+    let rows = session.alone(Alone::Reads, known, params![name.as_str()]).await?;
+    if rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))? == 0 {
+        return Ok(0);
+    }
+    let newest =
+        session.alone(Alone::Reads, "SELECT MAX(version) FROM {schema}.migrations", Params::new()).await?;
+    Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
+}

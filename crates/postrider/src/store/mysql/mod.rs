@@ -1,0 +1,264 @@
+//! The store on MySQL 8.0.16 and later and on MariaDB 10.6 and later.
+//!
+//! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
+//! one of its own, so that reading ahead and settling never wait for each other. A lost connection is made anew
+//! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
+//! Between this program and the server may stand nothing that hands connections around: a pooler of transactions,
+//! such as ProxySQL with multiplexing, is not noticed.
+//!
+//! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
+//! delays only its own events. Times are the database's clock.
+
+mod address;
+mod admin;
+mod claim;
+mod connect;
+mod failover;
+mod failure;
+mod history;
+mod lease;
+mod line;
+mod maintain;
+mod migrate;
+mod overview;
+mod page;
+mod park;
+mod progress;
+mod ranges;
+mod roles;
+mod row;
+mod server;
+mod session;
+mod settle;
+#[cfg(feature = "mysql-tls")]
+mod tls;
+mod writers;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use connect::MySqlConfig;
+pub use failure::{commit_failed, failed as statement_failed};
+pub use server::Product;
+
+use self::line::{Line, Reached};
+use super::{
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
+    Settlement, Start, Store, Trim, Trimmed,
+};
+use crate::ledger::Progress;
+use crate::{BoxFuture, Ident, Position, Result};
+
+/// An outbox in a MySQL or MariaDB database. Clones share its connections.
+#[derive(Clone)]
+pub struct MySqlStore(Arc<Lines>);
+
+struct Lines {
+    config: MySqlConfig,
+    settler: Line,
+    reader: Line,
+    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    cleaner: Line,
+}
+
+impl MySqlStore {
+    /// Creates the database if there is none and brings its tables to what this program knows. Safe to run
+    /// again, and in several processes at once. These servers commit every CREATE at once, so a migration that
+    /// breaks off is left half done, and is completed by running it again.
+    ///
+    /// # Errors
+    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database; then
+    /// nothing was changed.
+    pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
+        migrate::migrate(&mut config.connect_unchecked().await?).await
+    }
+
+    /// The schema a database has and the one this program needs. Creates and changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn schema(config: &MySqlConfig) -> Result<Schema> {
+        migrate::schema(&mut config.connect_unchecked().await?).await
+    }
+
+    /// Every migration, oldest first, for those who run them with a tool of their own in a database of this name.
+    pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
+        migrate::all(schema)
+    }
+
+    /// The SQL that makes roles with no more rights than each needs: `DATABASE_writer`, `DATABASE_relay`,
+    /// `DATABASE_viewer` and `DATABASE_migrator`. To be run after the migrations, as often as one likes.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.
+    pub fn roles(schema: &Ident) -> Result<String> {
+        roles::roles(schema)
+    }
+
+    /// Connects to a database that was migrated. The other connections are made when they are needed.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there or older than this
+    /// program's, `SchemaNewer` if they are newer, `SchemaAltered` or `ServerUnfit` if positions would not be
+    /// trustworthy, `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a replica. Nothing was changed.
+    pub async fn connect(config: &MySqlConfig) -> Result<Self> {
+        let store = Self::unconnected(config);
+        store.0.settler.turn().await?;
+        Ok(store)
+    }
+
+    /// A database that may be away: every connection is made when it is needed, and checked then as
+    /// [`connect`](Self::connect) does. A relay waits for such a database.
+    pub fn unconnected(config: &MySqlConfig) -> Self {
+        let line = || Line::new(config.clone());
+        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
+        Self(Arc::new(lines))
+    }
+}
+
+impl fmt::Debug for MySqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MySqlStore").field(&self.0.config).finish()
+    }
+}
+
+impl Store for MySqlStore {
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let mut work = turn.begin().await?;
+            let created = admin::subscribe(&mut work, &name, start).await;
+            work.finish(created).await
+        })
+    }
+
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let reached = turn.reached(&lease.subscription);
+            let choice = self.0.config.failover_choice();
+            let mut work = turn.begin().await?;
+            let acquired = lease::acquire(&mut work, &lease, choice, reached).await;
+            let acquired = work.finish(acquired).await?;
+            match &acquired {
+                Acquired::Granted(loaded) => {
+                    let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
+                    turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
+                    turn.remember_lease(&lease.subscription)?;
+                }
+                // From here on it is for the operator to know.
+                Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
+                Acquired::Held { .. } => {}
+            }
+            Ok(acquired)
+        })
+    }
+
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            turn.check_lease(&lease.subscription)?;
+            lease::renew(&mut turn, &lease, epoch).await
+        })
+    }
+
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let server = turn.server()?;
+            // A lease that was not taken here is not ours to give up.
+            if turn.lease_taken_on(&name) != Some(server) {
+                return Ok(());
+            }
+            let mut work = turn.begin().await?;
+            let released = lease::release(&mut work, &name, epoch, clean).await;
+            work.finish(released).await
+        })
+    }
+
+    fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
+        let server = self.0.settler.server();
+        Box::new(claim::MySqlClaimer::new(self.0.config.clone(), server, progress))
+    }
+
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            // What is fetched belongs to leases that were taken on the settler's server.
+            if self.0.settler.server().is_some_and(|server| turn.server().ok() != Some(server)) {
+                return Err(turn.give_up());
+            }
+            page::fetch(turn.session()?, &positions, bytes_max).await
+        })
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            turn.check_lease(&settlement.subscription)?;
+            let name = settlement.subscription.clone();
+            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let settled = settle::settle(&mut turn, settlement).await?;
+            if settled == Settled::Done {
+                turn.set_reached(&name, Some(reached));
+            }
+            Ok(settled)
+        })
+    }
+
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let mut work = turn.begin().await?;
+            let paused = admin::pause(&mut work, &name, reason.as_deref()).await;
+            work.finish(paused).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let mut work = turn.begin().await?;
+            let halted = admin::set_halted(&mut work, &name, &reason).await;
+            work.finish(halted).await
+        })
+    }
+
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let mut work = turn.begin().await?;
+            let accepted = admin::accept_history(&mut work, &name, start).await;
+            work.finish(accepted).await
+        })
+    }
+
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        Box::pin(async move {
+            let mut turn = self.0.cleaner.turn().await?;
+            let mut work = turn.begin().await?;
+            let trimmed = maintain::trim(&mut work, &trim).await;
+            work.finish(trimmed).await
+        })
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            let mut work = turn.look().await?;
+            let seen = overview::overview(&mut work, backlog_max).await;
+            work.finish(seen).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Events of one answer, within a budget; and reading events again by position.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mysql_async::Row;
+use uuid::Uuid;
+
+use super::ranges::listed;
+use super::row::{self, event_columns, get};
+use super::session::{Alone, Params, Session};
+use crate::store::filling::Filling;
+use crate::store::{Budget, Fetched};
+use crate::{Code, Error, Position, Result, StoredEvent};
+
+/// Room made for a page at once; a larger one grows.
+const ROOM_EVENTS_MAX: usize = 2_048;
+
+/// A payload up to this size always comes along with its event.
+const PAYLOAD_BYTES_SMALL: usize = 1_024;
+
+/// A statement with the size up to which payloads come along with their events: all together they keep to the
+/// budget. Larger ones are asked for in a second round trip, once it is known which of them fit.
+pub(super) fn with_payload_limit(statement: &str, budget: Budget) -> String {
+    let fair = budget.bytes_max / budget.events_max.max(1);
+    let limit = i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX);
+    statement.replace("{payload_max}", &limit.to_string())
+}
+
+/// Events that fit the budget.
+pub(super) struct Read {
+    pub(super) events: Vec<StoredEvent>,
+    /// Rows that no event can be made of, and why.
+    pub(super) damaged: Vec<(Position, String)>,
+    /// The first position that did not fit.
+    pub(super) left: Option<Position>,
+    /// Places of events whose payload is still to come.
+    bare: Vec<usize>,
+}
+
+impl Read {
+    /// The events of the rows, in their order, as far as the budget goes.
+    pub(super) fn of(rows: Vec<Row>, budget: Budget) -> Result<Self> {
+        let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let (mut bare, mut left) = (Vec::new(), None);
+        for row in rows {
+            let (position, bytes) = (row::position(&row, 0)?, row::payload_len(&row)?);
+            if filling.is_full_for(bytes) {
+                left = Some(position);
+                break;
+            }
+            let event = row::event(row).map(|(event, is_bare)| {
+                if is_bare {
+                    bare.push(filling.events.len());
+                }
+                event
+            });
+            filling.take(position, event, bytes)?;
+        }
+        Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
+    }
+
+    /// Reads the payloads that stayed behind.
+    pub(super) async fn complete(mut self, session: &mut Session) -> Result<Self> {
+        if self.bare.is_empty() {
+            return Ok(self);
+        }
+        // Index: the primary key (position).
+        let list = listed(self.bare.iter().map(|place| self.events[*place].position));
+        let sql = format!("SELECT position, id, payload FROM {{schema}}.events WHERE position IN ({list})");
+        let mut payloads: HashMap<(Position, Uuid), Vec<u8>> = HashMap::new();
+        for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
+            payloads.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), get(&row, 2)?);
+        }
+        for place in std::mem::take(&mut self.bare) {
+            let event = &mut self.events[place];
+            // With the id, so that an event never gets the payload of another.
+            let Some(payload) = payloads.remove(&(event.position, event.event.id)) else {
+                return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
+            };
+            // Nobody else has seen the event yet.
+            if let Some(event) = Arc::get_mut(&mut event.event) {
+                event.payload = Bytes::from(payload);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
+    pub(super) fn found(&self) -> Vec<Position> {
+        let events = self.events.iter().map(|event| event.position);
+        let mut found: Vec<Position> = events.chain(self.damaged.iter().map(|(at, _)| *at)).collect();
+        if !self.damaged.is_empty() {
+            found.sort_unstable();
+        }
+        found
+    }
+}
+
+/// Index: the primary key (position).
+const FETCH: &str =
+    concat!("SELECT ", event_columns!(), " FROM {schema}.events WHERE position IN ({positions})");
+
+/// See [`Store::fetch`](crate::store::Store::fetch).
+pub(super) async fn fetch(
+    session: &mut Session,
+    positions: &[Position],
+    bytes_max: usize,
+) -> Result<Fetched> {
+    if positions.is_empty() {
+        return Ok(Fetched::default());
+    }
+    let budget = Budget { events_max: positions.len(), bytes_max };
+    let sql = with_payload_limit(FETCH, budget).replace("{positions}", &listed(positions.iter().copied()));
+    let mut found: HashMap<Position, Row> = HashMap::new();
+    for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
+        found.insert(row::position(&row, 0)?, row);
+    }
+    let rows = positions.iter().filter_map(|position| found.remove(position)).collect();
+    let read = Read::of(rows, budget)?.complete(session).await?;
+    // What stands before the first event that did not fit, and was not found, is gone.
+    let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
+    let mut found = read.events.iter().map(|event| event.position).peekable();
+    let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
+    Ok(Fetched { events: read.events, gone })
+}

@@ -1,0 +1,43 @@
+//! Roles with no more rights than each needs.
+
+use crate::{Code, Error, Ident, Result};
+
+const ROLES: &str = include_str!("roles.sql");
+
+/// What MySQL keeps of a user's name; a role is one.
+const BYTES_MAX: usize = 32;
+
+/// The SQL that makes them for a database: `DATABASE_writer`, `_relay`, `_viewer`, `_migrator`.
+///
+/// # Errors
+/// If a name becomes too long.
+pub(super) fn roles(schema: &Ident) -> Result<String> {
+    let mut sql = schema.put_into_mysql(ROLES);
+    for role in ["writer", "relay", "viewer", "migrator"] {
+        let name = format!("{}_{role}", schema.as_str());
+        if name.len() > BYTES_MAX {
+            return Err(Error::new(
+                Code::NameInvalid,
+                format!("{name:?} is too long for the name of a role"),
+            )
+            .hint(
+                "give the outbox a database with a name of at most 23 letters, or make the roles by hand",
+            ));
+        }
+        sql = sql.replace(&format!("{{{role}}}"), &name);
+    }
+    Ok(sql)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_put_in() {
+        let sql = roles(&Ident::new("shop").unwrap()).unwrap();
+        assert!(!sql.contains('{'), "{sql}");
+        assert!(sql.contains("GRANT SELECT, DELETE ON `shop`.events TO 'shop_relay';"), "{sql}");
+        assert!(roles(&Ident::new(&"x".repeat(30)).unwrap()).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+-- Roles of an outbox, with no more rights than each needs. Run it after `migrate up`, and again after every
+-- update, as a user who may create roles and grant. It may be run as often as one likes.
+-- A role is used by those it is granted to and who have it set: GRANT '{writer}' TO 'shop_app'@'%'; and
+-- SET DEFAULT ROLE '{writer}' TO 'shop_app'@'%' (MySQL), SET DEFAULT ROLE '{writer}' FOR 'shop_app'@'%' (MariaDB).
+
+CREATE ROLE IF NOT EXISTS '{writer}';
+CREATE ROLE IF NOT EXISTS '{relay}';
+CREATE ROLE IF NOT EXISTS '{viewer}';
+CREATE ROLE IF NOT EXISTS '{migrator}';
+
+-- Writer: the application. It may insert every column but the position, on which completeness rests, and reads
+-- nothing: the position of what it wrote it is told without.
+GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregate_id, `key`, payload, headers,
+              topic, action, namespace, producer) ON {schema}.events TO '{writer}';
+
+-- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
+-- UPDATE on migrations is for the lock on its row, under which events are deleted.
+GRANT SELECT, DELETE ON {schema}.events TO '{relay}';
+GRANT SELECT, UPDATE ON {schema}.migrations TO '{relay}';
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
+-- Who has the outbox open for writing.
+GRANT SELECT ON performance_schema.* TO '{relay}';
+
+-- Viewer: `status` and `doctor`.
+GRANT SELECT ON {schema}.* TO '{viewer}';
+GRANT SELECT ON performance_schema.* TO '{viewer}';
+
+-- Migrator: `migrate up`.
+GRANT ALL PRIVILEGES ON {schema}.* TO '{migrator}';
+GRANT SELECT ON performance_schema.* TO '{migrator}';

@@ -1,0 +1,168 @@
+//! Which server this is, and whether the hole rule can be kept on it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::failure::failed;
+use super::writers::Locks;
+use crate::{Code, Error, Result};
+
+/// Which of the two it is; they share a protocol and most of their SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Product {
+    /// MySQL, and what calls itself so.
+    MySql,
+    /// MariaDB.
+    MariaDb,
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MySql => "MySQL",
+            Self::MariaDb => "MariaDB",
+        })
+    }
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) product: Product,
+    /// What tells it from another copy of its data: `server_uuid` of MySQL. MariaDB has none; there it is
+    /// `server_id`, which differs between the servers of a replication.
+    pub(super) history: String,
+    /// Where it tells who has a table open for writing, if it does.
+    pub(super) locks: Option<Locks>,
+}
+
+/// The least versions: CHECKs that are kept, expressions as defaults; JSON_TABLE.
+const MYSQL_MIN: (u16, u16, u16) = (8, 0, 16);
+const MARIADB_MIN: (u16, u16, u16) = (10, 6, 0);
+
+impl Server {
+    /// Asks the server who it is, and refuses one that cannot be used.
+    pub(super) async fn of(conn: &mut Conn) -> Result<Self> {
+        // No table is read; what a server does not know it leaves out.
+        let sql = "SHOW GLOBAL VARIABLES WHERE variable_name IN
+                   ('version', 'server_uuid', 'server_id', 'read_only', 'super_read_only', 'performance_schema',
+                    'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode',
+                    'auto_increment_increment')";
+        let rows: Vec<(String, String)> = conn.query(sql).await.map_err(failed)?;
+        let known = Variables(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect());
+        let version = known.get("version");
+        let product = if version.contains("MariaDB") { Product::MariaDb } else { Product::MySql };
+        refuse_old(product, version, conn.server_version())?;
+        known.refuse()?;
+        let history = match product {
+            Product::MySql => known.get("server_uuid").to_owned(),
+            Product::MariaDb => format!("server_id {}", known.get("server_id")),
+        };
+        let locks = Locks::of(conn, product, known.is_on("performance_schema")).await?;
+        Ok(Self { product, history, locks })
+    }
+}
+
+struct Variables(HashMap<String, String>);
+
+impl Variables {
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        // MariaDB 12 has more words for read_only than ON.
+        !matches!(self.get(name).to_ascii_uppercase().as_str(), "" | "OFF" | "0" | "NO")
+    }
+
+    /// Refuses a server on which positions would not be trustworthy, and one that cannot be written to.
+    fn refuse(&self) -> Result<()> {
+        let many_write = self.is_on("wsrep_on")
+            || !self.get("group_replication_group_name").is_empty()
+                && !self.is_on("group_replication_single_primary_mode");
+        if many_write {
+            let what =
+                "the server takes writes together with others (Galera, or a group with several primaries)";
+            return Err(Error::new(Code::ServerUnfit, what)
+                .effect(
+                    "nothing was read or changed: there, positions say nothing about who may still commit",
+                )
+                .hint(
+                    "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
+                       whose rows carry their own state",
+                ));
+        }
+        let increment = self.get("auto_increment_increment");
+        if increment != "1" {
+            let what = format!("the server has auto_increment_increment = {increment}");
+            return Err(Error::new(Code::ServerUnfit, what)
+                .effect("nothing was read or changed: every position left out would be waited for")
+                .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
+        }
+        if self.is_on("read_only") || self.is_on("super_read_only") {
+            return Err(Error::new(Code::StoreReadOnly, "the server is read_only, as a replica is")
+                .hint("connect to the primary"));
+        }
+        Ok(())
+    }
+}
+
+fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Result<()> {
+    // MariaDB may say 5.5.5- before its own version, for clients that know no version above 5.
+    let told = version.trim_start_matches("5.5.5-").split(['-', '+']).next().unwrap_or_default();
+    let mut parts = told.split('.').map(|part| part.parse().unwrap_or(0));
+    let mut part = || parts.next().unwrap_or(0);
+    let number = if told.is_empty() { number } else { (part(), part(), part()) };
+    let least = if product == Product::MySql { MYSQL_MIN } else { MARIADB_MIN };
+    if number >= least {
+        return Ok(());
+    }
+    let what =
+        format!("the server is {product} {told}, at least {}.{}.{} is needed", least.0, least.1, least.2);
+    Err(Error::new(Code::ServerTooOld, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(settings: &[(&str, &str)]) -> Option<Code> {
+        let mut known = HashMap::from([("auto_increment_increment".to_owned(), "1".to_owned())]);
+        known.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Variables(known).refuse().err().map(|error| error.code())
+    }
+
+    #[test]
+    fn a_server_with_other_writers_or_other_steps_is_refused() {
+        assert_eq!(refused(&[("wsrep_on", "OFF"), ("read_only", "OFF")]), None);
+        assert_eq!(refused(&[("wsrep_on", "ON")]), Some(Code::ServerUnfit));
+        let group = ("group_replication_group_name", "aaaa");
+        assert_eq!(refused(&[group, ("group_replication_single_primary_mode", "ON")]), None);
+        assert_eq!(
+            refused(&[group, ("group_replication_single_primary_mode", "OFF")]),
+            Some(Code::ServerUnfit)
+        );
+        assert_eq!(refused(&[("auto_increment_increment", "2")]), Some(Code::ServerUnfit));
+        assert_eq!(refused(&[("read_only", "ON")]), Some(Code::StoreReadOnly));
+        assert_eq!(refused(&[("super_read_only", "1")]), Some(Code::StoreReadOnly));
+    }
+
+    #[test]
+    fn versions_are_told_apart_whatever_stands_around_them() {
+        let (my, maria) = (Product::MySql, Product::MariaDb);
+        for (product, version, fits) in [
+            (my, "8.0.16", true),
+            (my, "9.7.4-2", true),
+            (my, "8.0.15", false),
+            (my, "5.7.44-log", false),
+            (maria, "10.6.0-MariaDB", true),
+            (maria, "5.5.5-10.11.19-MariaDB-0+deb12u1-log", true),
+            (maria, "10.5.28-MariaDB", false),
+        ] {
+            assert_eq!(refuse_old(product, version, (0, 0, 0)).is_ok(), fits, "{version}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection: which server it leads to, what is said on it, and the transactions on it.
+//!
+//! The driver has no way to take a half-read answer back. Whoever stops waiting in the middle, by dropping the
+//! future or because the time is over, leaves a connection of no use: it is not asked again, and the server rolls
+//! back what was open on it.
+
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error as SqlError, Row, Value};
+
+use super::failure::{commit_failed, failed};
+use super::server::Server;
+use crate::{Code, Error, Ident, Result};
+
+/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
+/// says. Longer than anybody waits for a lock.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// The same within a transaction: an operator's verb may read all of a large outbox.
+const LONG_ANSWER_WITHIN: Duration = Duration::from_secs(600);
+
+/// Parameters of a statement, in the order of the question marks.
+pub(super) type Params = Vec<Value>;
+
+/// Values of several types as the parameters of a statement.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { vec![$(mysql_async::Value::from($value)),*] };
+}
+pub(super) use params;
+
+/// A connection to one server.
+pub(super) struct Session {
+    conn: Conn,
+    schema: Ident,
+    pub(super) server: Server,
+    /// Something was asked and its answer is not fully read, or a transaction is open.
+    is_busy: bool,
+    is_broken: bool,
+}
+
+/// What a statement that stands alone does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alone {
+    Reads,
+    Writes,
+}
+
+impl Session {
+    pub(super) fn new(conn: Conn, server: Server, schema: Ident) -> Self {
+        Self { conn, schema, server, is_busy: false, is_broken: false }
+    }
+
+    /// Whether anything can still be asked on it.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.is_busy && !self.is_broken && !self.conn.is_disconnected()
+    }
+
+    /// The database with the outbox.
+    pub(super) fn schema(&self) -> &Ident {
+        &self.schema
+    }
+
+    /// Another server than expected: nothing more is asked on this connection.
+    pub(super) fn give_up(&mut self) -> Error {
+        self.is_broken = true;
+        Error::new(Code::StoreFailed, "the server behind the connection was replaced")
+            .hint("nothing to do: the subscription is loaded anew")
+    }
+
+    /// Runs one statement as a transaction of its own.
+    pub(super) async fn alone(&mut self, does: Alone, statement: &str, params: Params) -> Result<Vec<Row>> {
+        self.is_busy = true;
+        let rows = self.ask(ANSWER_WITHIN, does, statement, params).await;
+        self.is_busy = false;
+        rows
+    }
+
+    /// The same; answers how many rows it found to change.
+    pub(super) async fn alone_changes(&mut self, statement: &str, params: Params) -> Result<u64> {
+        self.alone(Alone::Writes, statement, params).await?;
+        Ok(self.conn.affected_rows())
+    }
+
+    /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
+    /// them to the end, whether anybody waits or not. An error leaves out those that follow.
+    pub(super) async fn several(&mut self, does: Alone, statements: &str) -> Result<Vec<Vec<Row>>> {
+        self.is_busy = true;
+        let text = self.schema.put_into_mysql(statements);
+        let answers = async {
+            let mut result = self.conn.query_iter(text).await?;
+            let mut all = Vec::new();
+            while !result.is_empty() {
+                all.push(result.collect::<Row>().await?);
+            }
+            Ok(all)
+        };
+        let answers = tokio::time::timeout(ANSWER_WITHIN, answers).await;
+        let answers = self.in_time(ANSWER_WITHIN, does, answers);
+        self.is_busy = false;
+        answers
+    }
+
+    /// Begins a transaction that writes. It sees what is committed at each of its statements.
+    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+        self.begin_as("START TRANSACTION READ WRITE").await
+    }
+
+    /// Begins a transaction that sees one snapshot and writes nothing.
+    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+        self.begin_as(
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+             START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        )
+        .await
+    }
+
+    async fn begin_as(&mut self, statements: &str) -> Result<Work<'_>> {
+        self.several(Alone::Reads, statements).await?;
+        self.is_busy = true;
+        Ok(Work { session: self })
+    }
+
+    async fn ask(
+        &mut self,
+        within: Duration,
+        does: Alone,
+        statement: &str,
+        params: Params,
+    ) -> Result<Vec<Row>> {
+        let text = self.schema.put_into_mysql(statement);
+        // A statement without parameters is not worth preparing, and some cannot be.
+        let answer = async {
+            if params.is_empty() { self.conn.query(text).await } else { self.conn.exec(text, params).await }
+        };
+        let answer = tokio::time::timeout(within, answer).await;
+        self.in_time(within, does, answer)
+    }
+
+    /// An answer, if there was one in time and the connection is good for another.
+    fn in_time<T>(
+        &mut self,
+        within: Duration,
+        does: Alone,
+        answer: Result<Result<T, SqlError>, tokio::time::error::Elapsed>,
+    ) -> Result<T> {
+        match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                self.is_broken |= error.is_fatal();
+                Err(if does == Alone::Writes { commit_failed(error) } else { failed(error) })
+            }
+            Err(_) => {
+                self.is_broken = true;
+                let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
+                Err(Error::new(code, format!("the database has not answered within {within:?}"))
+                    .hint("nothing to do: another connection is made and the subscription is loaded anew"))
+            }
+        }
+    }
+}
+
+/// A transaction of several statements. Dropped without [`finish`](Self::finish) it takes its connection along.
+pub(super) struct Work<'a> {
+    session: &'a mut Session,
+}
+
+impl Work<'_> {
+    pub(super) async fn query(&mut self, statement: &str, params: Params) -> Result<Vec<Row>> {
+        self.session.ask(LONG_ANSWER_WITHIN, Alone::Reads, statement, params).await
+    }
+
+    /// The first row, if there is one.
+    pub(super) async fn query_opt(&mut self, statement: &str, params: Params) -> Result<Option<Row>> {
+        Ok(self.query(statement, params).await?.into_iter().next())
+    }
+
+    /// How many rows were found to change.
+    pub(super) async fn execute(&mut self, statement: &str, params: Params) -> Result<u64> {
+        self.query(statement, params).await?;
+        Ok(self.session.conn.affected_rows())
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.session.server
+    }
+
+    pub(super) fn schema(&self) -> &Ident {
+        &self.session.schema
+    }
+
+    /// Commits what went well and takes back what did not.
+    pub(super) async fn finish<T>(self, result: Result<T>) -> Result<T> {
+        let (does, last) = match &result {
+            Ok(_) => (Alone::Writes, "COMMIT"),
+            Err(_) => (Alone::Reads, "ROLLBACK"),
+        };
+        let ended = self.session.ask(ANSWER_WITHIN, does, last, Params::new()).await;
+        match (result, ended) {
+            (Ok(answer), Ok(_)) => {
+                self.session.is_busy = false;
+                Ok(answer)
+            }
+            (Err(error), ended) => {
+                self.session.is_busy = ended.is_err();
+                Err(error)
+            }
+            (Ok(_), Err(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! TLS that proves whom we talk to: the chain up to an authority we believe, and the name of the host.
+
+use mysql_async::{ClientIdentity, SslOpts};
+use rustls::RootCertStore;
+
+use super::address::Certificates;
+use crate::{Code, Error, Result};
+
+/// What encrypts a connection. The files are read at every connection, so that a renewed certificate counts from
+/// the next one on.
+pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
+    // The driver takes the provider of the process, and panics where there is more than one to choose from. Whoever
+    // has chosen one keeps it.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let roots: Vec<_> = match &certificates.root {
+        Some(file) => {
+            std::fs::metadata(file).map_err(|cause| {
+                Error::new(Code::TlsFailed, format!("{} cannot be used", file.display()))
+                    .hint("check the path, its permissions and that it is PEM")
+                    .source(cause)
+            })?;
+            vec![file.clone().into()]
+        }
+        // One that cannot be read is left out: systems carry odd ones, and the others are good.
+        None => {
+            let system = rustls_native_certs::load_native_certs().certs.into_iter();
+            let readable = system.filter(|root| RootCertStore::empty().add(root.clone()).is_ok());
+            readable.map(|root| root.to_vec().into()).collect()
+        }
+    };
+    if roots.is_empty() {
+        let what = "there is no root certificate to check the server's with";
+        return Err(Error::new(Code::TlsFailed, what).hint(
+            "install the system's certificates (ca-certificates), or name a file with the server's root",
+        ));
+    }
+    let identity = match (&certificates.client, &certificates.client_key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => {
+            Some(ClientIdentity::new(certificate.clone().into(), key.clone().into()))
+        }
+        _ => {
+            let what = "of client certificate and client key only one is given";
+            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+        }
+    };
+    let opts = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);
+    Ok(opts.with_client_identity(identity))
+}

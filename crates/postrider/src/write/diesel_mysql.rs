@@ -1,0 +1,61 @@
+//! Writing in a diesel-async transaction on MySQL or MariaDB: the answer is a future.
+
+use diesel::QueryableByName;
+use diesel::mysql::Mysql;
+use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
+use diesel_async::{AsyncMysqlConnection, RunQueryDsl};
+
+use super::columns::Columns;
+use super::diesel_error::{is_read_only, is_schema_missing};
+use super::mysql::{Driver, insert};
+use crate::mysql_error::insert_failed;
+use crate::{Error, Result};
+
+answers_later!('c, insert: &'c mut AsyncMysqlConnection);
+
+#[derive(QueryableByName)]
+struct First {
+    #[diesel(sql_type = Unsigned<BigInt>)]
+    position: u64,
+}
+
+impl Driver for AsyncMysqlConnection {
+    async fn execute(&mut self, statement: &'static str) -> Result<()> {
+        diesel::sql_query(statement).execute(self).await.map(drop).map_err(error)
+    }
+
+    /// diesel does not tell what the server said about positions, so the server is asked once more.
+    async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
+        let mut query = diesel::sql_query(statement).into_boxed::<Mysql>();
+        for row in rows {
+            query = query
+                .bind::<Binary, _>(row.event.id.as_bytes().as_slice())
+                .bind::<Text, _>(&row.event.event_type)
+                .bind::<Nullable<Text>, _>(row.aggregate_type)
+                .bind::<Nullable<Text>, _>(row.aggregate_id)
+                .bind::<Nullable<Text>, _>(row.key)
+                .bind::<Binary, _>(row.event.payload.as_ref())
+                .bind::<Nullable<Text>, _>(row.headers.as_deref())
+                .bind::<BigInt, _>(row.event.time.as_micros())
+                .bind::<Nullable<Text>, _>(row.event.topic.as_deref())
+                .bind::<Nullable<BigInt>, _>(row.event.max_attempts.map(i64::from))
+                .bind::<Nullable<BigInt>, _>(row.expires_at)
+                .bind::<Nullable<Text>, _>(row.action.as_deref())
+                .bind::<Nullable<Text>, _>(row.event.namespace.as_deref())
+                .bind::<Nullable<Text>, _>(row.event.producer.as_deref());
+        }
+        query.execute(self).await.map_err(error)?;
+        let asked = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
+        asked.get_result::<First>(self).await.map(|first| first.position).map_err(error)
+    }
+}
+
+/// diesel keeps the server's words and not its number; these are the numbers of what its words or its kind tell.
+fn error(error: diesel::result::Error) -> Error {
+    let number = match &error {
+        _ if is_schema_missing(&error) => Some(1146),
+        _ if is_read_only(&error) => Some(1792),
+        _ => None,
+    };
+    insert_failed(number, error)
+}

@@ -1,0 +1,83 @@
+//! Events as INSERTs of MySQL and MariaDB: many rows in one statement.
+
+use std::future::Future;
+
+use super::columns::{Columns, consecutive, pieces};
+use super::{Batch, Written};
+use crate::{Code, Error, Ident, Result};
+
+/// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
+/// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
+const INSERT: &str = "
+    INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, `key`, payload, headers, time,
+                                 topic, max_attempts, expires_at, action, namespace, producer)
+    VALUES ";
+
+/// One row. The times are microseconds since 1970 and become UTC, whatever the session's time zone.
+const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'),
+            ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?, ?)";
+
+/// Around the statements of a batch that does not fit one. Without a transaction a savepoint is gone at once, and
+/// the second statement finds that out before anything is written.
+const SAVEPOINT: [&str; 2] = ["SAVEPOINT postrider_write", "ROLLBACK TO SAVEPOINT postrider_write"];
+const RELEASE: &str = "RELEASE SAVEPOINT postrider_write";
+
+/// What a driver does for [`insert`].
+pub(super) trait Driver: Send {
+    /// Runs a statement without values.
+    fn execute(&mut self, statement: &'static str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Inserts the rows and tells the position of the first one.
+    fn insert(&mut self, statement: String, rows: &[Columns<'_>])
+    -> impl Future<Output = Result<u64>> + Send;
+}
+
+/// The statement for so many rows.
+pub(super) fn statement(schema: &Ident, rows: usize) -> String {
+    schema.put_into_mysql(INSERT) + &vec![ROW; rows].join(", ")
+}
+
+/// Inserts all rows or none: in one statement, which undoes itself when it fails, or in several behind a savepoint.
+#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
+    let rows = Columns::of(batch)?;
+    let pieces = pieces(&rows);
+    if let [all] = pieces.as_slice() {
+        return insert_piece(driver, batch.schema(), all).await;
+    }
+    for statement in SAVEPOINT {
+        driver.execute(statement).await.map_err(|error| match error.code() {
+            Code::SchemaMissing => no_transaction(pieces.len()),
+            _ => error,
+        })?;
+    }
+    let mut written = Vec::with_capacity(rows.len());
+    for piece in pieces {
+        match insert_piece(driver, batch.schema(), piece).await {
+            Ok(more) => written.extend(more),
+            Err(error) => {
+                driver.execute(SAVEPOINT[1]).await?;
+                return Err(error);
+            }
+        }
+    }
+    driver.execute(RELEASE).await?;
+    Ok(written)
+}
+
+#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+async fn insert_piece<D: Driver>(
+    driver: &mut D,
+    schema: &Ident,
+    rows: &[Columns<'_>],
+) -> Result<Vec<Written>> {
+    let first = driver.insert(statement(schema, rows.len()), rows).await?;
+    consecutive(first, rows)
+}
+
+#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+fn no_transaction(statements: usize) -> Error {
+    let what =
+        format!("so many events take {statements} statements, and there is no transaction around them");
+    Error::new(Code::TooManyEvents, what).hint("begin a transaction, or write them in several calls")
+}

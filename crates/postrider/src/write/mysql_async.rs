@@ -1,0 +1,57 @@
+//! Writing in a mysql_async transaction: the answer is a future, after one round trip, or two the first time that a
+//! connection writes so many events at once.
+
+use ::mysql_async::prelude::Queryable;
+use ::mysql_async::{Conn, Error as SqlError, Params, Value};
+
+use super::columns::Columns;
+use super::mysql::{self, Driver};
+use super::{Batch, Written};
+use crate::mysql_error::insert_failed;
+use crate::{Error, Result};
+
+answers_later!('c, insert: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
+
+async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
+    mysql::insert(&mut Connection(connection), batch).await
+}
+
+struct Connection<'c, Q>(&'c mut Q);
+
+impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
+    async fn execute(&mut self, statement: &'static str) -> Result<()> {
+        self.0.query_drop(statement).await.map_err(error)
+    }
+
+    async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
+        let values = rows.iter().flat_map(values).collect();
+        let answer = self.0.exec_iter(statement, Params::Positional(values)).await.map_err(error)?;
+        let first = answer.last_insert_id().unwrap_or_default();
+        answer.drop_result().await.map_err(error)?;
+        Ok(first)
+    }
+}
+
+fn values(row: &Columns<'_>) -> [Value; 14] {
+    [
+        row.event.id.as_bytes().into(),
+        row.event.event_type.as_str().into(),
+        row.aggregate_type.into(),
+        row.aggregate_id.into(),
+        row.key.into(),
+        row.event.payload.as_ref().into(),
+        row.headers.as_deref().into(),
+        row.event.time.as_micros().into(),
+        row.event.topic.as_deref().into(),
+        row.event.max_attempts.into(),
+        row.expires_at.into(),
+        row.action.as_deref().into(),
+        row.event.namespace.as_deref().into(),
+        row.event.producer.as_deref().into(),
+    ]
+}
+
+fn error(error: SqlError) -> Error {
+    let number = if let SqlError::Server(answer) = &error { Some(answer.code) } else { None };
+    insert_failed(number, error)
+}

@@ -1,0 +1,110 @@
+//! Writing in a SeaORM transaction on PostgreSQL, MySQL, MariaDB or SQLite: the answer is a future.
+
+use ::sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
+    TransactionTrait, Value,
+};
+use uuid::Uuid;
+
+use super::columns::{Columns, consecutive, pieces};
+use super::{Batch, Written, mysql, postgres, sqlite};
+use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
+
+answers_later!('c, insert: &'c DatabaseTransaction);
+
+/// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
+async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
+    let rows = Columns::of(batch)?;
+    let pieces = pieces(&rows);
+    if let [all] = pieces.as_slice() {
+        return insert_piece(tx, batch.schema(), all).await;
+    }
+    let failed = |failure| error(tx.get_database_backend(), failure);
+    let savepoint = tx.begin().await.map_err(failed)?;
+    let mut written = Vec::with_capacity(rows.len());
+    for piece in pieces {
+        match insert_piece(&savepoint, batch.schema(), piece).await {
+            Ok(more) => written.extend(more),
+            Err(error) => return savepoint.rollback().await.map_err(failed).and(Err(error)),
+        }
+    }
+    savepoint.commit().await.map_err(failed)?;
+    Ok(written)
+}
+
+async fn insert_piece(
+    tx: &DatabaseTransaction,
+    schema: &Ident,
+    rows: &[Columns<'_>],
+) -> Result<Vec<Written>> {
+    let backend = tx.get_database_backend();
+    let statement = match backend {
+        DbBackend::Postgres => postgres::statement(schema, rows.len()),
+        DbBackend::MySql => mysql::statement(schema, rows.len()),
+        DbBackend::Sqlite => sqlite::statement(rows.len()),
+        other => return Err(Error::new(Code::StoreFailed, format!("there is no outbox for {other:?}"))),
+    };
+    let values = rows.iter().flat_map(|row| values(backend, row));
+    let statement = Statement::from_sql_and_values(backend, statement, values);
+    let failed = |failure| error(backend, failure);
+    if backend == DbBackend::Postgres {
+        let answer = tx.query_all_raw(statement).await.map_err(failed)?;
+        let told = answer.iter().map(told).collect::<Result<_, DbErr>>().map_err(failed)?;
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.event.id).collect();
+        return postgres::written(&ids, told);
+    }
+    let done: ExecResult = tx.execute_raw(statement).await.map_err(failed)?;
+    // MySQL tells the first position, SQLite the last.
+    let before = if backend == DbBackend::Sqlite { rows.len() as u64 - 1 } else { 0 };
+    consecutive(done.last_insert_id().saturating_sub(before), rows)
+}
+
+/// The id comes as text: a SeaORM without `with-uuid` knows no other.
+fn told(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
+    let id: String = row.try_get_by_index(0)?;
+    let id = Uuid::parse_str(&id).map_err(|e| DbErr::Type(e.to_string()))?;
+    Ok((id, row.try_get_by_index(1)?))
+}
+
+fn values(backend: DbBackend, row: &Columns<'_>) -> [Value; 14] {
+    let id = match backend {
+        DbBackend::MySql => row.event.id.as_bytes().to_vec().into(),
+        _ => row.event.id.to_string().into(),
+    };
+    let text = |text: Option<&str>| Value::from(text.map(str::to_owned));
+    [
+        id,
+        row.event.event_type.clone().into(),
+        text(row.aggregate_type),
+        text(row.aggregate_id),
+        text(row.key),
+        row.event.payload.to_vec().into(),
+        text(row.headers.as_deref()),
+        row.event.time.as_micros().into(),
+        text(row.event.topic.as_deref()),
+        row.event.max_attempts.map(i64::from).into(),
+        row.expires_at.into(),
+        text(row.action.as_deref()),
+        text(row.event.namespace.as_deref()),
+        text(row.event.producer.as_deref()),
+    ]
+}
+
+fn error(backend: DbBackend, error: DbErr) -> Error {
+    let answer = match &error {
+        DbErr::Conn(RuntimeErr::SqlxError(cause))
+        | DbErr::Exec(RuntimeErr::SqlxError(cause))
+        | DbErr::Query(RuntimeErr::SqlxError(cause)) => cause.as_database_error(),
+        _ => None,
+    };
+    let code = answer.and_then(|answer| answer.code()).map(|code| code.into_owned());
+    match backend {
+        DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),
+        DbBackend::Sqlite => sqlite_error::insert_failed(code.and_then(|code| code.parse().ok()), error),
+        // The code is the SQLSTATE, which is the same for many; the number is the first word.
+        _ => {
+            let said = answer.map(ToString::to_string).unwrap_or_default();
+            mysql_error::insert_failed(said.split(' ').next().and_then(|number| number.parse().ok()), error)
+        }
+    }
+}

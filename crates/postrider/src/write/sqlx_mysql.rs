@@ -1,0 +1,52 @@
+//! Writing in a sqlx transaction on MySQL or MariaDB: the answer is a future.
+
+use sqlx::mysql::MySqlDatabaseError;
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
+
+use super::columns::Columns;
+use super::mysql::{self, Driver};
+use super::{Batch, Written};
+use crate::mysql_error::insert_failed;
+use crate::{Error, Result};
+
+answers_later!('c, insert: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
+
+async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
+    mysql::insert(connection, batch).await
+}
+
+impl Driver for MySqlConnection {
+    async fn execute(&mut self, statement: &'static str) -> Result<()> {
+        sqlx::raw_sql(statement).execute(self).await.map(drop).map_err(error)
+    }
+
+    /// sqlx prepares the statement once per connection and number of rows. The only text put into it is a checked
+    /// [`Ident`](crate::Ident).
+    async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
+        let mut query = sqlx::query(AssertSqlSafe(statement));
+        for row in rows {
+            query = query
+                .bind(row.event.id.as_bytes().as_slice())
+                .bind(&row.event.event_type)
+                .bind(row.aggregate_type)
+                .bind(row.aggregate_id)
+                .bind(row.key)
+                .bind(row.event.payload.as_ref())
+                .bind(&row.headers)
+                .bind(row.event.time.as_micros())
+                .bind(&row.event.topic)
+                .bind(row.event.max_attempts)
+                .bind(row.expires_at)
+                .bind(&row.action)
+                .bind(&row.event.namespace)
+                .bind(&row.event.producer);
+        }
+        query.execute(self).await.map(|done| done.last_insert_id()).map_err(error)
+    }
+}
+
+fn error(error: sqlx::Error) -> Error {
+    let answer =
+        error.as_database_error().and_then(|failure| failure.try_downcast_ref::<MySqlDatabaseError>());
+    insert_failed(answer.map(MySqlDatabaseError::number), error)
+}

@@ -1,0 +1,45 @@
+//! Encryption and login.
+
+use postrider::store::Store;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
+use postrider::{Code, Result};
+use postrider_testkit::servers::mysql::{Kind, Options, own};
+
+#[cfg(feature = "mysql-tls")]
+#[tokio::test]
+async fn the_server_must_prove_who_it_is() -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind).setting("require_secure_transport=ON")) else { continue };
+        let url = format!("{}?ssl-mode=verify_identity", server.url());
+        let trusting = MySqlConfig::new(&url)?.tls_root(server.authority());
+        MySqlStore::migrate(&trusting).await?;
+        MySqlStore::connect(&trusting).await?.overview(0).await?;
+        // Without its authority nobody believes it, and without encryption it does not talk.
+        let error = MySqlStore::connect(&MySqlConfig::new(&url)?).await.unwrap_err();
+        assert_eq!(error.code(), Code::TlsFailed, "{error}");
+        let plain = MySqlConfig::new(&format!("{}?ssl-mode=disabled", server.url()))?;
+        assert!(MySqlStore::connect(&plain).await.is_err());
+        // The certificate is for 127.0.0.1 and localhost, not for its other names.
+        let other = url.replace("127.0.0.1", "127.0.0.2");
+        if let Err(error) = MySqlConfig::new(&other)?.tls_root(server.authority()).client().await {
+            assert!(matches!(error.code(), Code::TlsFailed | Code::StoreFailed), "{error}");
+        } else {
+            panic!("the name was not checked");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_not_told() -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(url) = kind.url() else { continue };
+        let url = url.replace("root@", "nobody:hushhush@");
+        let error = MySqlStore::connect(&MySqlConfig::new(&url)?).await.unwrap_err();
+        assert_eq!(error.code(), Code::LoginRefused, "{error}");
+        assert!(!format!("{error} {error:?}").contains("hushhush"));
+        let config = MySqlConfig::new(&url)?.password("hushhush");
+        assert!(!format!("{config:?}").contains("hushhush"));
+    }
+    Ok(())
+}

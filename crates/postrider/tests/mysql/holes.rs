@@ -1,0 +1,305 @@
+//! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
+
+use std::time::Duration;
+
+use postrider::ledger::{Intervals, Progress};
+use postrider::store::mysql::MySqlStore;
+use postrider::store::{Budget, Claimed, Claimer, Page, Store};
+use postrider::{Event, Position, Result};
+use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+
+use super::case::{Case, MariaDb, MySql, Which, case, done, failed};
+
+/// A proof that did not come within this does not come.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Claims in which a hole that must stay would be buried by a wrong rule.
+const MANY: usize = 20;
+
+const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+
+/// A claimer from the beginning, and what it has said so far.
+struct Reader {
+    claimer: Box<dyn Claimer>,
+    read: Vec<i64>,
+    dead: Intervals,
+}
+
+impl Reader {
+    fn of(store: &MySqlStore) -> Self {
+        Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
+    }
+
+    async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
+        Ok(Self::of(&case.store().await?))
+    }
+
+    async fn claim(&mut self) -> Result<Page> {
+        let Claimed::Page(page) = self.claimer.claim(PLENTY).await? else {
+            panic!("the history did not change")
+        };
+        self.read.extend(page.events.iter().map(|event| event.position.get()));
+        page.dead.iter().for_each(|(first, last)| self.dead.insert_range(*first, *last));
+        Ok(page)
+    }
+
+    fn is_dead(&self, position: i64) -> bool {
+        self.dead.contains(Position::new(position))
+    }
+
+    async fn until_dead(&mut self, position: i64) -> Result<()> {
+        let waiting = async {
+            while !self.is_dead(position) {
+                self.claim().await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(LONG, waiting).await.map_err(failed)?
+    }
+
+    async fn stays_alive(&mut self, position: i64) -> Result<()> {
+        for _ in 0..MANY {
+            self.claim().await?;
+        }
+        assert!(!self.is_dead(position), "{position} can still be committed");
+        Ok(())
+    }
+}
+
+case! {
+    async fn a_late_committer_is_delivered_after_those_who_were_faster(case) {
+        let mut reader = Reader::on(&case).await?;
+        for _ in 1..=4 {
+            case.committed("early").await?;
+        }
+        let mut late = case.writing("late").await?;
+        case.committed("fast").await?;
+        reader.claim().await?;
+        assert_eq!(reader.read, [1, 2, 3, 4, 6]);
+        reader.stays_alive(5).await?;
+        case.on(&mut late, "COMMIT").await?;
+        reader.claim().await?;
+        assert_eq!(reader.read, [1, 2, 3, 4, 6, 5]);
+        case.committed("next").await?;
+        let page = reader.claim().await?;
+        assert_eq!((page.holes, reader.read.last()), (0, Some(&7)));
+    }
+}
+
+case! {
+    /// One that wrote elsewhere, and one that writes events but came after the hole was seen.
+    async fn a_rolled_back_position_dies_while_others_stay_open(case) {
+        case.run("CREATE TABLE {schema}.orders (id INT PRIMARY KEY)").await?;
+        let mut elsewhere = case.another().await?;
+        case.on(&mut elsewhere, "START TRANSACTION; INSERT INTO {schema}.orders VALUES (1)").await?;
+        let mut gone = case.writing("gone").await?;
+        case.committed("kept").await?;
+        let mut reader = Reader::on(&case).await?;
+        reader.stays_alive(1).await?;
+        let _later = case.writing("later").await?;
+        reader.stays_alive(1).await?;
+        case.on(&mut gone, "ROLLBACK").await?;
+        reader.until_dead(1).await?;
+        assert_eq!(reader.read, [2]);
+    }
+}
+
+case! {
+    /// Its next transactions are not the one that took the position.
+    async fn a_connection_that_writes_on_and_on_does_not_keep_its_old_holes(case) {
+        let mut busy = case.writing("gone").await?;
+        case.committed("kept").await?;
+        let mut reader = Reader::on(&case).await?;
+        reader.stays_alive(1).await?;
+        case.on(&mut busy, "ROLLBACK").await?;
+        // At every look it has the outbox open.
+        for _ in 0..3 {
+            case.on(&mut busy, "COMMIT; START TRANSACTION").await?;
+            case.insert(&mut busy, &[Event::new("open", "")]).await?;
+            reader.claim().await?;
+        }
+        assert!(reader.is_dead(1), "{:?}", reader.dead);
+    }
+}
+
+/// Listed as open sessions first, as prepared transactions later, and then without a connection.
+async fn prepared_transactions_keep_their_positions_alive<W: Which>(case: &Case<W>) -> Result<()> {
+    let (mut late, mut gone) = (case.another().await?, case.another().await?);
+    for (client, name) in [(&mut late, "late"), (&mut gone, "gone")] {
+        case.on(client, &format!("XA START '{{schema}} {name}'")).await?;
+        case.insert(client, &[Event::new(name, "")]).await?;
+    }
+    case.committed("fast").await?;
+    let mut reader = Reader::on(case).await?;
+    reader.stays_alive(1).await?;
+    for (client, name) in [(&mut late, "late"), (&mut gone, "gone")] {
+        case.on(client, &format!("XA END '{{schema}} {name}'; XA PREPARE '{{schema}} {name}'")).await?;
+    }
+    reader.stays_alive(1).await?;
+    late.disconnect().await.map_err(failed)?;
+    gone.disconnect().await.map_err(failed)?;
+    reader.stays_alive(1).await?;
+    reader.stays_alive(2).await?;
+    // And by one that never saw the sessions.
+    let mut second = Reader::on(case).await?;
+    second.stays_alive(1).await?;
+    // A server may not have noticed yet that a connection is gone.
+    for end in ["XA COMMIT '{schema} late'", "XA ROLLBACK '{schema} gone'"] {
+        while case.run(end).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+    for reader in [&mut reader, &mut second] {
+        reader.until_dead(2).await?;
+        assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
+    }
+    Ok(())
+}
+
+case! {
+    async fn a_prepared_transaction_keeps_its_positions_alive(case) {
+        prepared_transactions_keep_their_positions_alive(&case).await?;
+    }
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_keeps_its_positions_alive_where_the_plugin_is_all_there_is() -> Result<()> {
+    let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
+    let case = Case::<MariaDb>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    prepared_transactions_keep_their_positions_alive(&case).await
+}
+
+fn with_nothing_but_the_plugin() -> Options {
+    let options = Options::of(Kind::MariaDb).setting("performance_schema=OFF");
+    options.setting("plugin_load_add=metadata_lock_info")
+}
+
+/// Its server was restarted in between, and told its own thread as the owner, or none.
+async fn recovered_transactions_keep_their_positions_alive<W: Which>(server: Server) -> Result<()> {
+    let case = Case::<W>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    let (mut late, mut gone) = (case.another().await?, case.another().await?);
+    for (client, name) in [(&mut late, "late"), (&mut gone, "gone")] {
+        case.on(client, &format!("XA START '{name}'")).await?;
+        case.insert(client, &[Event::new(name, "")]).await?;
+        case.on(client, &format!("XA END '{name}'; XA PREPARE '{name}'")).await?;
+    }
+    case.committed("fast").await?;
+    done(server.kill())?;
+    done(server.start())?;
+    let mut client = case.another().await?;
+    let mut reader = Reader::on(&case).await?;
+    reader.stays_alive(1).await?;
+    reader.stays_alive(2).await?;
+    case.on(&mut client, "XA COMMIT 'late'; XA ROLLBACK 'gone'").await?;
+    reader.until_dead(2).await?;
+    assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_recovered_by_mysql_keeps_its_positions_alive() -> Result<()> {
+    let Some(server) = own(Options::of(Kind::MySql)) else { return Ok(()) };
+    recovered_transactions_keep_their_positions_alive::<MySql>(server).await
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_recovered_by_mariadb_keeps_its_positions_alive() -> Result<()> {
+    let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
+    recovered_transactions_keep_their_positions_alive::<MariaDb>(server).await
+}
+
+case! {
+    async fn what_a_savepoint_took_back_dies_and_the_rest_is_delivered(case) {
+        let mut writer = case.another().await?;
+        case.on(&mut writer, "START TRANSACTION; SAVEPOINT s").await?;
+        case.insert(&mut writer, &[Event::new("taken back", "")]).await?;
+        case.on(&mut writer, "ROLLBACK TO s").await?;
+        case.insert(&mut writer, &[Event::new("kept", "")]).await?;
+        case.committed("fast").await?;
+        let mut reader = Reader::on(&case).await?;
+        reader.stays_alive(2).await?;
+        case.on(&mut writer, "COMMIT").await?;
+        reader.until_dead(1).await?;
+        assert_eq!((reader.read.as_slice(), reader.is_dead(2)), (&[3, 2][..], false));
+    }
+}
+
+case! {
+    /// Under `LOCK TABLES` an INSERT uses a lock that is not the usual one.
+    async fn who_has_locked_the_table_is_a_writer(case) {
+        let mut locker = case.another().await?;
+        case.on(&mut locker, "SET autocommit = 0; LOCK TABLES {schema}.events WRITE").await?;
+        case.insert(&mut locker, &[Event::new("late", "")]).await?;
+        // Nobody can read now; a writer's lock is on the list from its first moment to its last.
+        let locks: i64 = {
+            let mut client = case.another().await?;
+            let sql = "SELECT COUNT(*) FROM performance_schema.metadata_locks
+                       WHERE object_schema = '{schema}' AND object_name = 'events'
+                         AND lock_type NOT IN ('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')";
+            use mysql_async::prelude::Queryable;
+            client.query_first(case.sql(sql)).await.map_err(failed)?.unwrap_or(0)
+        };
+        assert_eq!(locks, 1);
+        case.on(&mut locker, "COMMIT; UNLOCK TABLES").await?;
+    }
+}
+
+case! {
+    /// Nobody knows beforehand how many rows there are, so positions are taken in advance and left unused.
+    async fn a_large_late_transaction_is_read_in_order_page_by_page(case) {
+        let mut late = case.another().await?;
+        let bulk = "SET SESSION cte_max_recursion_depth = 10000";
+        _ = case.on(&mut late, bulk).await;
+        let bulk = "START TRANSACTION;
+                    INSERT INTO {schema}.events (type, payload)
+                    WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900)
+                    SELECT 'bulk', '' FROM n AS a JOIN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS b";
+        case.on(&mut late, bulk).await?;
+        let fast = case.committed("fast").await?;
+        let mut reader = Reader::on(&case).await?;
+        assert_eq!(reader.claim().await?.holes, 1);
+        case.on(&mut late, "COMMIT").await?;
+        let next = case.committed("next").await?;
+        while reader.claim().await?.more_at_once {}
+        let expected: Vec<i64> = std::iter::once(fast).chain(1..=2700).chain([next]).collect();
+        assert_eq!(reader.read, expected);
+        reader.until_dead(2701).await?;
+    }
+}
+
+case! {
+    async fn too_many_holes_stop_the_tail_visibly_and_only_for_a_while(case) {
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            open.push(case.writing("open").await?);
+            case.committed("kept").await?;
+        }
+        let config = case.config.clone().holes_max(2);
+        let mut reader = Reader::of(&MySqlStore::connect(&config).await?);
+        reader.claim().await?;
+        case.committed("beyond").await?;
+        let page = reader.claim().await?;
+        assert_eq!((page.holes, page.holes_full), (2, true));
+        assert_eq!((page.more_at_once, page.left_unread), (false, true));
+        assert_eq!(reader.read, [2, 4]);
+        case.on(&mut open[0], "COMMIT").await?;
+        let page = reader.claim().await?;
+        assert_eq!((page.holes_full, page.more_at_once, page.left_unread), (false, true, true));
+        reader.claim().await?;
+        assert_eq!(reader.read, [2, 4, 1, 5]);
+    }
+}
+
+case! {
+    /// The server's default would let an open locking read at the end of the table block every INSERT.
+    async fn a_relay_that_locks_blocks_no_writer(case) {
+        case.committed("first").await?;
+        let store = case.store().await?;
+        store.subscribe("s", postrider::store::Start::Now).await?;
+        let mut reading = case.another().await?;
+        case.on(&mut reading, "START TRANSACTION; SELECT * FROM {schema}.events WHERE position > 1 FOR UPDATE").await?;
+        case.committed("second").await?;
+    }
+}

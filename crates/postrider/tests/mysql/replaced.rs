@@ -1,0 +1,148 @@
+//! Another server, or another life of the same, in place of the one that was known.
+
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::store::mysql::MySqlStore;
+use postrider::store::{
+    Acquired, AfterFailover, Budget, Claimed, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
+};
+use postrider::{Code, Position, Result};
+use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+
+use super::case::{Case, MySql, done, failed};
+
+const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+
+fn lease() -> LeaseRequest {
+    LeaseRequest {
+        subscription: "s".to_owned(),
+        holder: "relay".to_owned(),
+        duration: Duration::from_secs(30),
+    }
+}
+
+async fn granted(store: &MySqlStore) -> Result<Loaded> {
+    match store.acquire(lease()).await? {
+        Acquired::Granted(loaded) => Ok(*loaded),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn settlement(loaded: &Loaded, progress: Progress) -> Settlement {
+    Settlement {
+        subscription: "s".to_owned(),
+        epoch: loaded.epoch,
+        done: progress.done,
+        highest: progress.highest,
+        trial: None,
+        park: Vec::new(),
+        unpark: Vec::new(),
+    }
+}
+
+/// An outbox with three events of which all are read and settled.
+async fn settled(server: &Server) -> Result<(Case<MySql>, MySqlStore, Loaded)> {
+    let case = Case::<MySql>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    let store = case.store().await?;
+    store.subscribe("s", Start::Beginning).await?;
+    for _ in 0..3 {
+        case.committed("event").await?;
+    }
+    let loaded = granted(&store).await?;
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(PLENTY).await? else { panic!("no page") };
+    let last = page.events.last().unwrap();
+    let highest = Some(Mark { position: last.position, id: last.event.id });
+    let progress = Progress { done: Intervals::up_to(last.position), highest, trial: None };
+    assert_eq!(store.settle(settlement(&loaded, progress)).await?, Settled::Done);
+    Ok((case, store, loaded))
+}
+
+#[tokio::test]
+async fn after_a_restart_old_leases_and_claimers_are_refused_and_new_ones_go_on() -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind)) else { continue };
+        let (case, store, loaded) = settled(&server).await?;
+        let mut claimer = store.claimer(&loaded.progress);
+        claimer.claim(PLENTY).await?;
+        done(server.kill())?;
+        done(server.start())?;
+        assert!(claimer.claim(PLENTY).await.is_err());
+        assert!(claimer.claim(PLENTY).await.is_err(), "what it knows may belong to another history");
+        let old = settlement(&loaded, Progress::default());
+        // The first may still believe in the connection; none is ever recorded.
+        for _ in 0..2 {
+            let refused = store.settle(old.clone()).await.unwrap_err();
+            assert!(matches!(refused.code(), Code::StoreFailed | Code::OutcomeUnknown), "{refused}");
+        }
+        let mut client = case.another().await?;
+        case.insert(&mut client, &[postrider::Event::new("after", "")]).await?;
+        let loaded = granted(&store).await?;
+        assert_eq!(loaded.progress.done.floor(), Position::new(3));
+        let Claimed::Page(page) = store.claimer(&loaded.progress).claim(PLENTY).await? else { panic!() };
+        assert_eq!(page.events.len(), 1);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_subscription_halts_at_another_server_unless_it_is_told_to_check() -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind).setting("server_id=1")) else { continue };
+        let (case, store, _) = settled(&server).await?;
+        store.close().await;
+        // As a replica that was promoted: the same data, another server.
+        match kind {
+            Kind::MySql => {
+                done(server.stop())?;
+                std::fs::remove_file(server.data().join("auto.cnf")).map_err(failed)?;
+                done(server.start())?;
+            }
+            Kind::MariaDb => {
+                let mut client = case.another().await?;
+                client.query_drop("SET GLOBAL server_id = 2").await.map_err(failed)?;
+            }
+        }
+        let check = case.config.clone().after_failover(AfterFailover::Check);
+        let (halts, checks) = (case.store().await?, MySqlStore::connect(&check).await?);
+        assert!(matches!(checks.acquire(lease()).await?, Acquired::Granted(_)));
+        let mut client = case.another().await?;
+        case.on(&mut client, "UPDATE {schema}.subscriptions SET history = 'elsewhere'").await?;
+        assert!(matches!(halts.acquire(lease()).await?, Acquired::Halted(_)));
+        // Where the last event seen is not what it was, checking does not help.
+        case.on(&mut client, "UPDATE {schema}.subscriptions SET halted = NULL").await?;
+        case.on(&mut client, "UPDATE {schema}.events SET id = UNHEX(REPEAT('00', 16)) WHERE position = 3")
+            .await?;
+        assert!(matches!(checks.acquire(lease()).await?, Acquired::Halted(_)));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_database_is_noticed_by_who_knew_the_newer() -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind)) else { continue };
+        let case = Case::<MySql>::at(server.url()).await?;
+        MySqlStore::migrate(&case.config).await?;
+        case.store().await?.subscribe("s", Start::Beginning).await?;
+        let copy = done(server.back_up())?;
+        let store = case.store().await?;
+        let mut client = case.another().await?;
+        case.insert(&mut client, &[postrider::Event::new("event", "")]).await?;
+        let loaded = granted(&store).await?;
+        let first = Progress { done: Intervals::up_to(Position::new(1)), ..Progress::default() };
+        store.settle(settlement(&loaded, first)).await?;
+        done(server.restore(&copy))?;
+        let halted = loop {
+            match store.acquire(lease()).await {
+                // The connection of before.
+                Err(error) => assert_eq!(error.code(), Code::StoreFailed, "{error}"),
+                Ok(answer) => break answer,
+            }
+        };
+        assert!(matches!(halted, Acquired::Halted(_)), "{halted:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Users with no more rights than they need.
+
+use mysql_async::prelude::Queryable;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Settled, Settlement, Start, Store, Trim};
+use postrider::{Event, Ident, Position, Result};
+
+use super::case::{Case, Which, case, failed, is_mariadb};
+
+/// A user of the role, with a password.
+async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
+    let name = format!("u{}_{role}", schema.as_str());
+    let mut client = case.another().await?;
+    let way = if is_mariadb(&mut client).await? { "FOR" } else { "TO" };
+    let sql = format!(
+        "CREATE USER '{name}'@'127.0.0.1' IDENTIFIED BY 'pass word';
+         GRANT '{0}_{role}' TO '{name}'@'127.0.0.1';
+         SET DEFAULT ROLE '{0}_{role}' {way} '{name}'@'127.0.0.1'",
+        schema.as_str()
+    );
+    client.query_drop(sql).await.map_err(failed)?;
+    let url = W::KIND.url().unwrap_or_default().replace("root@", &format!("{name}@")).replace("/test", "");
+    Ok(MySqlConfig::new(&url)?
+        .password("pass word")
+        .schema(schema.clone())
+        .list_writers_after(std::time::Duration::ZERO))
+}
+
+case! {
+    async fn the_relay_role_is_enough_for_a_relay_and_the_writer_role_for_a_writer(case) {
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        let (relay, writer) = (user(&case, &case.schema, "relay").await?, user(&case, &case.schema, "writer").await?);
+
+        let mut client = writer.client().await?;
+        let written = case.insert(&mut client, &[Event::new("a", ""), Event::new("b", "")]).await?;
+        for refused in ["SELECT payload FROM {schema}.events", "DELETE FROM {schema}.events",
+                        "UPDATE {schema}.events SET type = 'x'", "SELECT * FROM {schema}.subscriptions",
+                        "INSERT INTO {schema}.events (position, type, payload) VALUES (99, 'x', '')"] {
+            assert!(case.on(&mut client, refused).await.is_err(), "{refused}");
+        }
+
+        let store = MySqlStore::connect(&relay).await?;
+        store.subscribe("s", Start::Now).await?;
+        store.subscribe("t", Start::Beginning).await?;
+        let lease = LeaseRequest {
+            subscription: "t".to_owned(),
+            holder: "relay".to_owned(),
+            duration: std::time::Duration::from_secs(9),
+        };
+        let Acquired::Granted(loaded) = store.acquire(lease.clone()).await? else { panic!("the lease is free") };
+        let budget = Budget { events_max: 9, bytes_max: 999 };
+        // A hole, so that the writers are listed.
+        case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('c', ''); ROLLBACK").await?;
+        case.committed("d").await?;
+        let mut claimer = store.claimer(&loaded.progress);
+        let Claimed::Page(page) = claimer.claim(budget).await? else { panic!("a page") };
+        assert_eq!((page.events.len(), page.holes), (3, 1));
+        let Claimed::Page(page) = claimer.claim(budget).await? else { panic!("a page") };
+        assert_eq!(page.holes, 0, "the writers were listed");
+        let settlement = Settlement {
+            subscription: "t".to_owned(),
+            epoch: loaded.epoch,
+            done: postrider::ledger::Intervals::up_to(Position::new(4)),
+            highest: None,
+            trial: None,
+            park: Vec::new(),
+            unpark: vec![Position::new(1)],
+        };
+        assert_eq!(store.settle(settlement).await?, Settled::Done);
+        store.renew(lease, loaded.epoch).await?;
+        let trim = Trim { after: Position::ZERO, older_than: std::time::Duration::ZERO, events_max: 9 };
+        store.trim(trim).await?;
+        store.fetch(written, 999).await?;
+        store.overview(9).await?;
+        store.halt("s", "because").await?;
+        store.accept_history("s", Start::Beginning).await?;
+        store.release("t", loaded.epoch, true).await?;
+
+        let mut client = relay.client().await?;
+        let forged = "INSERT INTO {schema}.events (type, payload) VALUES ('forged', '')";
+        assert!(case.on(&mut client, forged).await.is_err());
+    }
+}

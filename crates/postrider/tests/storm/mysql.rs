@@ -1,0 +1,314 @@
+//! The storm on MySQL and MariaDB.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+use postrider::store::Store;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
+use postrider::{Code, Error, Ident, Result};
+use postrider_testkit::audit::Sighting;
+use postrider_testkit::servers::mysql::Kind;
+use uuid::Uuid;
+
+use super::database::{Asked, Database, Found, Look, Probe, Proof, Session};
+use super::postgres::failed;
+
+pub(crate) struct MySql {
+    kind: Kind,
+    url: String,
+    schema: Ident,
+}
+
+impl MySql {
+    /// A new outbox with so many keys. `url` is the server's.
+    pub(crate) async fn new(kind: Kind, url: &str, keys: u64) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let schema = Ident::new(&format!("storm_{}_{number}", std::process::id()))?;
+        let storm = Self { kind, url: url.to_owned(), schema };
+        MySqlStore::migrate(&storm.config()?).await?;
+        let keys: String = (0..keys).map(|key| format!("('k{key}', 0), ")).collect();
+        let sql = format!(
+            "CREATE TABLE {{schema}}.names (name VARCHAR(20) COLLATE utf8mb4_bin PRIMARY KEY, version BIGINT NOT NULL)
+             CHARACTER SET utf8mb4;
+             CREATE TABLE {{schema}}.early (number BIGINT AUTO_INCREMENT PRIMARY KEY);
+             INSERT INTO {{schema}}.names VALUES {keys} ('open', 0)"
+        );
+        run(&mut connect(&storm.url).await?, &storm.schema, &sql).await?;
+        Ok(storm)
+    }
+
+    fn config(&self) -> Result<MySqlConfig> {
+        Ok(MySqlConfig::new(&self.url)?.schema(self.schema.clone()))
+    }
+}
+
+impl Database for MySql {
+    type Session = MySqlSession;
+    type Probe = MySqlProbe;
+
+    async fn connect(&self) -> Result<MySqlSession> {
+        let (url, schema) = (self.url.clone(), self.schema.clone());
+        Ok(MySqlSession {
+            conn: connect_to_write(&url).await?,
+            url,
+            schema,
+            held: None,
+            global: None,
+            prepared: 0,
+        })
+    }
+
+    async fn probe(&self) -> Result<MySqlProbe> {
+        let conn = connect_to_write(&self.url).await?;
+        let (schema, seen) = (self.schema.clone(), BTreeSet::new());
+        Ok(MySqlProbe { conn, schema, forgets_prepared: self.kind == Kind::MariaDb, seen })
+    }
+
+    async fn store(&self, proof: Proof) -> Result<Arc<dyn Store>> {
+        let config = match proof {
+            Proof::WritersAtOnce => self.config()?.list_writers_after(Duration::ZERO),
+            Proof::Default | Proof::HorizonAlone => self.config()?,
+        };
+        Ok(Arc::new(MySqlStore::connect(&config).await?))
+    }
+
+    async fn committed(&self) -> Result<Vec<Found>> {
+        let sql = format!(
+            "SELECT position, id, `key`, CAST(payload AS CHAR) FROM {}.events ORDER BY position",
+            self.schema.as_str()
+        );
+        let rows: Vec<Row> = connect(&self.url).await?.query(sql).await.map_err(failed)?;
+        rows.iter().map(found).collect()
+    }
+
+    async fn activity(&self) -> Result<String> {
+        let sql = "SELECT CONCAT_WS(' ', id, command, time, state, LEFT(info, 120))
+                   FROM information_schema.processlist WHERE id <> CONNECTION_ID()";
+        let mut conn = connect(&self.url).await?;
+        let rows: Vec<String> = conn.query(sql).await.map_err(failed)?;
+        let prepared: Vec<Row> = conn.query("XA RECOVER").await.map_err(failed)?;
+        Ok(format!("    {}\n    {} prepared\n", rows.join("\n    "), prepared.len()))
+    }
+
+    async fn remove(&self) -> Result<()> {
+        run(&mut connect(&self.url).await?, &self.schema, "DROP DATABASE {schema}").await
+    }
+}
+
+pub(crate) struct MySqlSession {
+    conn: Conn,
+    url: String,
+    schema: Ident,
+    /// The highest key locked in this transaction. These servers keep row locks when a savepoint is gone back to, so
+    /// a lower one could end in a deadlock.
+    held: Option<String>,
+    /// The name under which the open transaction will be prepared.
+    global: Option<String>,
+    prepared: u64,
+}
+
+impl MySqlSession {
+    async fn run(&mut self, sql: &str) -> Result<()> {
+        run(&mut self.conn, &self.schema, sql).await
+    }
+
+    /// Names of prepared transactions are the whole server's.
+    fn named(&self, name: &str) -> String {
+        format!("{} {name}", self.schema.as_str())
+    }
+}
+
+impl Session for MySqlSession {
+    async fn begin(&mut self, prepared_as: Option<&str>) -> Result<()> {
+        self.held = None;
+        self.global = prepared_as.map(|name| self.named(name));
+        match self.global.clone() {
+            Some(global) => self.run(&format!("XA START '{global}'")).await,
+            None => self.run("START TRANSACTION").await,
+        }
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        self.run("COMMIT").await
+    }
+
+    async fn rollback(&mut self) -> Result<()> {
+        self.run("ROLLBACK").await
+    }
+
+    async fn prepare(&mut self, name: &str) -> Result<()> {
+        let name = self.named(name);
+        self.run(&format!("XA END '{name}'")).await?;
+        self.run(&format!("XA PREPARE '{name}'")).await?;
+        self.prepared += 1;
+        // Every other time its connection ends, and with it, on MariaDB, its lock.
+        if self.prepared.is_multiple_of(2) {
+            self.conn = connect_to_write(&self.url).await?;
+        }
+        Ok(())
+    }
+
+    async fn decide(&mut self, name: &str, commit: bool) -> Result<()> {
+        let end = if commit { "COMMIT" } else { "ROLLBACK" };
+        let sql = format!("XA {end} '{}'", self.named(name));
+        // The server may not have noticed yet that the other connection is gone.
+        for _ in 0..1_000 {
+            match self.conn.query_drop(&sql).await {
+                Err(mysql_async::Error::Server(answer)) if answer.code == 1397 => {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                answer => return answer.map_err(failed),
+            }
+        }
+        Err(wrong("a prepared transaction is not found"))
+    }
+
+    async fn savepoint(&mut self) -> Result<()> {
+        self.run("SAVEPOINT s").await
+    }
+
+    async fn rollback_to_savepoint(&mut self) -> Result<()> {
+        self.run("ROLLBACK TO SAVEPOINT s").await
+    }
+
+    async fn release_savepoint(&mut self) -> Result<()> {
+        self.run("RELEASE SAVEPOINT s").await
+    }
+
+    /// With a row elsewhere: the transaction gets a number and holds no lock on the outbox.
+    async fn show_up_early(&mut self) -> Result<()> {
+        self.run("INSERT INTO {schema}.early VALUES ()").await
+    }
+
+    async fn write(&mut self, key: &str) -> Result<()> {
+        let key = self.held.take().filter(|held| held.as_str() > key).unwrap_or_else(|| key.to_owned());
+        let sql = format!(
+            "UPDATE {{schema}}.names SET version = version + 1 WHERE name = '{key}';
+             INSERT INTO {{schema}}.events (type, `key`, payload)
+             SELECT 'raised', name, version FROM {{schema}}.names WHERE name = '{key}'"
+        );
+        self.held = Some(key);
+        self.run(&sql).await
+    }
+
+    async fn write_many(&mut self, keys: &[String], versions: i64) -> Result<()> {
+        let names = format!("'{}'", keys.join("', '"));
+        let numbers: Vec<String> = (1..=versions).map(|n| format!("SELECT {n} AS n")).collect();
+        let numbers = numbers.join(" UNION ALL ");
+        // An UPDATE alone would lock its rows in any order. Nobody knows beforehand how many positions this takes.
+        self.run(&format!(
+            "SELECT name FROM {{schema}}.names WHERE name IN ({names}) ORDER BY name FOR UPDATE;
+             UPDATE {{schema}}.names SET version = version + {versions} WHERE name IN ({names});
+             INSERT INTO {{schema}}.events (type, `key`, payload)
+             SELECT 'raised', k.name, k.version - {versions} + numbers.n
+             FROM {{schema}}.names AS k CROSS JOIN ({numbers}) AS numbers
+             WHERE k.name IN ({names}) ORDER BY numbers.n, k.name"
+        ))
+        .await
+    }
+
+    /// The first row takes a position; the second has no type.
+    async fn fail(&mut self) -> Result<()> {
+        let bad = "INSERT INTO {schema}.events (type, payload) VALUES ('good', ''), ('', '')";
+        self.run(bad).await.err().map(|_| ()).ok_or_else(|| wrong("an event without a type was accepted"))
+    }
+}
+
+pub(crate) struct MySqlProbe {
+    conn: Conn,
+    schema: Ident,
+    forgets_prepared: bool,
+    /// Everybody who was ever listed.
+    seen: BTreeSet<String>,
+}
+
+impl Probe for MySqlProbe {
+    /// By connection, which a transaction that is prepared keeps as long as it has a lock. While one may be without a
+    /// lock, nobody counts as gone.
+    async fn writers(&mut self) -> Result<BTreeSet<String>> {
+        let sql = format!(
+            "SELECT CAST(owner_thread_id AS CHAR) FROM performance_schema.metadata_locks
+             WHERE object_type = 'TABLE' AND object_schema = '{}' AND object_name = 'events'
+               AND lock_type LIKE 'SHARED_WRITE%'",
+            self.schema.as_str()
+        );
+        // Twice: a lock may move to where a first look has already been.
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for _ in 0..2 {
+            names.extend(self.conn.query::<String, _>(&sql).await.map_err(failed)?);
+        }
+        self.seen.extend(names.iter().cloned());
+        if self.forgets_prepared {
+            let prepared: Vec<Row> = self.conn.query("XA RECOVER").await.map_err(failed)?;
+            if !prepared.is_empty() {
+                names.extend(self.seen.iter().cloned());
+                names.insert("prepared".to_owned());
+                self.seen.insert("prepared".to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    async fn transactions(&mut self) -> Result<BTreeSet<String>> {
+        let sql = "SELECT CAST(trx_id AS CHAR) FROM information_schema.innodb_trx";
+        let names: Vec<String> = self.conn.query(sql).await.map_err(failed)?;
+        Ok(names.into_iter().collect())
+    }
+
+    async fn look(&mut self, asked: Asked<'_>) -> Result<Look> {
+        let holes: String = asked.holes.iter().map(|hole| format!(", {hole}")).collect();
+        let limit = asked.holes_limit;
+        let above = asked.above.unwrap_or(i64::MAX);
+        let sql = format!(
+            "SELECT * FROM (
+                 (SELECT position, id, `key`, CAST(payload AS CHAR) FROM {0}.events
+                  WHERE position IN (0{holes}) ORDER BY position LIMIT {limit})
+                 UNION ALL
+                 SELECT position, id, `key`, CAST(payload AS CHAR) FROM {0}.events WHERE position > {above}
+             ) AS found ORDER BY position",
+            self.schema.as_str()
+        );
+        let rows: Vec<Row> = self.conn.query(sql).await.map_err(failed)?;
+        Ok(Look { found: rows.iter().map(found).collect::<Result<_>>()?, ..Look::default() })
+    }
+
+    async fn below_horizon(&mut self, _after: (i64, i64)) -> Result<Vec<(i64, Found)>> {
+        Err(wrong("these servers write no transaction's number beside its rows"))
+    }
+}
+
+/// Position, id, key and version.
+fn found(row: &Row) -> Result<Found> {
+    let get = |column| row.get::<String, _>(column).ok_or_else(|| wrong("a column is missing"));
+    let id: Vec<u8> = row.get(1).ok_or_else(|| wrong("an id is missing"))?;
+    let sighting = Sighting {
+        id: Uuid::from_slice(&id).map_err(failed)?,
+        key: get(2)?,
+        version: get(3)?.parse().map_err(failed)?,
+    };
+    Ok(Found { position: get(0)?.parse().map_err(failed)?, sighting })
+}
+
+async fn connect(url: &str) -> Result<Conn> {
+    Conn::from_url(url).await.map_err(failed)
+}
+
+/// With the server's default, an `INSERT ... SELECT` locks what it reads, and the storm's writers would end in deadlocks.
+async fn connect_to_write(url: &str) -> Result<Conn> {
+    let mut conn = connect(url).await?;
+    conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await.map_err(failed)?;
+    Ok(conn)
+}
+
+async fn run(conn: &mut Conn, schema: &Ident, sql: &str) -> Result<()> {
+    conn.query_drop(sql.replace("{schema}", schema.as_str())).await.map_err(failed)
+}
+
+fn wrong(what: &str) -> Error {
+    Error::new(Code::StoreFailed, what)
+}
