@@ -1,7 +1,9 @@
 //! The program between a real PostgreSQL and real destinations, Kafka and a webhook, with everything killed on the way.
 //! What arrived is checked by programs in Python that share nothing with it.
 
-#![cfg(all(test, unix))]
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "what a soak found is told")]
 
 mod both;
 mod check;

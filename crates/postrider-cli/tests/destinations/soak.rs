@@ -104,7 +104,8 @@ fn soak(name: &str, destination: &dyn Destination) {
         writing.finish();
     }
     let last = shop.last();
-    until("everything settled", || shop.floor(SUBSCRIPTION) >= last);
+    let parked = || shop.number("SELECT count(*) FROM postrider.parked");
+    until("everything settled", || shop.floor(SUBSCRIPTION) >= last && parked() == 0);
     relays.shut_down();
     let (takeovers, attempts) = (shop.takeovers(SUBSCRIPTION), shop.attempts());
     // Of those that took over and could not publish, because the destination was down, there is nothing to repeat.
@@ -115,7 +116,7 @@ fn soak(name: &str, destination: &dyn Destination) {
     );
     println!("{name}: {}", verdict.as_ref().unwrap_or_else(|objection| objection));
     assert!(verdict.is_ok(), "{verdict:?}");
-    assert_eq!(attempts, 0, "an outage was counted against an event");
+    let attempts_max = outages * destination.attempts_per_outage_max();
+    assert!(attempts.unsigned_abs() <= attempts_max, "{attempts} attempts counted, at most {attempts_max}");
     assert!(takeovers >= 3, "only {takeovers} relays were killed while they led");
-    assert_eq!(shop.number("SELECT count(*) FROM postrider.parked"), 0);
 }

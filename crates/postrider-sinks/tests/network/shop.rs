@@ -70,6 +70,11 @@ impl Shop {
         self.number("SELECT count(*) FROM counted")
     }
 
+    /// Events put aside.
+    pub(crate) fn parked(&self) -> i64 {
+        self.number("SELECT count(*) FROM postrider_parked")
+    }
+
     fn number(&self, sql: &str) -> i64 {
         self.connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
