@@ -23,7 +23,8 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) async fn create(brokers: &str, name: &str) -> Result<Self, Error> {
         let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", brokers).create()?;
-        let name = format!("postrider-bench-{name}");
+        // Of its own, whatever an earlier run that was cut short has left.
+        let name = format!("postrider-bench-{name}-{}", uuid::Uuid::now_v7().simple());
         // What is deleted goes at once: the next run needs the room.
         let new =
             NewTopic::new(&name, PARTITIONS, TopicReplication::Fixed(1)).set("file.delete.delay.ms", "100");

@@ -71,7 +71,7 @@ enum Destination {
     Kafka,
 }
 
-/// A backlog.
+// No documentation of its own: it would take the place of the commands'.
 #[derive(Debug, Args)]
 struct Events {
     /// Events in the backlog
