@@ -23,7 +23,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "How much is logged to standard error.").default("info"),
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),
 
-    key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`.").required(),
+    key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT`, `mariadb://USER@HOST:PORT`.").required(),
     key(Outbox, "password", Secret, r#""env:SHOP_PASSWORD""#, "The password, instead of one in the URL. PostgreSQL only."),
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema with the tables. PostgreSQL only; without it `postrider`."),
     key(Outbox, "tls_root_cert", Path, r#""/etc/shop/root.pem""#, "A file with the certificates to believe, in PEM. PostgreSQL only; without it those of the system."),

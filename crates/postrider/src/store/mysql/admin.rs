@@ -4,19 +4,22 @@ use super::history::{last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::ranges::listed;
 use super::row::{self, get_opt};
-use super::session::{Work, params};
+use super::session::{Alone, Session, Work, params};
 use super::writers::decided_up_to;
 use super::{maintain, progress};
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Start};
 use crate::{Error, Position, Result, Timestamp};
 
+/// Whether somebody has created the subscription.
+pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
+    // Index: the primary key (name).
+    let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = ?";
+    Ok(!session.alone(Alone::Reads, sql, params![subscription]).await?.is_empty())
+}
+
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(work: &mut Work<'_>, subscription: &str, start: Start) -> Result<bool> {
-    // A relay asks at every start; only the first time there is something to do.
-    if progress::load(work, subscription).await?.is_some() {
-        return Ok(false);
-    }
     maintain::keep_events(work).await?;
     if progress::load(work, subscription).await?.is_some() {
         return Ok(false);
@@ -114,8 +117,14 @@ pub(super) async fn accept_history(work: &mut Work<'_>, subscription: &str, star
     progress::put(work, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again. What is done above the floor is not: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
+/// gone. What is done above the floor is not read again: its rows stay.
 async fn forget_parked(work: &mut Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
+    // Indexes: the primary keys (subscription, position) and (position).
+    let others = "DELETE p FROM {schema}.parked AS p
+                  JOIN {schema}.events AS e ON e.position = p.position
+                  WHERE p.subscription = ? AND e.id <> p.event_id";
+    work.execute(others, params![subscription]).await?;
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = ? AND position > ?";
     let rows = work.query(above, params![subscription, done.floor().get()]).await?;

@@ -45,6 +45,15 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
         SqlError::Driver(DriverError::NoClientSslFlagFromServer) => {
             Error::new(Code::TlsFailed, "the server has no TLS, and the connection has to be encrypted")
         }
+        // MySQL asks a user that it does not know for whatever it likes, so as not to tell that there is none.
+        SqlError::Driver(DriverError::UnknownAuthPlugin { .. }) => Error::new(
+            Code::LoginRefused,
+            "the database wants a login that this program does not know",
+        )
+        .hint(
+            "check the user's name; let it log in with caching_sha2_password, or on MariaDB with a password",
+        )
+        .source(error),
         _ => Error::new(Code::StoreFailed, "the database cannot be reached").source(error),
     }
 }

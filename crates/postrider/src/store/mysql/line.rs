@@ -58,6 +58,12 @@ struct Taken {
 /// The right to use the connection.
 pub(super) struct Turn<'a>(MutexGuard<'a, Slot>);
 
+impl Slot {
+    fn refuse_closed(&self) -> Result<()> {
+        if self.is_closed { Err(Error::new(Code::StoreFailed, "the store is closed")) } else { Ok(()) }
+    }
+}
+
 impl Line {
     /// A line that is not connected yet.
     pub(super) fn new(config: MySqlConfig) -> Self {
@@ -72,9 +78,7 @@ impl Line {
     /// Waits for the connection; makes a new one if it is lost.
     pub(super) async fn turn(&self) -> Result<Turn<'_>> {
         let mut slot = self.slot.lock().await;
-        if slot.is_closed {
-            return Err(Error::new(Code::StoreFailed, "the store is closed"));
-        }
+        slot.refuse_closed()?;
         if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
             slot.open = None;
             let session = self.config.connect().await?;
@@ -84,6 +88,11 @@ impl Line {
             slot.open = Some(Open { session, number: slot.connections });
         }
         Ok(Turn(slot))
+    }
+
+    /// Refuses whatever is asked after the owner of the store has given it up.
+    pub(super) async fn refuse_closed(&self) -> Result<()> {
+        self.slot.lock().await.refuse_closed()
     }
 
     /// Gives the connection back after the turns that wait for it; there is none afterwards.

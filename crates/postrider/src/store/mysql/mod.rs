@@ -1,7 +1,8 @@
 //! The store on MySQL 8.0.16 and later and on MariaDB 10.6 and later.
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
-//! one of its own, so that reading ahead and settling never wait for each other. A lost connection is made anew
+//! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
+//! a subscription is created or moved, which may take a while. A lost connection is made anew
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Between this program and the server may stand nothing that hands connections around: a pooler of transactions,
 //! such as ProxySQL with multiplexing, is not noticed.
@@ -42,12 +43,13 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use server::Product;
 
 use self::line::{Line, Reached};
+use self::session::Session;
 use super::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
     Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::ledger::Progress;
-use crate::{BoxFuture, Ident, Position, Result};
+use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
@@ -116,6 +118,27 @@ impl MySqlStore {
     }
 }
 
+impl Lines {
+    /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
+    /// it. It ends with the value.
+    async fn apart(&self) -> Result<Session> {
+        self.settler.refuse_closed().await?;
+        self.config.connect().await
+    }
+
+    async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
+        let mut turn = self.settler.turn().await?;
+        let server = turn.server()?;
+        // A lease that was not taken here is not ours to give up.
+        if turn.lease_taken_on(name) != Some(server) {
+            return Ok(());
+        }
+        let mut work = turn.begin().await?;
+        let released = lease::release(&mut work, name, epoch, clean).await;
+        work.finish(released).await
+    }
+}
+
 impl fmt::Debug for MySqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MySqlStore").field(&self.0.config).finish()
@@ -126,8 +149,12 @@ impl Store for MySqlStore {
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
+            // A relay asks at every start; only the first time there is something to do.
+            if admin::is_known(self.0.settler.turn().await?.session()?, &name).await? {
+                return Ok(false);
+            }
+            let mut apart = self.0.apart().await?;
+            let mut work = apart.begin().await?;
             let created = admin::subscribe(&mut work, &name, start).await;
             work.finish(created).await
         })
@@ -166,15 +193,14 @@ impl Store for MySqlStore {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let server = turn.server()?;
-            // A lease that was not taken here is not ours to give up.
-            if turn.lease_taken_on(&name) != Some(server) {
-                return Ok(());
+            match self.0.release(&name, epoch, clean).await {
+                // A cut connection took the request or its answer with it. Asked again over another, it does the
+                // same once at most; left at that, everybody would wait for the lease to run out.
+                Err(error) if error.code().recovery() == Recovery::Reload => {
+                    self.0.release(&name, epoch, clean).await
+                }
+                answer => answer,
             }
-            let mut work = turn.begin().await?;
-            let released = lease::release(&mut work, &name, epoch, clean).await;
-            work.finish(released).await
         })
     }
 
@@ -231,8 +257,8 @@ impl Store for MySqlStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
+            let mut apart = self.0.apart().await?;
+            let mut work = apart.begin().await?;
             let accepted = admin::accept_history(&mut work, &name, start).await;
             work.finish(accepted).await
         })

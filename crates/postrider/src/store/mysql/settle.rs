@@ -20,7 +20,7 @@ const REMEMBER: &str = "
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
 /// nothing else finds the epoch either.
 ///
-/// Indexes: the primary keys (name) and (subscription, position).
+/// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = "
     START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions
@@ -34,8 +34,9 @@ const SETTLE: &str = "
     DELETE FROM {schema}.parked
     WHERE @postrider_owns = 1 AND subscription = @postrider_name AND position IN ({removed});
     INSERT INTO {schema}.parked (subscription, position, `key`, destination, state, attempts,
-                                 next_attempt_at, last_error)
-    SELECT @postrider_name, r.p, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e
+                                 next_attempt_at, last_error, event_id)
+    SELECT @postrider_name, r.p, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e,
+           (SELECT id FROM {schema}.events WHERE position = r.p)
     FROM JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
              p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
              a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e')) AS r

@@ -60,6 +60,7 @@ CREATE TABLE IF NOT EXISTS {schema}.parked (
     attempts        BIGINT NOT NULL CHECK (attempts BETWEEN 0 AND 4294967295),
     next_attempt_at DATETIME(6),
     last_error      MEDIUMTEXT,
+    event_id        BINARY(16),                       -- the event that was parked; another may get its position
     parked_at       DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     updated_at      DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     PRIMARY KEY (subscription, position)
