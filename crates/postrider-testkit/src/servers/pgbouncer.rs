@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use super::keeper::Keeper;
 use super::{free_port, postgres, skipped};
@@ -17,7 +17,8 @@ const STARTS_MAX: usize = 3;
 #[derive(Debug)]
 pub struct PgBouncer {
     url: String,
-    _keeper: Keeper,
+    /// Held for as long as this value lives.
+    _keeper: Mutex<Keeper>,
 }
 
 impl PgBouncer {
@@ -98,7 +99,7 @@ fn start_with(program: &Path, server: &str, processes: usize) -> Result<PgBounce
     let mut keeper = Keeper::new(&folder, &pooler, "TERM")?;
     keeper.start(READY)?;
     let url = format!("postgres://{user}@127.0.0.1:{listen}/{database}");
-    Ok(PgBouncer { url, _keeper: keeper })
+    Ok(PgBouncer { url, _keeper: Mutex::new(keeper) })
 }
 
 /// User, host, port and database of `postgres://user@host:port/database`.
