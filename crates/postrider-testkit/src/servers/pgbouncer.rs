@@ -107,6 +107,26 @@ fn run(program: &Path, server: &str, more: &str) -> Result<PgBouncer, String> {
 /// The settings for a server, and where they are.
 fn write_settings(folder: &Path, server: &str, listen: u16, more: &str) -> Result<PathBuf, String> {
     let (user, host, port, _) = parts(server).ok_or("the server's address is not of the usual kind")?;
+    let users = folder.join("users.txt");
+    let config = format!(
+        "[databases]\n\
+         * = host={host} port={port}\n\
+         [pgbouncer]\n\
+         listen_addr = 127.0.0.1\n\
+         listen_port = {listen}\n\
+         unix_socket_dir =\n\
+         auth_type = trust\n\
+         auth_file = {}\n\
+         auth_user = {user}\n\
+         auth_query = SELECT rolname, '' FROM pg_roles WHERE rolname = $1\n\
+         pool_mode = transaction\n\
+         max_client_conn = 500\n\
+         {more}",
+        users.display()
+    );
+    let settings = folder.join("pgbouncer.ini");
+    let written = std::fs::write(&users, format!("\"{user}\" \"\"\n")).and(std::fs::write(&settings, config));
+    written.map(|()| settings).map_err(|e| format!("no settings for pgbouncer: {e}"))
 }
 
 /// User, host, port and database of `postgres://user@host:port/database`.

@@ -19,7 +19,7 @@ mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
 mod trim;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod watch;
 
 #[cfg(feature = "mysql")]

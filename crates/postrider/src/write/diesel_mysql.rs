@@ -3,7 +3,7 @@
 use diesel::QueryableByName;
 use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
-use diesel_async::{AsyncMysqlConnection, RunQueryDsl};
+use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::Columns;
 use super::diesel_error::{is_read_only, is_schema_missing};
@@ -21,7 +21,8 @@ struct First {
 
 impl Driver for AsyncMysqlConnection {
     async fn execute(&mut self, statement: &'static str) -> Result<()> {
-        diesel::sql_query(statement).execute(self).await.map(drop).map_err(error)
+        // Servers do not prepare every statement; this way they need not.
+        self.batch_execute(statement).await.map_err(error)
     }
 
     /// diesel does not tell what the server said about positions, so the server is asked once more.

@@ -2,7 +2,9 @@
 
 use mysql_async::prelude::Queryable;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
-use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Settled, Settlement, Start, Store, Trim};
+use postrider::store::{
+    Acquired, Budget, Claimed, Epoch, LeaseRequest, Settled, Settlement, Start, Store, Trim,
+};
 use postrider::{Event, Ident, Position, Result};
 
 use super::case::{Case, Which, case, failed, is_mariadb};
@@ -73,7 +75,7 @@ case! {
         store.trim(trim).await?;
         store.fetch(written, 999).await?;
         store.overview(9).await?;
-        store.halt("s", "because").await?;
+        store.halt("s", Epoch(i64::MAX), "because").await?;
         store.accept_history("s", Start::Beginning).await?;
         store.release("t", loaded.epoch, true).await?;
 

@@ -64,7 +64,7 @@ fn all_columns() -> Event {
         .with_time("0001-01-01T00:00:00.000001Z".parse().unwrap())
         .with_topic("orders")
         .with_max_attempts(u32::MAX)
-        .with_expires_at("9999-12-31T23:59:59.999999Z".parse().unwrap())
+        .with_expires_at("9999-12-30T21:59:59.999999Z".parse().unwrap())
         .with_namespace("shop.checkout")
         .with_producer("node-3")
         .with_action(Action {

@@ -56,7 +56,7 @@ impl Endpoint {
         let port = free_port()?;
         let mut command = Command::new("python3");
         command.args(["-c", PROGRAM, &port.to_string()]).arg(folder.join("received")).arg(SECRET);
-        let keeper = Mutex::new(Keeper::new(&folder, &command)?);
+        let keeper = Mutex::new(Keeper::new(&folder, &command, "KILL")?);
         let endpoint = Self { port, folder, keeper };
         endpoint.keeper().start(READY)?;
         Ok(endpoint)

@@ -8,7 +8,7 @@ use super::session::{Alone, Session, Work, params};
 use super::writers::decided_up_to;
 use super::{maintain, progress};
 use crate::ledger::{Intervals, Progress};
-use crate::store::{Epoch, Start};
+use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
 /// Whether somebody has created the subscription.
@@ -94,7 +94,37 @@ pub(super) async fn pause(work: &mut Work<'_>, subscription: &str, reason: Optio
     known(subscription, work.execute(sql, params![reason, subscription]).await?)
 }
 
+/// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
+pub(super) async fn pause_as_owner(
+    work: &mut Work<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+    if row.epoch != epoch {
+        return Ok(Settled::Fenced);
+    }
+    pause(work, subscription, Some(reason)).await?;
+    Ok(Settled::Done)
+}
+
 /// See [`Store::halt`](crate::store::Store::halt).
+pub(super) async fn halt(
+    work: &mut Work<'_>,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Result<Settled> {
+    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+    if row.epoch > epoch {
+        return Ok(Settled::Fenced);
+    }
+    set_halted(work, subscription, reason).await?;
+    Ok(Settled::Done)
+}
+
+/// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
 pub(super) async fn set_halted(work: &mut Work<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";

@@ -7,7 +7,6 @@
 //!
 //! 2 and 3 go out together and are waited for once. See [`holes`](crate::store::holes) for why a hole may be buried.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mysql_async::Row;
@@ -22,6 +21,7 @@ use super::session::{Alone, Params, Session};
 use super::writers::{self, Names};
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::watch::Writers;
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -66,7 +66,7 @@ enum Link {
 
 /// Everything one claim learnt from the database.
 struct Answer {
-    writers: Option<BTreeSet<String>>,
+    writers: Option<Writers>,
     rows: Vec<Row>,
     /// The event that stands where the highest known one stood.
     found: Option<Uuid>,
@@ -127,6 +127,8 @@ impl MySqlClaimer {
             stamp: None,
             horizon: None,
             writers: answer.writers,
+            // Of no use without knowing who is silent.
+            taken: Position::new(i64::MAX),
         };
         let dead = self.holes.enter(look, now);
         let holes_full = self.holes.is_full();
@@ -161,6 +163,8 @@ impl MySqlClaimer {
         }
         // A name that is given is kept: the list counts even if what follows fails.
         let writers = writers.map(|holders| self.names.of(holders));
+        // Whether one of them only waits for its application is not asked here.
+        let writers = writers.map(|names| names.into_iter().map(|name| (name, None)).collect());
 
         // One more than fits, to know whether there is more.
         let limit = budget.events_max.max(1).saturating_add(1).to_string();

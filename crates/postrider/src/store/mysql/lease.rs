@@ -48,6 +48,7 @@ pub(super) async fn acquire(
         parked_count,
         clean: row.clean,
         paused: row.paused,
+        origin: Some(work.server().origin()),
     };
     Ok(Acquired::Granted(Box::new(loaded)))
 }

@@ -45,8 +45,8 @@ pub use server::Product;
 use self::line::{Line, Reached};
 use self::session::Session;
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migrated, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Migrated, Migration, Overview, Renewed, Schema,
+    Settled, Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -209,6 +209,11 @@ impl Store for MySqlStore {
         Box::new(claim::MySqlClaimer::new(self.0.config.clone(), server, progress))
     }
 
+    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+        let server = loaded.origin.as_ref().map(|origin| origin.history.clone());
+        Box::new(claim::MySqlClaimer::new(self.0.config.clone(), server, &loaded.progress))
+    }
+
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         Box::pin(async move {
             let mut turn = self.0.reader.turn().await?;
@@ -244,12 +249,27 @@ impl Store for MySqlStore {
         })
     }
 
-    fn halt(&self, subscription: &str, reason: &str) -> BoxFuture<'_, Result<()>> {
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
             let mut work = turn.begin().await?;
-            let halted = admin::set_halted(&mut work, &name, &reason).await;
+            let paused = admin::pause_as_owner(&mut work, &name, epoch, &reason).await;
+            work.finish(paused).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let mut work = turn.begin().await?;
+            let halted = admin::halt(&mut work, &name, epoch, &reason).await;
             work.finish(halted).await
         })
     }

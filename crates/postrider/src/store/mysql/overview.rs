@@ -17,13 +17,17 @@ pub(super) async fn overview(snapshot: &mut Work<'_>, backlog_max: u64) -> Resul
         Some(mark) => time_of(snapshot, mark.position).await?.map(|time| (mark, time)),
         None => None,
     };
+    // Index: the primary key (position), one row.
+    let first = concat!("SELECT ", micros!("time"), " FROM {schema}.events ORDER BY position LIMIT 1");
+    let first = snapshot.query_opt(first, Params::new()).await?;
+    let oldest = first.map(|row| row::time(&row, 0)).transpose()?;
     let mut subscriptions = Vec::new();
     let names = "SELECT name FROM {schema}.subscriptions ORDER BY name";
     for row in snapshot.query(names, Params::new()).await? {
         subscriptions.push(subscription(snapshot, get(&row, 0)?, last, backlog_max).await?);
     }
     let now = maintain::clock(snapshot).await?;
-    Ok(Overview { now, last, newest, subscriptions })
+    Ok(Overview { now, last, oldest, newest, subscriptions })
 }
 
 async fn subscription(

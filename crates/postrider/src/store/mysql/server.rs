@@ -8,6 +8,7 @@ use mysql_async::prelude::Queryable;
 
 use super::failure::failed;
 use super::writers::Locks;
+use crate::store::Origin;
 use crate::{Code, Error, Result};
 
 /// Which of the two it is; they share a protocol and most of their SQL.
@@ -63,6 +64,12 @@ impl Server {
         };
         let locks = Locks::of(conn, product, known.is_on("performance_schema")).await?;
         Ok(Self { product, history, locks })
+    }
+
+    /// Who it is, for those outside. When it started is of no matter: a restart loses no committed event, and its
+    /// connections end with it.
+    pub(super) fn origin(&self) -> Origin {
+        Origin { history: self.history.clone(), started: String::new() }
     }
 }
 
