@@ -73,6 +73,7 @@ impl From<Code> for Exit {
             | Code::PrivilegeMissing
             | Code::LoginRefused
             | Code::ServerTooOld
+            | Code::ServerUnfit
             | Code::TlsFailed
             | Code::HistoryChanged => Self::Database,
             Code::NameInvalid

@@ -17,6 +17,9 @@ use uuid::Uuid;
 use super::database::{Asked, Database, Found, Look, Probe, Proof, Session};
 use super::postgres::failed;
 
+/// By then a server has ended a connection that was closed.
+const SERVER_ENDS_CONNECTION: Duration = Duration::from_millis(150);
+
 pub(crate) struct MySql {
     kind: Kind,
     url: String,
@@ -149,6 +152,9 @@ impl Session for MySqlSession {
         // Every other time its connection ends, and with it, on MariaDB, its lock.
         if self.prepared.is_multiple_of(2) {
             self.conn = connect_to_write(&self.url).await?;
+            // MariaDB 10.11 takes an XA COMMIT or ROLLBACK while the old connection is being ended, forgets the
+            // transaction, and leaves it prepared until the next start, with its locks. Nothing tells when it is safe.
+            tokio::time::sleep(SERVER_ENDS_CONNECTION).await;
         }
         Ok(())
     }

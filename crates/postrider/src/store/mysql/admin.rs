@@ -151,9 +151,10 @@ pub(super) async fn accept_history(work: &mut Work<'_>, subscription: &str, star
 /// gone. What is done above the floor is not read again: its rows stay.
 async fn forget_parked(work: &mut Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Indexes: the primary keys (subscription, position) and (position).
-    let others = "DELETE p FROM {schema}.parked AS p
-                  JOIN {schema}.events AS e ON e.position = p.position
-                  WHERE p.subscription = ? AND e.id <> p.event_id";
+    let others = "DELETE FROM {schema}.parked
+                  WHERE subscription = ?
+                    AND EXISTS (SELECT 1 FROM {schema}.events AS e
+                                WHERE e.position = parked.position AND e.id <> parked.event_id)";
     work.execute(others, params![subscription]).await?;
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = ? AND position > ?";
