@@ -27,6 +27,7 @@ mod pooler;
 mod progress;
 mod roles;
 mod row;
+mod rows;
 mod session;
 mod settle;
 mod statement;
@@ -43,6 +44,7 @@ pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
+pub use rows::{PostgresRowStore, RowsMigrated};
 
 use self::line::{Line, Reached};
 use self::session::Sharing;

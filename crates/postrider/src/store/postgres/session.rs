@@ -1,5 +1,6 @@
 //! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::history::{Incarnation, WHO};
 use super::pooler::settings_here;
 use super::row::get;
 use super::statement::{Params, Statements};
+use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result};
 
 /// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
@@ -58,10 +60,15 @@ const BEGIN_READ_OWN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 impl Session {
     /// Asks the server who it is, and refuses one that cannot be used.
-    pub(super) async fn new(client: Client, sharing: Sharing, schema: Ident) -> Result<Self> {
+    pub(super) async fn new(
+        client: Client,
+        sharing: Sharing,
+        schema: Ident,
+        rows: Option<Arc<RowTable>>,
+    ) -> Result<Self> {
         let incarnation = Incarnation::of(&client).await?;
         refuse(&incarnation)?;
-        let statements = Statements::new(schema, sharing == Sharing::Own);
+        let statements = Statements::new(schema, rows, sharing == Sharing::Own);
         Ok(Self { client, statements, incarnation, sharing, replaced: Replaced::default() })
     }
 
