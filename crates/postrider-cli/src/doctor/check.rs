@@ -75,6 +75,11 @@ checks! {
     /// every use, and notifications of writers are not heard.
     PostgresPooler = 131, "nothing, if it is meant: set pooler = \"transaction\" and listen = false; or connect to the server itself";
 
+    /// The table with a state per row is as its layout has it. What differs is told and never altered.
+    LayoutTable = 140, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
+    /// Every consumer group can process every event. The key of seed 003's `processed_events` is the event alone, so the first group keeps all others out.
+    LayoutInbox = 141, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
+
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
     /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.

@@ -5,6 +5,8 @@
 
 mod compare;
 mod event_outbox;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+mod made_id;
 mod outbox;
 mod outbox_events;
 mod shape;
@@ -12,6 +14,8 @@ mod shape;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+pub(crate) use made_id::made_id;
 pub use shape::{Column, Family, Index, Shape};
 
 use crate::{Ident, Result};
@@ -123,13 +127,14 @@ impl RowTable {
         self
     }
 
-    /// The statement with the names of the tables put in: `{table}` and `{processed}` quoted, `{name}` as part of
-    /// the name of an index.
-    #[cfg(feature = "postgres")]
+    /// The statement with the names of the tables put in: `{table}`, `{processed}` and the schema of `{views}`
+    /// quoted, `{name}` as part of the name of an index.
+    #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         statement
             .replace("{table}", &format!("{}.{}", self.schema, self.name))
             .replace("{processed}", &format!("{}.\"processed_events\"", self.schema))
+            .replace("{views}", &self.schema.to_string())
             .replace("{name}", self.name.as_str())
     }
 }

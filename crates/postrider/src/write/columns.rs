@@ -2,7 +2,7 @@
 
 use super::Batch;
 use crate::event::columns::{action_to_json, headers_to_json};
-use crate::{Event, Result, Timestamp};
+use crate::{Code, Error, Event, Result, Timestamp};
 
 /// SQLite's INSERT of one event, with the values of an event in their order. Uses no index; the position
 /// is the database's to give.
@@ -26,6 +26,11 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// All rows of a batch. An event that has no row is found before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
+        if let Some(table) = batch.rows() {
+            let what = format!("layout {} cannot be written with this driver", table.layout().name());
+            return Err(Error::new(Code::LayoutUnfit, what)
+                .hint("write it on PostgreSQL, with tokio-postgres or sqlx"));
+        }
         batch.events().iter().map(Self::of_event).collect()
     }
 

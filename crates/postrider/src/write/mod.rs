@@ -33,6 +33,9 @@ mod host;
 mod outbox;
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
 mod postgres;
+mod rows;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+mod rows_postgres;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
 #[cfg(feature = "sqlx-postgres")]

@@ -5,7 +5,9 @@ use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT};
+use super::rows_postgres::RowColumns;
 use super::{Batch, Transaction, Written};
+use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{BoxFuture, Error, Result};
 
@@ -21,6 +23,9 @@ impl<'c> Transaction for &'c mut PgConnection {
             let batch = batch?;
             if batch.events().is_empty() {
                 return answer(Vec::new());
+            }
+            if let Some(table) = batch.rows() {
+                return answer(insert_rows(self, table, &batch).await?);
             }
             let arrays = Arrays::of(&batch)?;
             let rows = insert(self, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
@@ -41,6 +46,19 @@ impl<'c> Transaction for &'c mut sqlx::Transaction<'_, Postgres> {
         let connection: &mut PgConnection = self;
         connection.insert(batch, answer)
     }
+}
+
+/// Into a table of another layout. The only texts put into the statement are checked [`Ident`](crate::Ident)s.
+async fn insert_rows(connection: &mut PgConnection, table: &RowTable, batch: &Batch) -> Result<Vec<Written>> {
+    let columns = RowColumns::of(batch)?;
+    let statement = columns.statement(table);
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for column in columns.all() {
+        query = query.bind(column);
+    }
+    let rows = query.fetch_all(connection).await.map_err(error)?;
+    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, told.collect::<Result<_, sqlx::Error>>().map_err(error)?)
 }
 
 /// sqlx prepares the statement once per connection. The only text put into it is a checked [`Ident`](crate::Ident).

@@ -1,11 +1,13 @@
 //! Writing in a tokio-postgres transaction: the answer is a future, after one round trip.
 
-use ::tokio_postgres::types::Type;
+use ::tokio_postgres::types::{ToSql, Type};
 use ::tokio_postgres::{Client, Error as SqlError, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT, INSERT_ONE};
+use super::rows_postgres::RowColumns;
 use super::{Batch, Transaction, Written};
+use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{BoxFuture, Error, Result};
 
@@ -21,6 +23,9 @@ impl<'c> Transaction for &'c Client {
             let batch = batch?;
             if batch.events().is_empty() {
                 return answer(Vec::new());
+            }
+            if let Some(table) = batch.rows() {
+                return answer(insert_rows(self, table, &batch).await?);
             }
             let arrays = Arrays::of(&batch)?;
             let rows = if batch.events().len() == 1 {
@@ -45,6 +50,16 @@ impl<'c> Transaction for &'c ::tokio_postgres::Transaction<'_> {
     ) -> Self::Out<T> {
         self.client().insert(batch, answer)
     }
+}
+
+/// Into a table of another layout.
+async fn insert_rows(client: &Client, table: &RowTable, batch: &Batch) -> Result<Vec<Written>> {
+    let columns = RowColumns::of(batch)?;
+    let params: Vec<(&(dyn ToSql + Sync), Type)> =
+        columns.all().into_iter().map(|column| (column as _, Type::TEXT_ARRAY)).collect();
+    let rows = client.query_typed(&columns.statement(table), &params).await.map_err(error)?;
+    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, told.collect::<Result<_, SqlError>>().map_err(error)?)
 }
 
 /// With its types given, the statement need not be prepared first: it is sent and answered at once, and works

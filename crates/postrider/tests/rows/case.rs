@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
 use postrider::{Code, Error, Ident, Result};
 use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
 use postrider_testkit::servers::postgres;
@@ -31,7 +31,7 @@ impl Case {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        PostgresRowStore::migrate(&case.config, &case.table, false).await?;
+        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         Ok(case)
     }
 

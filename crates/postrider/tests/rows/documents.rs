@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use postrider::Result;
 use postrider::layout::RowLayout;
-use postrider::store::postgres::PostgresRowStore;
+use postrider::store::postgres::{PostgresRowStore, RowExtras};
 
 use super::case::Case;
+
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
 
 /// The text of a document, or a line that says why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
@@ -96,7 +98,7 @@ async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
     let facts = catalog(&theirs).await?;
     assert_eq!(facts, catalog(&ours).await?);
     assert_eq!(facts.iter().filter(|fact| fact.contains("null=")).count(), 18, "{facts:#?}");
-    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, false).await?;
+    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
     assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
     Ok(())
 }
@@ -119,10 +121,10 @@ async fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
     let optional =
         sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
     theirs.run(&format!("CREATE INDEX{optional}")).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, true).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, true).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
-    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, false).await?;
+    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
     assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
     Ok(())
 }

@@ -11,4 +11,9 @@
 mod case;
 mod conformance;
 mod documents;
+mod foreign;
+mod relay;
+mod sink;
+mod speed;
 mod tables;
+mod write;

@@ -44,7 +44,7 @@ pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
-pub use rows::{PostgresRowStore, RowsMigrated};
+pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::line::{Line, Reached};
 use self::session::Sharing;

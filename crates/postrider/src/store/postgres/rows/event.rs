@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::super::row::get;
 use super::super::time::Time;
 use crate::event::columns;
-use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
+use crate::layout::made_id;
+use crate::{Aggregate, Code, Error, Event, Headers, Result};
 
 /// What a statement told of one row, in the order of its columns.
 pub(super) struct Told {
@@ -78,7 +79,7 @@ fn read(row: &Row, max_attempts: u32) -> Result<Event> {
             if let (Some(Err(_)), Some(key)) = (other, key) {
                 headers = headers.into_iter().chain([("event_key".to_owned(), key.to_owned())]).collect();
             }
-            made_id(created, get(row, 0)?, &aggregate, &event_type)
+            made_id(created, get::<&str>(row, 0)?.parse().unwrap_or(0), &aggregate, &event_type)
         }
     };
     Ok(Event {
@@ -96,38 +97,4 @@ fn read(row: &Row, max_attempts: u32) -> Result<Event> {
         producer: get(row, 12)?,
         aggregate: Some(aggregate),
     })
-}
-
-/// An id for a row whose table has none that is unique everywhere: 48 bits of the milliseconds of its creation, 12
-/// bits of what it is about, 62 bits of its number. The same at every delivery, and unique within its table.
-fn made_id(created: Timestamp, row: &str, aggregate: &Aggregate, event_type: &str) -> Uuid {
-    let number: i64 = row.parse().unwrap_or(0);
-    let millis = created.as_micros().div_euclid(1_000).unsigned_abs() & 0xffff_ffff_ffff;
-    let words = [aggregate.kind.as_str(), aggregate.id.as_str(), event_type];
-    // FNV-1a: any function will do that is the same for ever.
-    let mut about: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in words.iter().flat_map(|word| word.bytes().chain([0])) {
-        about = (about ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    let about = (about ^ about >> 12 ^ about >> 24 ^ about >> 36 ^ about >> 48) & 0xfff;
-    let high = millis << 16 | 0x8 << 12 | about;
-    let low = 0b10 << 62 | number.unsigned_abs() & 0x3fff_ffff_ffff_ffff;
-    Uuid::from_u64_pair(high, low)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_made_id_is_always_the_same_and_tells_rows_apart() {
-        let order = |id: &str| Aggregate { kind: "Order".into(), id: id.into() };
-        let at = Timestamp::from_micros(1_700_000_000_123_456);
-        let id = made_id(at, "42", &order("7"), "order.placed");
-        assert_eq!(id.to_string(), "018bcfe5-687b-8cf9-8000-00000000002a");
-        assert_eq!(id, made_id(at, "42", &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, "43", &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, "42", &order("8"), "order.placed"));
-        assert_eq!((id.get_version_num(), id.get_variant()), (8, uuid::Variant::RFC4122));
-    }
 }

@@ -24,6 +24,16 @@ const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+const VIEWS: &str = include_str!("views.sql");
+
+/// What is made only when it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowExtras {
+    /// The index over aggregate type and id, of `outbox_events`.
+    pub aggregate_index: bool,
+    /// The six views of `event_outbox` on a table that is there already; a new one has them.
+    pub views: bool,
+}
 
 /// What a migration of a table with a state per row did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +58,13 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 }
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
-pub(super) fn all(schema: &Ident, table: &RowTable, with_aggregate_index: bool) -> Vec<Migration> {
+pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
-    if with_aggregate_index {
+    if table.layout == RowLayout::EventOutbox {
+        seed.push_str(&table.put_into(VIEWS));
+        seed.push('\n');
+    }
+    if extras.aggregate_index {
         seed.push_str(&table.put_into(AGGREGATE_INDEX));
         seed.push('\n');
     }
@@ -83,7 +97,7 @@ pub(super) async fn migrate(
     session: &mut Session,
     schema: &Ident,
     table: &RowTable,
-    with_aggregate_index: bool,
+    extras: RowExtras,
 ) -> Result<RowsMigrated> {
     check_names(table)?;
     let tx = session.client.transaction().await.map_err(failed)?;
@@ -108,8 +122,12 @@ pub(super) async fn migrate(
         }
     }
     refuse_harmful(table, &differences)?;
-    if with_aggregate_index {
+    if extras.aggregate_index {
         aggregate_index(tx.client(), table).await?;
+    }
+    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    if extras.views || is_new {
+        views(tx.client(), table).await?;
     }
     let from = version(tx.client(), schema).await?;
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
@@ -133,6 +151,19 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
     let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
         client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the views that seed 002 names, unless somebody has them.
+async fn views(client: &Client, table: &RowTable) -> Result<()> {
+    if table.layout != RowLayout::EventOutbox {
+        let what = format!("layout {} has no views", table.layout.name());
+        return Err(Error::new(Code::NameInvalid, what).hint("they belong to event_outbox; leave them out"));
+    }
+    let name = format!("{}.\"vw_event_outbox\"", table.schema);
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
+        client.batch_execute(&table.put_into(VIEWS)).await.map_err(failed)?;
     }
     Ok(())
 }

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
 
-pub use migrate::RowsMigrated;
 pub(super) use migrate::check;
+pub use migrate::{RowExtras, RowsMigrated};
 
 use self::book::Book;
 use self::fetch::Purpose;
@@ -65,18 +65,18 @@ struct Session {
 
 impl PostgresRowStore {
     /// Makes the table of the layout if there is none, and Postrider's own tables beside it, in the schema of the
-    /// config. A table that is there is compared and never altered; `with_aggregate_index` makes the optional index
-    /// of `outbox_events` where it is missing. Safe to run again; all of it happens or none.
+    /// config. A table that is there is compared and never altered; `extras` are made where they are missing. Safe to
+    /// run again; all of it happens or none.
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`] if a table cannot be worked on, or the schema holds another outbox. Nothing was changed.
     pub async fn migrate(
         config: &PostgresConfig,
         table: &RowTable,
-        with_aggregate_index: bool,
+        extras: RowExtras,
     ) -> Result<RowsMigrated> {
         let mut session = config.connect_unchecked().await?;
-        migrate::migrate(&mut session, config.schema_name(), table, with_aggregate_index).await
+        migrate::migrate(&mut session, config.schema_name(), table, extras).await
     }
 
     /// How the tables differ from the layout. Changes nothing.
@@ -98,8 +98,8 @@ impl PostgresRowStore {
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.
-    pub fn migrations(schema: &Ident, table: &RowTable, with_aggregate_index: bool) -> Vec<Migration> {
-        migrate::all(schema, table, with_aggregate_index)
+    pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
+        migrate::all(schema, table, extras)
     }
 
     /// Connects to a database that was migrated.
