@@ -45,7 +45,7 @@ const READ: &str = concat!(
             t.status IN ('pending', 'failed')
               AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= statement_timestamp()),
             t.status <> 'sent'
-     FROM unnest($2::text[]) WITH ORDINALITY AS asked (id, place)
+     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
      JOIN {table} AS t ON t.id = asked.id::bigint
      ORDER BY place"
 );
@@ -59,24 +59,24 @@ const SETTLE: &str = concat!(
     ", done AS (
          UPDATE {table} AS t
          SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
-         FROM fence, unnest($7::text[]) AS c (id)
+         FROM fence, unnest((SELECT $7::text[])) AS c (id)
          WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
          RETURNING t.id
      ), retried AS (
          UPDATE {table} AS t
          SET status = 'failed', attempts = c.attempts, next_attempt_at = c.next
-         FROM fence, unnest($9::text[], $11::bigint[], $12::timestamptz[]) AS c (id, attempts, next)
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)
          WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
          RETURNING t.id
      ), ended AS (
          UPDATE {table} AS t
          SET status = 'failed', attempts = c.attempts, next_attempt_at = ",
     never!(),
-    "    FROM fence, unnest($13::text[], $15::bigint[]) AS c (id, attempts)
+    "    FROM fence, unnest((SELECT $13::text[]), (SELECT $15::bigint[])) AS c (id, attempts)
          WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
          RETURNING t.id
      ), returned AS (
-         SELECT c.id FROM fence, unnest($16::text[]) AS c (id)
+         SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id)
      )",
     notes!()
 );

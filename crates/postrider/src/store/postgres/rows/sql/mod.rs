@@ -2,6 +2,9 @@
 //!
 //! All of them take their parameters in the same order, whether they use each or not, so that the code around them
 //! is the same for every layout. Rows are known by their id as text.
+//!
+//! Arrays are wrapped in a SELECT: a planner that counts their elements reads a whole table instead of some thousand
+//! entries of its primary key.
 
 mod event_outbox;
 mod outbox;
@@ -89,8 +92,8 @@ macro_rules! notes {
                  INSERT INTO {schema}.row_notes AS n (row_id, key, destination, state, attempts, next_attempt_at,
                                                       last_error)
                  SELECT r.*
-                 FROM fence, unnest($18::text[], $19::text[], $20::text[], $21::text[], $22::bigint[],
-                                    $23::timestamptz[], $24::text[]) AS r
+                 FROM fence, unnest((SELECT $18::text[]), (SELECT $19::text[]), (SELECT $20::text[]), (SELECT $21::text[]), (SELECT $22::bigint[]),
+                                    (SELECT $23::timestamptz[]), (SELECT $24::text[])) AS r
                  ON CONFLICT (row_id) DO UPDATE
                  SET key = coalesce(excluded.key, n.key),
                      destination = coalesce(excluded.destination, n.destination),

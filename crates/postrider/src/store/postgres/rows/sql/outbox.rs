@@ -33,7 +33,7 @@ const READ: &str = concat!(
     body!(),
     "     , t.headers::text, t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
             t.retry_count::bigint, t.status = 'pending', t.status <> 'published'
-     FROM unnest($2::text[]) WITH ORDINALITY AS asked (id, place)
+     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
      JOIN {table} AS t ON t.id = asked.id::uuid
      ORDER BY place"
 );
@@ -47,23 +47,23 @@ const SETTLE: &str = concat!(
     ", done AS (
          UPDATE {table} AS t
          SET status = 'published', published_at = clock_timestamp()
-         FROM fence, unnest($7::text[]) AS c (id)
+         FROM fence, unnest((SELECT $7::text[])) AS c (id)
          WHERE t.id = c.id::uuid AND t.status <> 'published'
          RETURNING t.id
      ), retried AS (
          UPDATE {table} AS t
          SET status = 'pending', retry_count = least(c.attempts, 32767)
-         FROM fence, unnest($9::text[], $11::bigint[]) AS c (id, attempts)
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[])) AS c (id, attempts)
          WHERE t.id = c.id::uuid AND t.status <> 'published'
          RETURNING t.id
      ), ended AS (
          UPDATE {table} AS t
          SET status = 'failed', retry_count = t.max_retries
-         FROM fence, unnest($13::text[]) AS c (id)
+         FROM fence, unnest((SELECT $13::text[])) AS c (id)
          WHERE t.id = c.id::uuid AND t.status <> 'published'
          RETURNING t.id
      ), returned AS (
-         SELECT c.id FROM fence, unnest($16::text[]) AS c (id)
+         SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id)
      )",
     notes!()
 );

@@ -62,7 +62,7 @@ const READ: &str = concat!(
             t.status <> 'PUBLISHED'
      FROM ",
     own_limit!(),
-    "CROSS JOIN unnest($2::text[]) WITH ORDINALITY AS asked (id, place)
+    "CROSS JOIN unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
      CROSS JOIN LATERAL (
          SELECT t.id, event_type, aggregate_type, aggregate_id, payload, created_at, status, last_attempt_at,
                 attempt_count, coalesce(max_attempts, $3::bigint)::bigint AS own_limit
@@ -86,7 +86,7 @@ const CLAIM: &str = concat!(
      ), won AS (
          UPDATE {table} AS t
          SET status = 'PUBLISHING', attempt_count = t.attempt_count + 1, last_attempt_at = now()
-         FROM fence, unnest($3::text[], $4::bigint[]) AS c (id, attempts)
+         FROM fence, unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
          WHERE t.id = c.id::bigint AND t.attempt_count = c.attempts
            AND (t.status IN ('PENDING', 'FAILED')
                 OR t.status = 'PUBLISHING'
@@ -135,28 +135,28 @@ const SETTLE: &str = concat!(
     ", done AS (
          UPDATE {table} AS t
          SET status = 'PUBLISHED'
-         FROM fence, unnest($7::text[], $8::timestamptz[]) AS c (id, stamp)
+         FROM fence, unnest((SELECT $7::text[]), (SELECT $8::timestamptz[])) AS c (id, stamp)
          WHERE t.id = c.id::bigint AND ",
     ours!(),
     "    RETURNING t.id
      ), retried AS (
          UPDATE {table} AS t
          SET status = 'FAILED', attempt_count = c.attempts
-         FROM fence, unnest($9::text[], $10::timestamptz[], $11::bigint[]) AS c (id, stamp, attempts)
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $10::timestamptz[]), (SELECT $11::bigint[])) AS c (id, stamp, attempts)
          WHERE t.id = c.id::bigint AND ",
     ours!(),
     "    RETURNING t.id
      ), ended AS (
          UPDATE {table} AS t
          SET status = 'FAILED', attempt_count = c.attempts
-         FROM fence, unnest($13::text[], $14::timestamptz[], $15::bigint[]) AS c (id, stamp, attempts)
+         FROM fence, unnest((SELECT $13::text[]), (SELECT $14::timestamptz[]), (SELECT $15::bigint[])) AS c (id, stamp, attempts)
          WHERE t.id = c.id::bigint AND ",
     ours!(),
     "    RETURNING t.id
      ), returned AS (
          UPDATE {table} AS t
          SET status = 'PENDING', attempt_count = greatest(t.attempt_count - 1, 0)
-         FROM fence, unnest($16::text[], $17::timestamptz[]) AS c (id, stamp)
+         FROM fence, unnest((SELECT $16::text[]), (SELECT $17::timestamptz[])) AS c (id, stamp)
          WHERE t.id = c.id::bigint AND t.status = 'PUBLISHING' AND t.last_attempt_at = c.stamp
          RETURNING t.id
      )",
