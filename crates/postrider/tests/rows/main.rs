@@ -12,6 +12,8 @@ mod case;
 mod conformance;
 mod documents;
 mod foreign;
+mod leases;
+mod life;
 mod relay;
 mod sink;
 mod speed;
