@@ -174,6 +174,8 @@ codes! {
     EventUnreadable = 115, Person, "its batch was not written; the batches before it were", "correct it; `postrider write --help` lists the fields";
     /// There was no event to read: the input is empty, or the file cannot be read.
     InputMissing = 116, Person, "nothing was written", "give an event: by flags, or one per line on standard input";
+    /// The event does not fit the columns of the outbox's layout.
+    LayoutUnfit = 120, Person, "nothing was written; the transaction is as it was", "change what is named, or use the layout `postrider`, which holds every event";
 
     /// The database has no Postrider tables, or older ones than this program needs.
     SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
@@ -185,6 +187,9 @@ codes! {
     NameInvalid = 204, Person, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
     /// Postrider's tables are not as its migrations made them, and order or completeness would suffer.
     SchemaAltered = 205, Person, "nothing was read or changed", "undo the change that is named";
+
+    /// A table is not as the layout that was given has it, or Postrider's own tables are about another outbox.
+    LayoutDiffers = 220, Person, "nothing was read or changed", "give the layout that the table has, or change what is named; Postrider alters no table of yours";
 
     /// The database is busy or locked.
     StoreBusy = 301, Again, "nothing was changed", "it is tried again; if it stays, look for a long transaction";
@@ -209,6 +214,13 @@ codes! {
     TlsFailed = 311, Person, "nothing was sent but the wish to encrypt; no password and no event", "see docs/src/postgres.md, TLS: give the server's root certificate, or sslmode=disable where the network is trusted";
     /// The database server is set up in a way under which no promise about completeness could be kept.
     ServerUnfit = 312, Person, "nothing was read or changed", "change the setting of the server that is named";
+
+    /// Somebody else publishes from a table that was not given as shared.
+    ForeignPublisher = 320, Person, "nothing was published; their rows were left alone", "stop the other publisher, or set `shared = true` on the outbox";
+    /// A table with a state per row can be worked by one subscription only, and it has one.
+    SecondSubscription = 321, Person, "nothing was changed", "use the subscription that is there, or the layout `postrider`, which carries many";
+    /// A table with a state per row has rows that are due, and the start would leave them out.
+    StartRefused = 322, Person, "nothing was changed", "start at the beginning, or settle the old rows first";
 
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";

@@ -17,6 +17,7 @@ pub mod event;
 pub mod limits;
 pub mod write;
 
+pub mod layout;
 pub mod store;
 pub mod route;
 pub mod encode;

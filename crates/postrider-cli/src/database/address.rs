@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use postrider::layout::RowTable;
 use postrider::store::AfterFailover;
 
 use crate::config::Secret;
@@ -27,6 +28,8 @@ pub struct Address {
     pub pooler: PoolerChoice,
     /// `listen`: whether a relay hears the NOTIFY of writers.
     pub listen: bool,
+    /// `layout` and the keys about its table: a table with a state per row.
+    pub rows: Option<RowTable>,
 }
 
 /// The values of `pooler`.
@@ -53,6 +56,7 @@ impl Default for Address {
             after_failover: AfterFailover::default(),
             pooler: PoolerChoice::default(),
             listen: false,
+            rows: None,
         }
     }
 }
@@ -70,6 +74,7 @@ impl Address {
             ("after_failover", self.after_failover != AfterFailover::default()),
             ("pooler", self.pooler != PoolerChoice::default()),
             ("listen", self.listen),
+            ("layout", self.rows.is_some()),
         ]
         .into_iter()
         .find_map(|(key, given)| given.then_some(key))

@@ -14,8 +14,9 @@ pub use address::{Address, PoolerChoice, Refused};
 use std::fmt;
 use std::sync::Arc;
 
+use postrider::layout::RowLayout;
 use postrider::store::{Overview, Store};
-use postrider::{BoxFuture, Error, Event, Outbox, Result, Written};
+use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use serde::Serialize;
 
 use crate::config::settings::OutboxSettings;
@@ -49,6 +50,25 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// [`Code::SchemaNewer`](postrider::Code::SchemaNewer), or what the database says.
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>>;
 
+    /// The same for a layout that is asked for, with what is optional in it. Also tells how tables that were there
+    /// already differ from it; they were not altered.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`](postrider::Code::LayoutDiffers) if this database cannot have it.
+    fn migrate_as(
+        &self,
+        layout: Option<RowLayout>,
+        extras: Extras,
+    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
+        Box::pin(async move {
+            if layout.is_some() || extras != Extras::default() {
+                let what = format!("{:?} can have the layout `postrider` only", self.to_string());
+                return Err(Error::new(Code::LayoutDiffers, what).hint("leave --layout and --with out"));
+            }
+            Ok((self.migrate().await?, Vec::new()))
+        })
+    }
+
     /// The SQL that brings an empty database up to date.
     fn migrations(&self) -> String;
 
@@ -76,6 +96,15 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     fn may_come_up(&self, _error: &Error) -> bool {
         false
     }
+}
+
+/// What is made only when it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// The index over aggregate type and id, of layout `outbox_events`.
+    pub aggregate_index: bool,
+    /// The six views of layout `event_outbox`, on a table that is there already.
+    pub views: bool,
 }
 
 /// Which schema a database has, and which this program needs.

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore, commit_failed, statement_failed};
-use postrider::store::{Migrated, Overview, Schema as Found, Store};
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::postgres::{
+    Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
+};
+use postrider::store::{Migrated, Migration, Overview, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 use tokio_postgres::Client;
 
-use super::{Address, Database, EventWriter, PoolerChoice, Refused, Schema};
+use super::{Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema};
 use crate::config::url;
 use crate::doctor::{self, Examination, Patient};
 
@@ -38,13 +41,15 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
         (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
     };
-    Ok(Arc::new(Postgres { config, schema, shown: url::masked(url) }))
+    Ok(Arc::new(Postgres { config, schema, rows: address.rows.clone(), shown: url::masked(url) }))
 }
 
 #[derive(Debug)]
 struct Postgres {
     config: PostgresConfig,
     schema: Ident,
+    /// The table with a state per row, if that is the outbox.
+    rows: Option<RowTable>,
     shown: String,
 }
 
@@ -55,6 +60,13 @@ impl fmt::Display for Postgres {
 }
 
 impl Postgres {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(match &self.rows {
+            Some(rows) => Arc::new(PostgresRowStore::connect(&self.config, rows).await?),
+            None => Arc::new(PostgresStore::connect(&self.config).await?),
+        })
+    }
+
     /// Says of what went wrong in which database it did.
     async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
         answer.await.map_err(|error| error.within(&self.shown))
@@ -64,17 +76,17 @@ impl Postgres {
 impl Database for Postgres {
     fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
         Box::pin(self.named(async move {
-            let store = PostgresStore::connect(&self.config).await?;
+            let store = self.open().await?;
             if self.config.is_exposed() {
                 tracing::warn!(database = %self, "not encrypted, as sslmode=disable says: who is on the way can read and change everything");
             }
-            Ok(Arc::new(store) as Arc<dyn Store>)
+            Ok(store)
         }))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(self.named(async move {
-            let store = PostgresStore::connect(&self.config).await?;
+            let store = self.open().await?;
             let overview = store.overview(backlog_max).await;
             store.close().await;
             overview
@@ -83,32 +95,80 @@ impl Database for Postgres {
 
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(self.named(async move {
-            let Found { found, needed } = PostgresStore::schema(&self.config).await?;
+            let Found { found, needed } = match &self.rows {
+                Some(_) => PostgresRowStore::schema(&self.config).await?,
+                None => PostgresStore::schema(&self.config).await?,
+            };
             Ok(Schema { found, needed })
         }))
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+    }
+
+    fn migrate_as(
+        &self,
+        layout: Option<RowLayout>,
+        extras: Extras,
+    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
         Box::pin(self.named(async move {
-            let Migrated { from, to } = PostgresStore::migrate(&self.config).await?;
-            Ok(Schema { found: from, needed: to })
+            let asked = layout.map(RowTable::new).transpose()?;
+            let table = match (&self.rows, asked) {
+                (Some(rows), Some(asked)) if rows.layout() != asked.layout() => {
+                    let (is, not) = (rows.layout().name(), asked.layout().name());
+                    let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
+                    return Err(Error::new(Code::LayoutDiffers, what)
+                        .hint("change `layout` of the outbox, or --layout"));
+                }
+                (Some(rows), _) => Some(rows.clone()),
+                (None, asked) => asked,
+            };
+            let Some(table) = table else {
+                if extras != Extras::default() {
+                    let what = "the layout `postrider` has nothing optional";
+                    return Err(Error::new(Code::LayoutDiffers, what).hint("leave --with out"));
+                }
+                let Migrated { from, to } = PostgresStore::migrate(&self.config).await?;
+                return Ok((Schema { found: from, needed: to }, Vec::new()));
+            };
+            let Extras { aggregate_index, views } = extras;
+            let extras = RowExtras { aggregate_index, views };
+            let migrated = PostgresRowStore::migrate(&self.config, &table, extras).await?;
+            let Migrated { from, to } = migrated.ledger;
+            let differences = migrated.differences.into_iter().map(|difference| difference.what).collect();
+            Ok((Schema { found: from, needed: to }, differences))
         }))
     }
 
     /// Each step in one transaction.
     fn migrations(&self) -> String {
-        let steps: Vec<String> = PostgresStore::migrations(&self.schema)
+        let steps: Vec<Migration> = match &self.rows {
+            Some(rows) => PostgresRowStore::migrations(&self.schema, rows, RowExtras::default()),
+            None => PostgresStore::migrations(&self.schema).collect(),
+        };
+        let steps: Vec<String> = steps
+            .into_iter()
             .map(|step| format!("-- Schema {}\nBEGIN;\n\n{}\nCOMMIT;\n", step.version, step.sql))
             .collect();
         format!("CREATE SCHEMA IF NOT EXISTS {};\n\n{}", self.schema, steps.join("\n"))
     }
 
     fn roles(&self) -> Result<String> {
+        if let Some(rows) = &self.rows {
+            let what = format!("there are no roles for layout {} yet", rows.layout().name());
+            return Err(Error::new(Code::LayoutDiffers, what).hint(
+                "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
+            ));
+        }
         PostgresStore::roles(&self.schema)
     }
 
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
-        let outbox = outbox.schema(self.schema.clone());
+        let outbox = match &self.rows {
+            Some(rows) => outbox.rows(rows.clone()),
+            None => outbox.schema(self.schema.clone()),
+        };
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(PostgresWriter { client, outbox }) as Box<dyn EventWriter>)
@@ -120,7 +180,13 @@ impl Database for Postgres {
         examination: &'a Examination,
         patient: &'a mut Patient<'_>,
     ) -> BoxFuture<'a, bool> {
-        Box::pin(doctor::postgres::examine(&self.config, &self.schema, &self.shown, examination, patient))
+        let place = doctor::postgres::Place {
+            config: &self.config,
+            schema: &self.schema,
+            rows: self.rows.as_ref(),
+            shown: &self.shown,
+        };
+        Box::pin(doctor::postgres::examine(place, examination, patient))
     }
 
     /// A server that is down or starts, or a standby that is not the primary yet.

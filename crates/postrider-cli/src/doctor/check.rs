@@ -75,6 +75,10 @@ checks! {
     /// every use, and notifications of writers are not heard.
     PostgresPooler = 131, "nothing, if it is meant: set pooler = \"transaction\" and listen = false; or connect to the server itself";
 
+    /// The table with a state per row is as its layout has it. What differs is told and never altered.
+    LayoutTable = 132, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
+    /// Every consumer group can process every event. The key of seed 003's `processed_events` is the event alone, so the first group keeps all others out.
+    LayoutInbox = 133, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
     MySqlServer = 141, "change the setting that is named, or connect to the primary";
     /// The connection is encrypted, or does not leave this machine.

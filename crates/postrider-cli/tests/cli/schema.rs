@@ -41,6 +41,9 @@ fn file(section: Section, key: &str, value: &str) -> String {
         lines.insert("sink.main.type".into(), format!("'{sink}'"));
         lines.remove("sink.main.path");
     }
+    if is_about_rows(section, key) {
+        lines.insert("outbox.shop.layout".into(), "'outbox_events'".into());
+    }
     if value.is_empty() {
         return lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     }
@@ -59,8 +62,15 @@ fn file(section: Section, key: &str, value: &str) -> String {
 
 /// Keys that a file has no use for.
 fn is_for_servers(section: Section, key: &str) -> bool {
-    let ones = ["password", "schema", "after_failover", "pooler", "listen"];
-    section == Section::Outbox && (ones.contains(&key) || key.starts_with("tls_"))
+    let ones = ["password", "schema", "after_failover", "pooler", "listen", "layout"];
+    section == Section::Outbox
+        && (ones.contains(&key) || key.starts_with("tls_") || is_about_rows(section, key))
+}
+
+/// Keys that only a table with a state per row has a use for.
+fn is_about_rows(section: Section, key: &str) -> bool {
+    let ones = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
+    section == Section::Outbox && ones.contains(&key)
 }
 
 /// A key that another needs.

@@ -1,4 +1,5 @@
 //! One suite per seam; every implementation passes the same one.
 
+pub mod rows;
 pub mod sink;
 pub mod store;

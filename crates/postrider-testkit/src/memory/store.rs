@@ -69,7 +69,7 @@ impl Store for MemoryStore {
         let Found { events, gone } = self.database().fetch(&positions, bytes_max);
         let stored = |(position, event)| StoredEvent { position, event };
         let events = events.into_iter().map(stored).collect();
-        self.done(Ok(Fetched { events, gone }))
+        self.done(Ok(Fetched { events, gone, ..Fetched::default() }))
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {

@@ -182,7 +182,7 @@ impl World {
         let plan = &self.scenario.subscriptions[owner.seat.subscription];
         let found = self.database.fetch(positions, bytes_max);
         let events = found.events.into_iter().map(|(p, event)| route(plan, &self.facts, self.bug, p, event));
-        Fetch { events: events.collect(), gone: found.gone }
+        Fetch { events: events.collect(), gone: found.gone, ..Fetch::default() }
     }
 
     fn settle(&mut self, owner: Owner, settlement: &Settlement) -> Result<Settled, Code> {

@@ -102,6 +102,7 @@ impl Performer {
                 done(Reply::Fetched(fetched.map(|fetched| Fetch {
                     events: fetched.events.into_iter().map(|event| routing.route(event)).collect(),
                     gone: fetched.gone,
+                    taken: fetched.taken,
                 })))
             }),
             Effect::Publish(batch, events) => {

@@ -86,9 +86,9 @@ impl Routing {
         let mut rows: BTreeMap<Position, &mut ParkedRow> = rows.map(|row| (row.position, row)).collect();
         while !rows.is_empty() {
             let wanted = rows.keys().copied().take(policy.claim_events_max).collect();
-            let fetched = store.fetch(wanted, policy.read_ahead_bytes_max).await?;
+            let fetched = store.peek(wanted, policy.read_ahead_bytes_max).await?;
             // A store that answers nothing breaks its contract; the rows then keep the keys they have.
-            if fetched.events.is_empty() && fetched.gone.is_empty() {
+            if fetched.events.is_empty() && fetched.gone.is_empty() && fetched.taken.is_empty() {
                 break;
             }
             for StoredEvent { position, event } in fetched.events {
@@ -96,7 +96,7 @@ impl Routing {
                     row.key = self.router.route(&event).key(&event).map(str::to_owned);
                 }
             }
-            fetched.gone.iter().for_each(|position| _ = rows.remove(position));
+            fetched.gone.iter().chain(&fetched.taken).for_each(|position| _ = rows.remove(position));
         }
         Ok(())
     }

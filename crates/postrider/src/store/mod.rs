@@ -68,6 +68,11 @@ pub trait Store: Send + Sync + 'static {
     /// Reads events again by position, in the order asked, until the payloads exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
+    /// The same for who only wants to know: nothing is marked as handed out.
+    fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        self.fetch(positions, bytes_max)
+    }
+
     /// Records progress, all of it or none, if the epoch is still the subscription's.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
@@ -165,13 +170,15 @@ pub struct Page {
     pub holes_full: bool,
 }
 
-/// Answer to [`Store::fetch`]. A position that is in neither list did not fit.
+/// Answer to [`Store::fetch`]. A position that is in no list did not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
     /// Positions that hold no event any more, or one that no event can be made of.
     pub gone: Vec<Position>,
+    /// Positions whose event somebody else has taken over, where rows can be shared: they are done with.
+    pub taken: Vec<Position>,
 }
 
 /// Where a new subscription begins.

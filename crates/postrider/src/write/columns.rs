@@ -24,6 +24,11 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// All rows of a batch. An event that has no row is found before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
+        if let Some(table) = batch.rows() {
+            let what = format!("layout {} cannot be written with this driver", table.layout().name());
+            return Err(Error::new(Code::LayoutUnfit, what)
+                .hint("write it on PostgreSQL, with tokio-postgres or sqlx"));
+        }
         batch.events().iter().map(Self::of_event).collect()
     }
 
@@ -86,7 +91,7 @@ mod tests {
     use crate::Ident;
 
     fn sizes(events: Vec<Event>) -> Vec<usize> {
-        let batch = Batch::checked(events, Ident::default());
+        let batch = Batch::checked(events, Ident::default(), None);
         pieces(&Columns::of(&batch).unwrap()).into_iter().map(<[_]>::len).collect()
     }
 

@@ -42,6 +42,9 @@ mod mysql_async;
 mod outbox;
 #[cfg(feature = "_postgres")]
 mod postgres;
+mod rows;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+mod rows_postgres;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
 #[cfg(feature = "sea-orm")]

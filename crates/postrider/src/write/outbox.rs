@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Batch, Transaction, Written, host};
+use super::{Batch, Transaction, Written, host, rows};
 use crate::event::{IntoEvent, TraceSource, validate, validate_one};
+use crate::layout::RowTable;
 use crate::{Code, Error, Event, Ident, Limits, Result};
 
 /// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
@@ -15,6 +16,7 @@ pub struct Outbox {
     producer: Option<String>,
     trace: Option<Arc<dyn TraceSource>>,
     schema: Ident,
+    rows: Option<RowTable>,
 }
 
 impl Default for Outbox {
@@ -37,6 +39,7 @@ impl Outbox {
             producer: None,
             trace: None,
             schema: Ident::default(),
+            rows: None,
         }
     }
 
@@ -52,6 +55,15 @@ impl Outbox {
     #[must_use]
     pub fn schema(mut self, schema: Ident) -> Self {
         self.schema = schema;
+        self
+    }
+
+    /// A table of another layout to write to, on PostgreSQL. An event that its columns cannot hold is refused before
+    /// any SQL: see [`LayoutUnfit`](crate::Code::LayoutUnfit). The row's creation is the moment of the INSERT, whatever
+    /// the event's time; in `outbox_events` the event's id is made of the row's.
+    #[must_use]
+    pub fn rows(mut self, table: RowTable) -> Self {
+        self.rows = Some(table);
         self
     }
 
@@ -117,7 +129,11 @@ impl Outbox {
     /// # Errors
     /// The first rule that it breaks (codes PR-01xx).
     pub fn check(&self, event: &Event, place: impl fmt::Display) -> Result<()> {
-        validate_one(event, &self.limits, &place)
+        validate_one(event, &self.limits, &place)?;
+        match &self.rows {
+            Some(table) => rows::check_one(table, event, &place),
+            None => Ok(()),
+        }
     }
 
     /// Fills in what the events leave open, and checks them.
@@ -127,7 +143,7 @@ impl Outbox {
             if event.namespace.is_none() {
                 event.namespace.clone_from(&self.namespace);
             }
-            if event.producer.is_none() {
+            if event.producer.is_none() && self.rows.as_ref().is_none_or(rows::has_producer) {
                 event.producer.clone_from(&self.producer);
             }
         }
@@ -135,7 +151,10 @@ impl Outbox {
             events = events.into_iter().map(|event| event.with_trace(&trace)).collect();
         }
         validate(&events, &self.limits)?;
-        Ok(Batch::checked(events, self.schema.clone()))
+        if let Some(table) = &self.rows {
+            rows::check(table, &events)?;
+        }
+        Ok(Batch::checked(events, self.schema.clone(), self.rows.clone()))
     }
 }
 
@@ -147,13 +166,14 @@ fn only(written: Vec<Written>) -> Result<Written> {
 
 impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limits, namespace, producer, trace, schema } = self;
+        let Self { limits, namespace, producer, trace, schema, rows } = self;
         f.debug_struct("Outbox")
             .field("limits", limits)
             .field("namespace", namespace)
             .field("producer", producer)
             .field("trace", &trace.is_some())
             .field("schema", schema)
+            .field("rows", rows)
             .finish()
     }
 }

@@ -5,17 +5,39 @@ use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT};
+use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
+use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
 answers_later!('c, insert: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
 async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
+    if let Some(table) = batch.rows() {
+        return insert_into_layout(connection, table, batch).await;
+    }
     let arrays = Arrays::of(batch)?;
     let rows = insert_rows(connection, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
     let told = rows.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
     arrays.written(told)
+}
+
+/// Into a table of another layout. The only texts put into the statement are checked [`Ident`](crate::Ident)s.
+async fn insert_into_layout(
+    connection: &mut PgConnection,
+    table: &RowTable,
+    batch: &Batch,
+) -> Result<Vec<Written>> {
+    let columns = RowColumns::of(batch)?;
+    let statement = columns.statement(table);
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for column in columns.all() {
+        query = query.bind(column);
+    }
+    let rows = query.fetch_all(connection).await.map_err(error)?;
+    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, told.collect::<Result<_, sqlx::Error>>().map_err(error)?)
 }
 
 /// sqlx prepares the statement once per connection. The only text put into it is a checked [`Ident`](crate::Ident).

@@ -1,11 +1,13 @@
 //! Writing in a tokio-postgres transaction: the answer is a future, after one round trip.
 
-use ::tokio_postgres::types::Type;
+use ::tokio_postgres::types::{ToSql, Type};
 use ::tokio_postgres::{Client, Error as SqlError, Row};
 use uuid::Uuid;
 
 use super::postgres::{Arrays, INSERT, INSERT_ONE};
+use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
+use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
@@ -17,6 +19,9 @@ async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Res
 }
 
 async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
+    if let Some(table) = batch.rows() {
+        return insert_into_layout(client, table, batch).await;
+    }
     let arrays = Arrays::of(batch)?;
     let rows = if batch.events().len() == 1 {
         insert_one(client, &batch.schema().put_into(INSERT_ONE), &arrays).await
@@ -26,6 +31,16 @@ async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
     let rows = rows.map_err(error)?;
     let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
     arrays.written(told)
+}
+
+/// Into a table of another layout.
+async fn insert_into_layout(client: &Client, table: &RowTable, batch: &Batch) -> Result<Vec<Written>> {
+    let columns = RowColumns::of(batch)?;
+    let params: Vec<(&(dyn ToSql + Sync), Type)> =
+        columns.all().into_iter().map(|column| (column as _, Type::TEXT_ARRAY)).collect();
+    let rows = client.query_typed(&columns.statement(table), &params).await.map_err(error)?;
+    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, told.collect::<Result<_, SqlError>>().map_err(error)?)
 }
 
 /// With its types given, the statement need not be prepared first: it is sent and answered at once, and works

@@ -1,6 +1,7 @@
 //! The caller's transaction, whatever driver it is of.
 
 use super::Written;
+use crate::layout::RowTable;
 use crate::{Event, Ident, Result};
 
 /// A transaction of the caller, borrowed. Implemented for what the drivers call one; see the features.
@@ -28,17 +29,23 @@ pub trait Transaction: Sized {
 pub struct Batch {
     events: Vec<Event>,
     schema: Ident,
+    rows: Option<RowTable>,
 }
 
 impl Batch {
     /// To be called after all checks.
-    pub(super) fn checked(events: Vec<Event>, schema: Ident) -> Self {
-        Self { events, schema }
+    pub(super) fn checked(events: Vec<Event>, schema: Ident, rows: Option<RowTable>) -> Self {
+        Self { events, schema, rows }
     }
 
     /// The events, in the order to insert them.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The table of another layout to insert into, if that is the outbox. The events fit its columns.
+    pub fn rows(&self) -> Option<&RowTable> {
+        self.rows.as_ref()
     }
 
     /// The schema of the outbox, where the database has schemas.

@@ -121,6 +121,11 @@ impl<'a> Read<'a> {
         if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
     }
 
+    /// A duration that need not be given.
+    pub(super) fn duration_if_given(&self, key: &str) -> Result<Option<Duration>, Problem> {
+        if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
+    }
+
     /// A problem with the value of a key.
     pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
         let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);

@@ -2,14 +2,17 @@
 //!
 //! 1. `rights`: what this user may do, and what others may not
 //! 2. `server`: clock, durability, transactions, bloat
+//! 3. `layout`: a table with a state per row
 //!
 //! Every question is one statement that changes nothing; one that cannot be answered is a warning.
 
+mod layout;
 mod rights;
 mod server;
 
 use std::time::Duration;
 
+use postrider::layout::RowTable;
 use postrider::store::Store;
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
 use postrider::{Code, Ident};
@@ -18,14 +21,18 @@ use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
 use super::{Check, Examination, Patient};
 
+/// The database to look at.
+pub(crate) struct Place<'a> {
+    pub(crate) config: &'a PostgresConfig,
+    pub(crate) schema: &'a Ident,
+    /// The table with a state per row, if that is the outbox.
+    pub(crate) rows: Option<&'a RowTable>,
+    pub(crate) shown: &'a str,
+}
+
 /// Looks at the server and says whether its tables can be read.
-pub(crate) async fn examine(
-    config: &PostgresConfig,
-    schema: &Ident,
-    shown: &str,
-    examination: &Examination,
-    patient: &mut Patient<'_>,
-) -> bool {
+pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient: &mut Patient<'_>) -> bool {
+    let Place { config, schema, rows, shown } = place;
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
@@ -45,6 +52,9 @@ pub(crate) async fn examine(
     server.durable(patient).await;
     server.transactions(examination.transaction_age_max, patient).await;
     server.prepared(examination.transaction_age_max, patient).await;
+    if let Some(rows) = rows {
+        return layout::examine(config, rows, patient).await;
+    }
     let store = tables(config, patient).await;
     let usable = store.is_some();
     if let Some(store) = store {

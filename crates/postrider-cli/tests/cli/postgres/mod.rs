@@ -4,6 +4,7 @@ mod checks;
 mod commit;
 mod down;
 mod health;
+mod layouts;
 mod roles;
 mod story;
 mod tls;

@@ -101,6 +101,9 @@ impl Leader {
                 self.park_line(turn, key, Stage::Stuck, fate);
             }
         }
+        for (key, position) in asked.iter().filter(|(_, position)| fetched.taken.contains(position)) {
+            self.drop_filtered(turn, *key, *position);
+        }
         let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
         for (key, position) in asked {
             if fetched.gone.contains(&position) && self.heads(key, position) {
@@ -138,7 +141,7 @@ impl Leader {
         }
     }
 
-    /// The subscription no longer wants an event that was parked: it is done.
+    /// The subscription no longer wants an event that was parked, or somebody else has it: it is done.
     fn drop_filtered(&mut self, turn: &Turn<'_>, key: KeyId, position: Position) {
         let head = self.heads(key, position);
         let Some(line) = self.lines.get_mut(key) else { return };

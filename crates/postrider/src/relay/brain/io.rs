@@ -154,13 +154,15 @@ pub enum Claim {
     HistoryChanged(String),
 }
 
-/// What was found of the parked events asked for. What is neither found nor gone did not fit.
+/// What was found of the parked events asked for. What is in no list did not fit.
 #[derive(Debug, Default)]
 pub struct Fetch {
     /// Found and routed anew.
     pub events: Vec<Routed>,
     /// No longer in the outbox.
     pub gone: Vec<Position>,
+    /// Somebody else has taken them over.
+    pub taken: Vec<Position>,
 }
 
 /// Something to do. Each but `Report` and `Stop` is answered by the [`Reply`] of its name.

@@ -13,9 +13,10 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Soc
 
 use super::address::{Address, Certificates};
 use super::failure::connect_failed;
-use super::migrate;
 use super::pooler::{Pooler, Word, options_refused, set_for_session};
 use super::session::{ANSWER_WITHIN, Alone, Session, Sharing};
+use super::{migrate, rows};
+use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Ident, Result};
@@ -34,6 +35,8 @@ pub struct PostgresConfig {
     listens: bool,
     after_failover: AfterFailover,
     answer_within: Duration,
+    /// The table with a state per row, if that is the outbox.
+    rows: Option<Arc<RowTable>>,
 }
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
@@ -81,6 +84,7 @@ impl PostgresConfig {
             listens: false,
             after_failover: AfterFailover::default(),
             answer_within: ANSWER_WITHIN,
+            rows: None,
         })
     }
 
@@ -196,6 +200,11 @@ impl PostgresConfig {
         self.after_failover
     }
 
+    /// The same database with a table of another layout as its outbox.
+    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
+        Self { rows: Some(Arc::new(rows)), ..self.clone() }
+    }
+
     pub(super) fn schema_name(&self) -> &Ident {
         &self.schema
     }
@@ -244,7 +253,13 @@ impl PostgresConfig {
     /// A connection to a primary with the schema this program knows.
     pub(super) async fn connect(&self) -> Result<Session> {
         let session = self.connect_unchecked().await?;
-        session.in_time(Alone::Reads, migrate::check(&session.client, &self.schema)).await?;
+        let check = async {
+            match &self.rows {
+                Some(rows) => rows::check(&session.client, &self.schema, rows).await,
+                None => migrate::check(&session.client, &self.schema).await,
+            }
+        };
+        session.in_time(Alone::Reads, check).await?;
         Ok(session)
     }
 
@@ -253,7 +268,7 @@ impl PostgresConfig {
         // The driver's own limit ends with the TCP connection; who then says nothing would be waited for for ever.
         let opened = async {
             let (client, sharing) = self.open(None).await?;
-            Session::new(client, sharing, self.schema.clone(), self.answer_within).await
+            Session::new(client, sharing, self.schema.clone(), self.rows.clone(), self.answer_within).await
         };
         let within = self.config.get_connect_timeout().map_or(self.answer_within, |limit| *limit * 2);
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {

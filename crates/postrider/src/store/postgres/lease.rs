@@ -57,7 +57,7 @@ pub(super) async fn acquire(
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
-async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+pub(super) async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder,
                       (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
@@ -92,7 +92,7 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-async fn take(work: &Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+pub(super) async fn take(work: &Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions
                  SET epoch = $2, clean = false, updated_at = clock_timestamp()

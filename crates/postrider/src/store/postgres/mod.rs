@@ -28,6 +28,7 @@ mod pooler;
 mod progress;
 mod roles;
 mod row;
+mod rows;
 mod session;
 mod settle;
 mod statement;
@@ -44,6 +45,7 @@ pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
+pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::history::Incarnation;
 use self::line::{Line, Reached};

@@ -90,7 +90,7 @@ async fn time_of(snapshot: &Work<'_>, position: Position) -> Result<Option<Times
     row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
 }
 
-async fn lease(snapshot: &Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+pub(super) async fn lease(snapshot: &Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
     // Index: the primary key (name).
     let sql = "SELECT holder, expires_at FROM {schema}.leases WHERE name = $1";
     let row = snapshot.query_opt(sql, &[&name]).await?;

@@ -135,5 +135,5 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();
     let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
-    Ok(Fetched { events: read.events, gone })
+    Ok(Fetched { events: read.events, gone, ..Fetched::default() })
 }

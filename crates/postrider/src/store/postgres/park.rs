@@ -68,6 +68,6 @@ impl Rows {
 }
 
 /// PostgreSQL's text holds every character but one, and a destination may answer with that one.
-fn storable(text: String) -> String {
+pub(super) fn storable(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -1,5 +1,6 @@
 //! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::history::{Incarnation, Kind, WHO};
 use super::pooler::settings_here;
 use super::row::get;
 use super::statement::{Params, Statements};
+use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result};
 
 /// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
@@ -68,11 +70,12 @@ impl Session {
         client: Client,
         sharing: Sharing,
         schema: Ident,
+        rows: Option<Arc<RowTable>>,
         answer_within: Duration,
     ) -> Result<Self> {
         let (incarnation, kind) = Incarnation::of(&client).await?;
         refuse(kind)?;
-        let statements = Statements::new(schema, sharing == Sharing::Own);
+        let statements = Statements::new(schema, rows, sharing == Sharing::Own);
         let trust = Trust { is_lost: AtomicBool::new(false), answer_within };
         Ok(Self { client, statements, incarnation, sharing, trust })
     }

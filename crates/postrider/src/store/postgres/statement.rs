@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::failure::failed;
 use super::time::Time;
+use crate::layout::RowTable;
 use crate::{Ident, Result};
 
 /// Parameters of a statement, in the order of `$1`, `$2`, ...
@@ -72,6 +73,8 @@ impl<T: Typed> Typed for Vec<T> {
 /// Statements of one connection, made ready when first used.
 pub(super) struct Statements {
     schema: Ident,
+    /// The table with a state per row, if that is what the store works on.
+    rows: Option<Arc<RowTable>>,
     /// Whether they may be prepared under a name.
     named: bool,
     ready: Mutex<HashMap<&'static str, Ready>>,
@@ -85,8 +88,8 @@ pub(super) enum Ready {
 }
 
 impl Statements {
-    pub(super) fn new(schema: Ident, named: bool) -> Self {
-        Self { schema, named, ready: Mutex::default() }
+    pub(super) fn new(schema: Ident, rows: Option<Arc<RowTable>>, named: bool) -> Self {
+        Self { schema, rows, named, ready: Mutex::default() }
     }
 
     /// The statement with the schema's name put in. The first use costs a round trip where it gets a name.
@@ -100,7 +103,10 @@ impl Statements {
         if let Some(known) = known {
             return Ok(known);
         }
-        let text = self.schema.put_into(statement);
+        let mut text = self.schema.put_into(statement);
+        if let Some(rows) = &self.rows {
+            text = rows.put_into(&text);
+        }
         let ready = if self.named {
             let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
             Ready::Named(client.prepare_typed(&text, &types).await.map_err(failed)?)

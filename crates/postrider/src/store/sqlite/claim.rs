@@ -151,5 +151,5 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
         filling.take(*position, row::event(row), bytes)?;
     }
     gone.extend(filling.damaged.iter().map(|(position, _)| *position));
-    Ok(Fetched { events: filling.events, gone })
+    Ok(Fetched { events: filling.events, gone, ..Fetched::default() })
 }

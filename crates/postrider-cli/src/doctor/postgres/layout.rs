@@ -1,0 +1,39 @@
+//! A table with a state per row.
+
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::Store;
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+
+use super::{Check, Patient};
+
+/// Looks at the table and says whether it can be worked on.
+pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+    let name = rows.layout().name();
+    match PostgresRowStore::differences(config, rows).await {
+        Ok(differences) if differences.is_empty() => {
+            patient.ok(Check::LayoutTable, format!("as layout {name} has it"));
+        }
+        Ok(differences) => {
+            let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
+            patient.warn(Check::LayoutTable, told.join("; "));
+        }
+        Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+    }
+    if rows.layout() == RowLayout::Outbox {
+        patient.warn(
+            Check::LayoutInbox,
+            "the key of processed_events lets one consumer group only see an event",
+        );
+    }
+    match PostgresRowStore::connect(config, rows).await {
+        Ok(store) => {
+            store.close().await;
+            patient.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
+            true
+        }
+        Err(error) => {
+            patient.fail(Check::SchemaCurrent, error.sentence());
+            false
+        }
+    }
+}

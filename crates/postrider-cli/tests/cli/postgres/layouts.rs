@@ -1,0 +1,117 @@
+//! Tables of other people's layouts, from the command line.
+
+use serde_json::Value;
+
+use super::Shop;
+use crate::program::Program;
+use crate::shop::status;
+
+fn program(shop: &Shop, layout: &str) -> Program {
+    let config = format!(
+        "[outbox.shop]\nurl = '{}'\nlayout = '{layout}'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
+         [subscription.orders]\nsink = 'out'\nstart = 'beginning'\n",
+        shop.url
+    );
+    Program::with_config(&config)
+}
+
+const INSERTS: [(&str, &str); 3] = [
+    (
+        "event_outbox",
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
+         SELECT gen_random_uuid(), 'orders', n, 'order.placed', '{}' FROM generate_series(1, 3) AS n",
+    ),
+    (
+        "outbox",
+        "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, payload)
+         SELECT 'Order', gen_random_uuid(), 'order.placed', 'orders', '{}' FROM generate_series(1, 3)",
+    ),
+    (
+        "outbox_events",
+        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+         SELECT 'Order', n, 'order.placed', '{}' FROM generate_series(1, 3) AS n",
+    ),
+];
+
+#[test]
+fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+    for (layout, insert) in INSERTS {
+        let Some(shop) = Shop::new() else { return };
+        let program = program(&shop, layout);
+        let made = program.run(&["migrate", "up"]);
+        assert_eq!(made.exit, Some(0), "{made:?}");
+        assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 1"));
+        shop.sql(insert);
+        let drained = program.run(&["relay", "--drain"]);
+        assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
+        let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+        assert_eq!(file.lines().count(), 3, "{layout}");
+        let left = format!("SELECT count(*) FROM {layout} WHERE lower(status) NOT IN ('sent', 'published')");
+        assert_eq!(shop.number(&left), 0);
+        let told = status(&program);
+        assert_eq!(
+            (&told["subscription"], &told["backlog"]["events"]),
+            (&"orders".into(), &0.into()),
+            "{told}"
+        );
+        let doctor = program.run(&["doctor"]);
+        assert!(doctor.stdout.contains(&format!("as layout {layout} has it")), "{layout}: {doctor:?}");
+        assert_eq!(doctor.stdout.contains("PD-0141"), layout == "outbox", "{doctor:?}");
+    }
+}
+
+#[test]
+fn an_event_is_written_to_the_table_and_one_that_does_not_fit_is_refused() {
+    let Some(shop) = Shop::new() else { return };
+    let program = program(&shop, "outbox_events");
+    assert_eq!(program.run(&["migrate", "up", "--with", "aggregate-index"]).exit, Some(0));
+    assert_eq!(
+        shop.number("SELECT count(*) FROM pg_indexes WHERE indexname = 'idx_outbox_events_aggregate'"),
+        1
+    );
+    let written = program.run(&[
+        "write",
+        "--type",
+        "order.placed",
+        "--aggregate",
+        "Order:42",
+        "--payload",
+        "{\"a\": 1}",
+    ]);
+    assert_eq!(written.exit, Some(0), "{written:?}");
+    assert_eq!(
+        shop.number("SELECT count(*) FROM outbox_events WHERE aggregate_id = '42' AND status = 'PENDING'"),
+        1
+    );
+    let refused = program.run(&["write", "--type", "order.placed", "--payload", "{}"]);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0120"), "{refused:?}");
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let line = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    let event: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    // The id that `write` told is the one that arrives.
+    assert!(written.stdout.contains(event["id"].as_str().unwrap()), "{written:?} {line}");
+}
+
+#[test]
+fn the_flag_makes_a_layout_and_another_than_the_configured_is_refused() {
+    let Some(shop) = Shop::new() else { return };
+    let made = shop.program().run(&["migrate", "up", "--layout", "outbox"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    assert_eq!(shop.number("SELECT count(*) FROM processed_events"), 0);
+    let refused = program(&shop, "outbox").run(&["migrate", "up", "--layout", "event_outbox"]);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0220"), "{refused:?}");
+}
+
+#[test]
+fn a_table_that_differs_is_named_and_left_alone() {
+    let Some(shop) = Shop::new() else { return };
+    let program = program(&shop, "outbox_events");
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    shop.sql("DROP INDEX idx_outbox_events_status_created_at");
+    let told = program.run(&["migrate", "up"]);
+    assert_eq!(told.exit, Some(0), "{told:?}");
+    assert!(told.stderr.contains("index \"idx_outbox_events_status_created_at\" is missing"), "{told:?}");
+    shop.sql("ALTER TABLE outbox_events DROP attempt_count");
+    let refused = program.run(&["relay", "--drain", "--fail-fast"]);
+    assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
+}

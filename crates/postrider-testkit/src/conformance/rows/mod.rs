@@ -1,0 +1,73 @@
+//! What every table with a state per row must do under a relay, whatever its layout and its database.
+//!
+//! Implement [`RowsUnderTest`] and call [`rows_conformance!`](crate::rows_conformance): each case becomes a test of
+//! its own. A case starts from an empty table, so cases run side by side.
+
+pub mod give_up;
+pub mod maintain;
+pub mod owners;
+pub mod park;
+pub mod settle;
+pub mod subscribe;
+
+mod cases;
+mod stage;
+
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::store::Store;
+
+/// Tries after which a row is given up in every case.
+pub const ATTEMPTS_MAX: u32 = 3;
+
+/// What a row says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowState {
+    /// Nobody has tried it.
+    Waiting,
+    /// Somebody publishes it now, where the layout can say so.
+    InFlight,
+    /// Delivered.
+    Done,
+    /// Failed, and due again now or later.
+    Retry,
+    /// Never due again.
+    GivenUp,
+}
+
+/// A table to run the suite on, and the things the suite does to it that no store does.
+pub trait RowsUnderTest: Sized + Send + Sync {
+    /// Whether rows say that they are being published.
+    const MARKS: bool;
+
+    /// Whether this machine has what the suite needs; if not, every case passes unheard.
+    fn is_available() -> bool {
+        true
+    }
+
+    /// A table without rows, and no subscription.
+    fn fresh() -> impl Future<Output = Result<Self>> + Send;
+
+    /// Opens the table once more, as another process would, with [`ATTEMPTS_MAX`].
+    fn open(&self) -> impl Future<Output = Result<Arc<dyn Store>>> + Send;
+
+    /// Writes rows of one key in one transaction, a statement each, as somebody who does not know Postrider would.
+    /// Answers their ids as text.
+    fn write(&self, key: &str, rows: usize) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    /// What a row says, and how many tries it counts; `None` if it is gone.
+    fn row(&self, id: &str) -> impl Future<Output = Result<Option<(RowState, u32)>>> + Send;
+
+    /// Makes a row due again, as an operator would.
+    fn put_back(&self, id: &str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Marks a row as delivered, as somebody else's publisher would.
+    fn deliver_elsewhere(&self, id: &str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes the lease's time run out.
+    fn expire_lease(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes every row two days older in all its times.
+    fn age(&self) -> impl Future<Output = Result<()>> + Send;
+}

@@ -1,0 +1,111 @@
+//! Rows that leave the straight way and come back.
+
+use postrider::Result;
+use postrider::ledger::ParkedState;
+
+use super::stage::{Owner, failed, later, owned, parked, state};
+use super::{RowState, RowsUnderTest};
+
+/// The next owner knows when, why, and of which key it is.
+pub async fn a_failed_try_is_counted_and_waits_for_its_time<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+    owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
+    assert_eq!(state(&table, &ids[0]).await?, (RowState::Retry, 1));
+    assert_eq!(owner.read().await?, [], "it waits");
+    let mut next = Owner::successor(&table, "second").await?;
+    let [row] = &next.loaded.parked[..] else {
+        return Err(failed(format!("one row is parked: {:?}", next.loaded.parked)));
+    };
+    assert_eq!((row.state, row.attempts), (ParkedState::Retry, 1));
+    assert_eq!(row.key.as_deref(), events[0].event.ordering_key());
+    assert_eq!(row.next_attempt_at, Some(later(&events[0])));
+    assert_eq!(row.last_error.as_deref(), Some("no such mailbox"));
+    assert_eq!(next.loaded.parked_count, 1);
+    assert_eq!(next.read().await?, [], "it waits for the next owner too");
+    Ok(())
+}
+
+/// By this owner and by the next.
+pub async fn a_retry_is_handed_out_again_and_delivered<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+    let rows = events.iter().map(|event| parked(event, ParkedState::Retry, 1)).collect();
+    owner.park(rows).await?;
+    let fetched = owner.store.fetch(vec![events[0].position], 1_000_000).await?;
+    assert_eq!(fetched.events.len(), 1);
+    assert_eq!(fetched.events[0].event.payload, events[0].event.payload);
+    assert!(fetched.gone.is_empty() && fetched.taken.is_empty());
+    if S::MARKS {
+        assert_eq!(state(&table, &ids[0]).await?, (RowState::InFlight, 2));
+    }
+    owner.unpark(events[0].position).await?;
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+
+    let next = Owner::successor(&table, "second").await?;
+    let position = next.loaded.parked[0].position;
+    assert_eq!(next.store.fetch(vec![position], 1_000_000).await?.events[0].event.id, events[1].event.id);
+    next.unpark(position).await?;
+    assert_eq!(state(&table, &ids[1]).await?.0, RowState::Done);
+    Ok(())
+}
+
+/// It has done nothing wrong.
+pub async fn a_row_behind_another_is_untouched<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+    let rows = vec![parked(&events[0], ParkedState::Retry, 1), parked(&events[1], ParkedState::Behind, 0)];
+    owner.park(rows).await?;
+    assert_eq!(state(&table, &ids[1]).await?, (RowState::Waiting, 0));
+    assert_eq!(owner.read().await?, [], "it is in the relay's mind");
+    let mut next = Owner::successor(&table, "second").await?;
+    assert_eq!(next.loaded.parked.len(), 1);
+    let behind = next.read().await?;
+    assert_eq!(behind.len(), 1, "the next owner reads it anew, behind the first");
+    assert!(behind[0].position > next.loaded.parked[0].position);
+    assert_eq!(behind[0].event.ordering_key(), next.loaded.parked[0].key.as_deref());
+    Ok(())
+}
+
+/// "Destination down" is no fault of the row.
+pub async fn a_row_whose_destination_is_down_burns_no_attempt<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+    owner.park(vec![parked(&events[0], ParkedState::Held, 0)]).await?;
+    assert_eq!(state(&table, &ids[0]).await?, (RowState::Waiting, 0));
+    let mut next = Owner::successor(&table, "second").await?;
+    assert_eq!(next.loaded.parked[0].state, ParkedState::Held);
+    assert_eq!(next.read().await?, []);
+    let position = next.loaded.parked[0].position;
+    assert_eq!(next.store.fetch(vec![position], 1_000_000).await?.events.len(), 1);
+    next.unpark(position).await?;
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+    Ok(())
+}
+
+/// It is done with, and stays as they left it.
+pub async fn a_waiting_row_that_somebody_else_delivered_is_taken<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+    owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
+    table.deliver_elsewhere(&ids[0]).await?;
+    let before = state(&table, &ids[0]).await?;
+    let fetched = owner.store.fetch(vec![events[0].position], 1_000_000).await?;
+    assert_eq!((fetched.events.len(), fetched.taken), (0, vec![events[0].position]));
+    owner.unpark(events[0].position).await?;
+    assert_eq!(state(&table, &ids[0]).await?, before);
+    let next = Owner::successor(&table, "second").await?;
+    assert_eq!(next.loaded.parked, []);
+    Ok(())
+}
+
+/// Its rules may know where it goes.
+pub async fn an_unrouted_row_comes_back_with_the_next_owner<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+    owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::GivenUp, "others see that nobody will try it");
+    let next = Owner::successor(&table, "second").await?;
+    let position = next.loaded.parked[0].position;
+    assert_eq!(next.loaded.parked[0].state, ParkedState::Unrouted);
+    assert_eq!(next.store.peek(vec![position], 1_000_000).await?.events.len(), 1);
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::GivenUp, "looking changes nothing");
+    assert_eq!(next.store.fetch(vec![position], 1_000_000).await?.events.len(), 1);
+    next.unpark(position).await?;
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+    Ok(())
+}

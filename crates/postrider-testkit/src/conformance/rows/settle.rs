@@ -1,0 +1,89 @@
+//! Reading and settling on the straight way.
+
+use postrider::Result;
+use postrider::store::{Budget, Settled};
+
+use super::stage::{Owner, owned, state, subscribed};
+use super::{RowState, RowsUnderTest};
+
+/// Rows of one transaction too, whose creation is the same.
+pub async fn due_rows_are_read_once_and_in_order<S: RowsUnderTest>() -> Result<()> {
+    let (table, store) = subscribed::<S>().await?;
+    let mut ids = table.write("a", 20).await?;
+    ids.extend(table.write("b", 1).await?);
+    let mut owner = Owner::new(store, "first").await?;
+    let events = owner.read().await?;
+    let positions: Vec<_> = events.iter().map(|event| event.position).collect();
+    assert!(positions.is_sorted() && positions.len() == 21, "{positions:?}");
+    let numbers: Vec<String> =
+        events.iter().map(|event| String::from_utf8_lossy(&event.event.payload).into_owned()).collect();
+    let expected: Vec<String> = (0..20).chain(0..1).map(|n| format!("{{\"n\": {n}}}")).collect();
+    assert_eq!(numbers, expected);
+    let (first, last) = (events[0].event.ordering_key(), events[20].event.ordering_key());
+    assert!(first.is_some() && first != last, "{first:?} {last:?}");
+    assert_eq!(owner.read().await?, [], "each is read once");
+    table.write("b", 2).await?;
+    assert_eq!(owner.read().await?.len(), 2);
+    Ok(())
+}
+
+/// By number and by bytes, and at least one.
+pub async fn a_page_keeps_to_its_budget<S: RowsUnderTest>() -> Result<()> {
+    let (table, store) = subscribed::<S>().await?;
+    table.write("a", 5).await?;
+    let mut owner = Owner::new(store, "first").await?;
+    let page = owner.page(Budget { events_max: 2, bytes_max: 1_000_000 }).await?;
+    assert!(page.events.len() == 2 && page.left_unread && page.more_at_once);
+    let page = owner.page(Budget { events_max: 9, bytes_max: 1 }).await?;
+    assert!(page.events.len() == 1 && page.left_unread);
+    assert_eq!(owner.read().await?.len(), 2);
+    Ok(())
+}
+
+/// With its count and its time; where there is no word for it the row is as it was.
+pub async fn a_claimed_row_says_so_where_it_can<S: RowsUnderTest>() -> Result<()> {
+    let (table, _owner, ids, _) = owned::<S>(1).await?;
+    let expected = if S::MARKS { (RowState::InFlight, 1) } else { (RowState::Waiting, 0) };
+    assert_eq!(state(&table, &ids[0]).await?, expected);
+    Ok(())
+}
+
+/// Not by this owner, nor by the next.
+pub async fn what_is_done_is_marked_and_never_read_again<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(3).await?;
+    owner.deliver(&events[..2]).await?;
+    for (id, expected) in ids.iter().zip([true, true, false]) {
+        assert_eq!(state(&table, id).await?.0 == RowState::Done, expected, "{id}");
+    }
+    assert_eq!(owner.read().await?, []);
+    let mut next = Owner::successor(&table, "second").await?;
+    let again = next.read().await?;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].event, events[2].event);
+    Ok(())
+}
+
+/// The next owner has it all to itself.
+pub async fn a_fenced_settlement_changes_no_row<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+    let mut next = Owner::successor(&table, "second").await?;
+    events.iter().for_each(|event| owner.done.insert(event.position));
+    assert_eq!(owner.store.settle(owner.settlement()).await?, Settled::Fenced);
+    for id in &ids {
+        assert_ne!(state(&table, id).await?.0, RowState::Done);
+    }
+    assert_eq!(next.read().await?.len(), 2);
+    Ok(())
+}
+
+/// Its mark is theirs.
+pub async fn a_row_that_somebody_else_delivered_is_left_alone<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+    table.deliver_elsewhere(&ids[0]).await?;
+    let row = super::stage::parked(&events[0], postrider::ledger::ParkedState::Dead, 1);
+    owner.park(vec![row]).await?;
+    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+    owner.deliver(&events[1..]).await?;
+    assert_eq!(state(&table, &ids[1]).await?.0, RowState::Done);
+    Ok(())
+}

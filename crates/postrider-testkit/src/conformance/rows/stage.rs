@@ -1,0 +1,164 @@
+//! What the cases set up and look at again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::ledger::{Intervals, ParkedRow, ParkedState};
+use postrider::store::{
+    Acquired, Budget, Claimed, Claimer, LeaseRequest, Loaded, Page, Settled, Settlement, Start, Store,
+};
+use postrider::{Code, Error, Position, Result, StoredEvent, Timestamp};
+
+use super::{RowState, RowsUnderTest};
+
+pub(super) const NAME: &str = "mail";
+
+/// More than any case has.
+pub(super) const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 64 * 1024 * 1024 };
+
+/// One owner of the table.
+pub(super) struct Owner {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) loaded: Loaded,
+    pub(super) claimer: Box<dyn Claimer>,
+    /// All that was settled.
+    pub(super) done: Intervals,
+}
+
+/// An empty table with one subscription.
+pub(super) async fn subscribed<S: RowsUnderTest>() -> Result<(S, Arc<dyn Store>)> {
+    let under_test = S::fresh().await?;
+    let store = under_test.open().await?;
+    assert!(store.subscribe(NAME, Start::Beginning).await?, "a new subscription is created");
+    Ok((under_test, store))
+}
+
+/// A table with rows of one key, and an owner that has read them all.
+pub(super) async fn owned<S: RowsUnderTest>(
+    rows: usize,
+) -> Result<(S, Owner, Vec<String>, Vec<StoredEvent>)> {
+    let (table, store) = subscribed::<S>().await?;
+    let ids = table.write("k", rows).await?;
+    let mut owner = Owner::new(store, "first").await?;
+    let events = owner.read().await?;
+    assert_eq!(events.len(), rows, "all rows are read");
+    Ok((table, owner, ids, events))
+}
+
+impl Owner {
+    pub(super) async fn new(store: Arc<dyn Store>, holder: &str) -> Result<Self> {
+        match store.acquire(lease(holder)).await? {
+            Acquired::Granted(loaded) => {
+                let claimer = store.claimer(&loaded.progress);
+                let done = loaded.progress.done.clone();
+                Ok(Self { store, loaded: *loaded, claimer, done })
+            }
+            other => Err(failed(format!("{holder} should have the lease, but: {other:?}"))),
+        }
+    }
+
+    /// The owner after this one, in another process, whose lease ran out.
+    pub(super) async fn successor<S: RowsUnderTest>(table: &S, holder: &str) -> Result<Self> {
+        table.expire_lease().await?;
+        Self::new(table.open().await?, holder).await
+    }
+
+    pub(super) async fn page(&mut self, budget: Budget) -> Result<Page> {
+        match self.claimer.claim(budget).await? {
+            Claimed::Page(page) => Ok(page),
+            Claimed::HistoryChanged(why) => Err(failed(format!("the history did not change, but: {why}"))),
+        }
+    }
+
+    /// Everything there is to read now.
+    pub(super) async fn read(&mut self) -> Result<Vec<StoredEvent>> {
+        let mut events = Vec::new();
+        for _ in 0..100 {
+            let page = self.page(PLENTY).await?;
+            page.dead.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
+            events.extend(page.events);
+            if !page.left_unread {
+                return Ok(events);
+            }
+        }
+        Err(failed("there is always more after 100 claims"))
+    }
+
+    pub(super) fn settlement(&self) -> Settlement {
+        Settlement {
+            subscription: NAME.to_owned(),
+            epoch: self.loaded.epoch,
+            done: self.done.clone(),
+            highest: None,
+            trial: None,
+            park: Vec::new(),
+            unpark: Vec::new(),
+        }
+    }
+
+    /// Settles events as delivered.
+    pub(super) async fn deliver(&mut self, events: &[StoredEvent]) -> Result<()> {
+        events.iter().for_each(|event| self.done.insert(event.position));
+        self.settle(self.settlement()).await
+    }
+
+    pub(super) async fn park(&mut self, rows: Vec<ParkedRow>) -> Result<()> {
+        rows.iter().for_each(|row| self.done.insert(row.position));
+        self.settle(Settlement { park: rows, ..self.settlement() }).await
+    }
+
+    pub(super) async fn unpark(&self, position: Position) -> Result<()> {
+        self.settle(Settlement { unpark: vec![position], ..self.settlement() }).await
+    }
+
+    pub(super) async fn settle(&self, settlement: Settlement) -> Result<()> {
+        match self.store.settle(settlement).await? {
+            Settled::Done => Ok(()),
+            Settled::Fenced => Err(failed("the settlement should not be fenced")),
+        }
+    }
+}
+
+pub(super) fn lease(holder: &str) -> LeaseRequest {
+    LeaseRequest {
+        subscription: NAME.to_owned(),
+        holder: holder.to_owned(),
+        duration: Duration::from_secs(600),
+    }
+}
+
+/// A parked row as the relay writes it.
+pub(super) fn parked(event: &StoredEvent, state: ParkedState, attempts: u32) -> ParkedRow {
+    ParkedRow {
+        position: event.position,
+        key: event.event.ordering_key().map(str::to_owned),
+        destination: Some("mail".to_owned()),
+        state,
+        attempts,
+        next_attempt_at: (state == ParkedState::Retry).then(|| later(event)),
+        last_error: Some("no such mailbox".to_owned()),
+    }
+}
+
+/// A time that no case lives to see.
+pub(super) fn later(event: &StoredEvent) -> Timestamp {
+    event.event.time.after(Duration::from_secs(3_600))
+}
+
+/// What a row says of itself, or fails the case.
+pub(super) async fn state<S: RowsUnderTest>(table: &S, id: &str) -> Result<(RowState, u32)> {
+    table.row(id).await?.ok_or_else(|| failed(format!("row {id} is gone")))
+}
+
+/// The error of what should have been refused.
+pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T>) -> Result<Error> {
+    match answer {
+        Err(error) => Ok(error),
+        Ok(answer) => Err(failed(format!("it should be refused, but: {answer:?}"))),
+    }
+}
+
+/// A case that failed where no assertion can say so.
+pub(super) fn failed(what: impl Into<String>) -> Error {
+    Error::new(Code::StoreFailed, what).hint("the store does not conform; see the case's source")
+}

@@ -1,0 +1,46 @@
+//! Creating the one subscription.
+
+use postrider::store::{Epoch, Start};
+use postrider::{Code, Result};
+
+use super::RowsUnderTest;
+use super::stage::{NAME, lease, refused, subscribed};
+
+/// A second is refused; the first keeps what it has.
+pub async fn one_subscription_is_all_a_table_has<S: RowsUnderTest>() -> Result<()> {
+    let (_table, store) = subscribed::<S>().await?;
+    assert!(!store.subscribe(NAME, Start::Beginning).await?, "it is there");
+    let error = refused(store.subscribe("audit", Start::Beginning).await)?;
+    assert_eq!(error.code(), Code::SecondSubscription);
+    assert!(error.to_string().contains("\"mail\""), "{error}");
+    Ok(())
+}
+
+/// A row has no place to say "not for me".
+pub async fn a_start_that_leaves_due_rows_out_is_refused<S: RowsUnderTest>() -> Result<()> {
+    let table = S::fresh().await?;
+    let store = table.open().await?;
+    table.write("k", 1).await?;
+    let error = refused(store.subscribe(NAME, Start::Now).await)?;
+    assert_eq!(error.code(), Code::StartRefused);
+    let unknown = refused(store.acquire(lease("first")).await)?;
+    assert_eq!(unknown.code(), Code::SubscriptionUnknown, "nothing was created");
+    assert!(store.subscribe(NAME, Start::Beginning).await?);
+
+    let empty = S::fresh().await?;
+    assert!(empty.open().await?.subscribe(NAME, Start::Now).await?, "nothing is left out");
+    Ok(())
+}
+
+/// Of every verb that names one.
+pub async fn an_unknown_subscription_is_an_error<S: RowsUnderTest>() -> Result<()> {
+    let store = S::fresh().await?.open().await?;
+    assert_eq!(refused(store.acquire(lease("first")).await)?.code(), Code::SubscriptionUnknown);
+    assert_eq!(refused(store.pause(NAME, None).await)?.code(), Code::SubscriptionUnknown);
+    assert_eq!(refused(store.halt(NAME, Epoch(i64::MAX), "x").await)?.code(), Code::SubscriptionUnknown);
+    assert_eq!(
+        refused(store.accept_history(NAME, Start::Beginning).await)?.code(),
+        Code::SubscriptionUnknown
+    );
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! An existing table beside the shape it should have.
+
+use super::{Column, RowTable, Shape};
+
+/// Something about an existing table that is not as its layout has it. Never altered, only told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// In a sentence that names the column or index.
+    pub what: String,
+    /// The table cannot be worked on with it.
+    pub is_harmful: bool,
+}
+
+/// A column as the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type, as the database prints it.
+    pub sql_type: String,
+    /// Whether it may be NULL.
+    pub is_nullable: bool,
+    /// Whether an INSERT may leave it out.
+    pub has_default: bool,
+}
+
+/// An index as the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundIndex {
+    /// Its name.
+    pub name: String,
+    /// What it is over, as the database prints it after `USING`.
+    pub definition: String,
+}
+
+/// All that is different, harmful things first.
+pub fn compare(
+    table: &RowTable,
+    shape: &Shape,
+    columns: &[FoundColumn],
+    indexes: &[FoundIndex],
+) -> Vec<Difference> {
+    let called = shape.table.replace("{name}", table.name.as_str());
+    let mut all = Vec::new();
+    for column in shape.columns {
+        match columns.iter().find(|found| found.name == column.name) {
+            Some(found) => of_column(&called, column, found, &mut all),
+            None => all.push(harmful(format!("table {called:?} has no column {:?}", column.name))),
+        }
+    }
+    for found in columns.iter().filter(|found| !found.is_nullable && !found.has_default) {
+        if !shape.columns.iter().any(|column| column.name == found.name) {
+            let what = format!("column {called}.{} must be given and is not the layout's", found.name);
+            all.push(harmless(format!("{what}: our writer cannot write")));
+        }
+    }
+    for index in shape.indexes.iter().filter(|index| !index.is_optional) {
+        let name = index.name.replace("{name}", table.name.as_str());
+        // The primary key may have any name; without one no row is found again.
+        let is_key = name.ends_with("_pkey");
+        let found =
+            indexes.iter().find(|found| found.name == name || is_key && found.definition == index.definition);
+        match found {
+            Some(found) if found.definition == index.definition => {}
+            Some(found) => all.push(Difference {
+                what: format!("index {name:?} is over {}, not {}", found.definition, index.definition),
+                is_harmful: is_key,
+            }),
+            None => all.push(Difference {
+                what: format!("index {name:?} is missing: {}", index.definition),
+                is_harmful: is_key,
+            }),
+        }
+    }
+    all.sort_by_key(|difference| !difference.is_harmful);
+    all
+}
+
+fn of_column(table: &str, column: &Column, found: &FoundColumn, all: &mut Vec<Difference>) {
+    let name = format!("column {table}.{}", column.name);
+    if !column.takes(&found.sql_type) {
+        all.push(harmful(format!("{name} is {}, not {}", found.sql_type, column.sql_type)));
+    } else if found.sql_type != column.sql_type {
+        all.push(harmless(format!("{name} is {}, not {}", found.sql_type, column.sql_type)));
+    }
+    if found.is_nullable != column.is_nullable {
+        let (is, should) = if found.is_nullable { ("may", "must not") } else { ("must not", "may") };
+        let what = format!("{name} {is} be NULL, and {should}");
+        // A time that cannot be emptied, or a state that can be nothing, breaks the way a row goes.
+        all.push(Difference { what, is_harmful: !found.is_nullable });
+    }
+    if column.has_default && !found.has_default {
+        all.push(harmless(format!("{name} has no default")));
+    }
+}
+
+fn harmful(what: String) -> Difference {
+    Difference { what, is_harmful: true }
+}
+
+fn harmless(what: String) -> Difference {
+    Difference { what, is_harmful: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::RowLayout;
+
+    fn found(layout: RowLayout) -> (RowTable, Vec<FoundColumn>, Vec<FoundIndex>) {
+        let (table, shape) = (RowTable::new(layout).unwrap(), &layout.shapes()[0]);
+        let columns = shape.columns.iter().map(|column| FoundColumn {
+            name: column.name.to_owned(),
+            sql_type: column.sql_type.to_owned(),
+            is_nullable: column.is_nullable,
+            has_default: column.has_default,
+        });
+        let indexes = shape.indexes.iter().map(|index| FoundIndex {
+            name: index.name.replace("{name}", layout.name()),
+            definition: index.definition.to_owned(),
+        });
+        (table, columns.collect(), indexes.collect())
+    }
+
+    fn told((table, columns, indexes): (RowTable, Vec<FoundColumn>, Vec<FoundIndex>)) -> Vec<(String, bool)> {
+        let shape = &table.layout.shapes()[0];
+        let all = compare(&table, shape, &columns, &indexes);
+        all.into_iter().map(|difference| (difference.what, difference.is_harmful)).collect()
+    }
+
+    #[test]
+    fn a_table_as_the_layout_has_it_differs_in_nothing() {
+        for layout in RowLayout::ALL {
+            assert_eq!(told(found(layout)), []);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_of_another_kind_is_named() {
+        let (table, mut columns, mut indexes) = found(RowLayout::OutboxEvents);
+        columns.retain(|column| column.name != "attempt_count");
+        columns.iter_mut().find(|column| column.name == "payload").unwrap().sql_type = "bytea".into();
+        columns.iter_mut().find(|column| column.name == "event_type").unwrap().sql_type =
+            "character varying(20)".into();
+        indexes.retain(|index| index.name.ends_with("_pkey"));
+        assert_eq!(
+            told((table, columns, indexes)),
+            [
+                ("column outbox_events.payload is bytea, not jsonb".to_owned(), true),
+                ("table \"outbox_events\" has no column \"attempt_count\"".to_owned(), true),
+                ("column outbox_events.event_type is character varying(20), not text".to_owned(), false),
+                (
+                    "index \"idx_outbox_events_status_created_at\" is missing: btree (status, created_at)"
+                        .to_owned(),
+                    false
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_column_of_somebody_elses_matters_only_if_it_must_be_given() {
+        let (table, mut columns, indexes) = found(RowLayout::EventOutbox);
+        let own = FoundColumn {
+            name: "tenant".into(),
+            sql_type: "text".into(),
+            is_nullable: true,
+            has_default: false,
+        };
+        columns.push(own.clone());
+        assert_eq!(told((table.clone(), columns.clone(), indexes.clone())), []);
+        columns.pop();
+        columns.push(FoundColumn { is_nullable: false, ..own });
+        let [(what, false)] = &told((table, columns, indexes))[..] else { panic!("one difference") };
+        assert!(what.contains("event_outbox.tenant"), "{what}");
+    }
+}

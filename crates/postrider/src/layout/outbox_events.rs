@@ -1,0 +1,25 @@
+//! Seed 004.
+
+use super::shape::{Column, Index, Shape};
+
+const TIME: &str = "timestamp with time zone";
+
+pub(super) const SHAPES: &[Shape] = &[Shape {
+    table: "{name}",
+    columns: &[
+        Column::new("id", "bigint").defaulted(),
+        Column::new("aggregate_type", "text"),
+        Column::new("aggregate_id", "text"),
+        Column::new("event_type", "text"),
+        Column::new("payload", "jsonb"),
+        Column::new("status", "text").defaulted(),
+        Column::new("created_at", TIME).defaulted(),
+        Column::new("last_attempt_at", TIME).nullable(),
+        Column::new("attempt_count", "integer").defaulted(),
+    ],
+    indexes: &[
+        Index::new("{name}_pkey", "btree (id)"),
+        Index::new("idx_{name}_status_created_at", "btree (status, created_at)"),
+        Index::new("idx_{name}_aggregate", "btree (aggregate_type, aggregate_id)").optional(),
+    ],
+}];

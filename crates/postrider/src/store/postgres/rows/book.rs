@@ -1,0 +1,220 @@
+//! The book of one session: which rows were handed out, under which position, until they are settled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::super::time::Time;
+use crate::Position;
+use crate::store::Epoch;
+
+/// A row's id as text.
+pub(super) type RowId = Arc<str>;
+
+/// All rows that a session knows of. Positions are given in the order in which rows are handed out, from 1, and mean
+/// nothing to any other session.
+#[derive(Debug)]
+pub(super) struct Book {
+    pub(super) epoch: Epoch,
+    rows: BTreeMap<Position, Entry>,
+    by_id: HashMap<RowId, Position>,
+    last: Position,
+    /// Rows of each claim that are not settled.
+    claims: HashMap<i64, usize>,
+}
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: RowId,
+    pub(super) stage: Stage,
+    /// There is a note of ours about it.
+    pub(super) is_noted: bool,
+    /// Failed tries before this session, which the relay does not know of.
+    pub(super) tried_before: u32,
+    /// Tries after which the row is given up.
+    pub(super) limit: u32,
+    /// The mark that makes a row ours, while it carries one.
+    pub(super) claim: Option<Claim>,
+}
+
+/// When a row was marked as being published, and in which batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    pub(super) at: Time,
+    pub(super) number: i64,
+}
+
+/// What the relay does with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Kept for the first claim: the last owner was trying it when it died.
+    Reserved,
+    /// Handed out.
+    Out,
+    /// Set aside, and not in the relay's hands.
+    Parked,
+    /// Set aside, and handed out again.
+    Recalled,
+    /// Given up. Whoever puts it back into the table as due has it handed out again.
+    Ended,
+    /// Somebody else has settled it.
+    Taken,
+}
+
+impl Book {
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self {
+            epoch,
+            rows: BTreeMap::new(),
+            by_id: HashMap::new(),
+            last: Position::ZERO,
+            claims: HashMap::new(),
+        }
+    }
+
+    /// How many rows it knows of.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The last position given.
+    pub(super) fn last(&self) -> Position {
+        self.last
+    }
+
+    pub(super) fn get(&self, position: Position) -> Option<&Entry> {
+        self.rows.get(&position)
+    }
+
+    pub(super) fn position_of(&self, id: &str) -> Option<Position> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Whether a row is known and not to be handed out by a claim.
+    pub(super) fn is_out(&self, id: &str) -> bool {
+        let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
+        entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
+    }
+
+    /// Rows kept for the first claim, in their order.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = RowId> {
+        self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
+    }
+
+    /// Enters a row under its position, or under the next if it has none. One that was given up begins anew.
+    pub(super) fn enter(&mut self, mut entry: Entry) -> Position {
+        let known = self.position_of(&entry.id);
+        if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
+        {
+            self.remove(ended);
+            entry.is_noted = true;
+        }
+        let position = self.position_of(&entry.id).unwrap_or_else(|| self.last.next());
+        self.last = self.last.max(position);
+        self.by_id.insert(entry.id.clone(), position);
+        if let Some(claim) = entry.claim {
+            *self.claims.entry(claim.number).or_default() += 1;
+        }
+        self.rows.insert(position, entry);
+        position
+    }
+
+    /// Changes what is known of a row.
+    pub(super) fn change(&mut self, position: Position, change: impl FnOnce(&mut Entry)) {
+        let Some(entry) = self.rows.get_mut(&position) else { return };
+        let before = entry.claim.map(|claim| claim.number);
+        change(entry);
+        let after = entry.claim.map(|claim| claim.number);
+        if before != after {
+            before.into_iter().for_each(|number| self.drop_claim(number));
+            after.into_iter().for_each(|number| *self.claims.entry(number).or_default() += 1);
+        }
+    }
+
+    /// Forgets a row.
+    pub(super) fn remove(&mut self, position: Position) {
+        let Some(entry) = self.rows.remove(&position) else { return };
+        self.by_id.remove(&entry.id);
+        if let Some(claim) = entry.claim {
+            self.drop_claim(claim.number);
+        }
+    }
+
+    /// Rows that were handed out by a claim and are not set aside.
+    pub(super) fn out(&self) -> impl Iterator<Item = (Position, &Entry)> {
+        self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
+    }
+
+    /// Of these rows' claims, those that have no other row left.
+    pub(super) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
+        let mut count: HashMap<i64, usize> = HashMap::new();
+        for claim in leaving.iter().filter_map(|at| self.rows.get(at)?.claim) {
+            *count.entry(claim.number).or_default() += 1;
+        }
+        count
+            .into_iter()
+            .filter(|(number, n)| self.claims.get(number) == Some(n))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    fn drop_claim(&mut self, number: i64) {
+        if let Some(rows) = self.claims.get_mut(&number) {
+            *rows -= 1;
+            if *rows == 0 {
+                self.claims.remove(&number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+
+    fn entry(id: &str, claim: Option<i64>) -> Entry {
+        let at = Time(Timestamp::from_micros(7));
+        Entry {
+            id: id.into(),
+            stage: Stage::Out,
+            is_noted: false,
+            tried_before: 0,
+            limit: 3,
+            claim: claim.map(|number| Claim { at, number }),
+        }
+    }
+
+    #[test]
+    fn rows_get_growing_positions_and_keep_them() {
+        let mut book = Book::new(Epoch(1));
+        let first = book.enter(Entry { stage: Stage::Reserved, ..entry("b", None) });
+        assert!(!book.is_out("b"));
+        let second = book.enter(entry("a", None));
+        assert!(first < second);
+        assert_eq!(book.enter(entry("b", None)), first);
+        assert!(book.is_out("b") && book.len() == 2);
+        book.remove(first);
+        assert_eq!((book.position_of("b"), book.last()), (None, second));
+    }
+
+    #[test]
+    fn a_row_that_was_given_up_and_is_due_again_gets_a_position_of_its_own() {
+        let mut book = Book::new(Epoch(1));
+        let first = book.enter(Entry { stage: Stage::Ended, ..entry("a", None) });
+        assert!(!book.is_out("a"));
+        let again = book.enter(entry("a", None));
+        assert!(again > first && book.get(again).unwrap().is_noted && book.get(first).is_none());
+    }
+
+    #[test]
+    fn a_claim_is_over_with_its_last_row() {
+        let mut book = Book::new(Epoch(1));
+        let rows: Vec<Position> = ["a", "b", "c"].map(|id| book.enter(entry(id, Some(5)))).to_vec();
+        assert!(book.claims_over(&rows[..2]).is_empty());
+        assert_eq!(book.claims_over(&rows), [5]);
+        book.remove(rows[0]);
+        book.change(rows[1], |row| row.claim = None);
+        assert_eq!(book.claims_over(&rows[2..]), [5]);
+    }
+}

@@ -1,0 +1,301 @@
+//! Making the tables, and comparing tables that are there already with what they should be.
+
+use tokio_postgres::Client;
+
+use super::super::failure::{commit_failed, failed};
+use super::super::pooler::settings_here;
+use super::super::session::Session;
+use super::super::statement::query_unnamed;
+use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Code, Error, Ident, Result};
+
+/// Every migration of our own tables, oldest first. A released one never changes.
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
+
+/// The book of these migrations. Not that of the default layout: the two never share a schema.
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
+    version    bigint PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+";
+
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+const VIEWS: &str = include_str!("views.sql");
+
+/// What is made only when it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowExtras {
+    /// The index over aggregate type and id, of `outbox_events`.
+    pub aggregate_index: bool,
+    /// The six views of `event_outbox` on a table that is there already; a new one has them.
+    pub views: bool,
+}
+
+/// What a migration of a table with a state per row did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsMigrated {
+    /// Our own tables.
+    pub ledger: Migrated,
+    /// Tables of the layout that were made.
+    pub created: Vec<String>,
+    /// How tables that were there already differ from the layout. They were not altered.
+    pub differences: Vec<Difference>,
+}
+
+/// The statements that make the tables of a layout, in their order, each with its table.
+fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
+    let shapes = table.layout.shapes();
+    let sql: &[&str] = match table.layout {
+        RowLayout::EventOutbox => &[include_str!("event_outbox.sql")],
+        RowLayout::Outbox => &[include_str!("outbox.sql"), include_str!("processed_events.sql")],
+        RowLayout::OutboxEvents => &[include_str!("outbox_events.sql")],
+    };
+    shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
+}
+
+/// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
+pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
+    let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
+    if table.layout == RowLayout::EventOutbox {
+        seed.push_str(&table.put_into(VIEWS));
+        seed.push('\n');
+    }
+    if extras.aggregate_index {
+        seed.push_str(&table.put_into(AGGREGATE_INDEX));
+        seed.push('\n');
+    }
+    (1..)
+        .zip(MIGRATIONS)
+        .map(|(version, sql)| {
+            let (book, named) =
+                if version == 1 { (format!("{seed}{BOOK}"), naming(table)) } else { Default::default() };
+            let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
+            Migration {
+                version,
+                sql: schema.put_into(&format!("{book}{}\n\n{named}{entry}\n", sql.trim_end())),
+            }
+        })
+        .collect()
+}
+
+/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
+fn naming(table: &RowTable) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}');\n",
+        table.layout.name(),
+        table.schema.as_str(),
+        table.name.as_str()
+    )
+}
+
+/// Makes what is missing, all of it or nothing. Tables that are there are compared and left alone.
+pub(super) async fn migrate(
+    session: &mut Session,
+    schema: &Ident,
+    table: &RowTable,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    check_names(table)?;
+    let tx = session.client.transaction().await.map_err(failed)?;
+    tx.batch_execute(settings_here!()).await.map_err(failed)?;
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
+    query_unnamed(tx.client(), lock, &[&schema.as_str()]).await.map_err(failed)?;
+    for schema in [schema, &table.schema] {
+        // IF NOT EXISTS would ask for the right to create one even where it stands.
+        if !holds(tx.client(), "SELECT to_regnamespace($1) IS NOT NULL", schema.as_str()).await? {
+            tx.batch_execute(&schema.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
+        }
+    }
+    let (mut created, mut differences) = (Vec::new(), Vec::new());
+    for (shape, sql) in tables(table) {
+        let name = shape.table.replace("{name}", table.name.as_str());
+        match found(tx.client(), table, shape).await? {
+            Some(different) => differences.extend(different),
+            None => {
+                tx.batch_execute(&sql).await.map_err(failed)?;
+                created.push(name);
+            }
+        }
+    }
+    refuse_harmful(table, &differences)?;
+    if extras.aggregate_index {
+        aggregate_index(tx.client(), table).await?;
+    }
+    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    if extras.views || is_new {
+        views(tx.client(), table).await?;
+    }
+    let from = version(tx.client(), schema).await?;
+    schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
+    if from == 0 {
+        refuse_other_layout(tx.client(), schema).await?;
+        let book = schema.put_into(&format!("{BOOK}{}\n{}", MIGRATIONS[0], naming(table)));
+        tx.batch_execute(&book).await.map_err(failed)?;
+        let entry = "INSERT INTO {schema}.row_migrations (version) VALUES (1)";
+        tx.batch_execute(&schema.put_into(entry)).await.map_err(failed)?;
+    }
+    check_table(tx.client(), schema, table).await?;
+    tx.commit().await.map_err(commit_failed)?;
+    Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
+}
+
+async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
+    if table.layout != RowLayout::OutboxEvents {
+        let what = format!("layout {} has no optional index aggregate-index", table.layout.name());
+        return Err(Error::new(Code::NameInvalid, what).hint("it belongs to outbox_events; leave it out"));
+    }
+    let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
+        client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the views that seed 002 names, unless somebody has them.
+async fn views(client: &Client, table: &RowTable) -> Result<()> {
+    if table.layout != RowLayout::EventOutbox {
+        let what = format!("layout {} has no views", table.layout.name());
+        return Err(Error::new(Code::NameInvalid, what).hint("they belong to event_outbox; leave them out"));
+    }
+    let name = format!("{}.\"vw_event_outbox\"", table.schema);
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
+        client.batch_execute(&table.put_into(VIEWS)).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Refuses a table whose name leaves no room for the names of its indexes.
+fn check_names(table: &RowTable) -> Result<()> {
+    for shape in table.layout.shapes() {
+        for index in shape.indexes {
+            Ident::new(&index.name.replace("{name}", table.name.as_str()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a schema that holds the default layout.
+async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
+    if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", schema.as_str()).await? {
+        return Ok(());
+    }
+    let what = format!("{schema} holds the tables of another outbox");
+    Err(Error::new(Code::LayoutDiffers, what)
+        .hint("give this outbox another `schema` for Postrider's own tables"))
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
+    Ok(Schema { found: version(client, schema).await?, needed: LATEST })
+}
+
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on.
+pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+    let place = format!("the PostgreSQL database, in {schema},");
+    let hint =
+        format!("run `postrider migrate up --layout {}`, or the store's `migrate`", table.layout.name());
+    schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| match error.code() {
+        Code::SchemaMissing => error.hint(hint),
+        _ => error,
+    })?;
+    check_table(client, schema, table).await?;
+    refuse_harmful(table, &differences(client, table).await?)
+}
+
+/// How the tables differ from the layout; one that is missing is a difference too.
+pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
+    let mut all = Vec::new();
+    for shape in table.layout.shapes() {
+        match found(client, table, shape).await? {
+            Some(different) => all.extend(different),
+            None => {
+                let name = shape.table.replace("{name}", table.name.as_str());
+                // The relay works on the outbox alone.
+                let is_harmful = shape.table == "{name}";
+                all.push(Difference { what: format!("there is no table {name:?}"), is_harmful });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Result<()> {
+    let harmful: Vec<&str> = differences.iter().filter(|d| d.is_harmful).map(|d| d.what.as_str()).collect();
+    if harmful.is_empty() {
+        return Ok(());
+    }
+    let layout = table.layout.name();
+    let what = format!("{}.{} is not of layout {layout}: {}", table.schema, table.name, harmful.join("; "));
+    Err(Error::new(Code::LayoutDiffers, what))
+}
+
+/// Refuses a ledger that is about another table.
+async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+    let sql = schema.put_into("SELECT layout, table_schema, table_name FROM {schema}.row_table");
+    let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
+    let Some(row) = rows.first() else {
+        return Err(Error::new(Code::SchemaAltered, format!("{schema}.row_table is empty")));
+    };
+    let told = |column| row.try_get::<_, String>(column).map_err(failed);
+    let (layout, at, name) = (told(0)?, told(1)?, told(2)?);
+    if (layout.as_str(), at.as_str(), name.as_str())
+        == (table.layout.name(), table.schema.as_str(), table.name.as_str())
+    {
+        return Ok(());
+    }
+    let what = format!("{schema} is about {at}.{name} with layout {layout}, not this one");
+    Err(Error::new(Code::LayoutDiffers, what)
+        .hint("give each outbox a `schema` of its own for Postrider's tables"))
+}
+
+async fn version(client: &Client, schema: &Ident) -> Result<i64> {
+    if !holds(client, "SELECT to_regclass($1 || '.row_migrations') IS NOT NULL", schema.as_str()).await? {
+        return Ok(0);
+    }
+    let sql = schema.put_into("SELECT coalesce(max(version), 0) FROM {schema}.row_migrations");
+    let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(failed)
+}
+
+/// How an existing table differs; `None` if there is none.
+async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Option<Vec<Difference>>> {
+    let name = shape.table.replace("{name}", table.name.as_str());
+    let place = format!("{}.\"{name}\"", table.schema);
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &place).await? {
+        return Ok(None);
+    }
+    // Index: those of the catalog.
+    let sql = "SELECT attname::text, format_type(atttypid, atttypmod), NOT attnotnull, atthasdef OR attidentity <> ''
+               FROM pg_attribute
+               WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
+               ORDER BY attnum";
+    let mut columns = Vec::new();
+    for row in query_unnamed(client, sql, &[&place]).await.map_err(failed)? {
+        columns.push(FoundColumn {
+            name: row.try_get(0).map_err(failed)?,
+            sql_type: row.try_get(1).map_err(failed)?,
+            is_nullable: row.try_get(2).map_err(failed)?,
+            has_default: row.try_get(3).map_err(failed)?,
+        });
+    }
+    let sql = "SELECT c.relname::text, split_part(pg_get_indexdef(i.indexrelid), ' USING ', 2)
+               FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+               WHERE i.indrelid = to_regclass($1) AND i.indisvalid
+               ORDER BY 1";
+    let mut indexes = Vec::new();
+    for row in query_unnamed(client, sql, &[&place]).await.map_err(failed)? {
+        let (name, definition) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+        indexes.push(FoundIndex { name, definition });
+    }
+    Ok(Some(compare(table, shape, &columns, &indexes)))
+}
+
+/// The answer to a yes-or-no question about a name.
+async fn holds(client: &Client, sql: &str, name: &str) -> Result<bool> {
+    let rows = query_unnamed(client, sql, &[&name]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}

@@ -1,0 +1,317 @@
+//! The store of a table with a state per row: `event_outbox`, `outbox`, `outbox_events`.
+//!
+//! Lease, fence, pause and connections are those of the default layout; what is particular is how due rows are
+//! found, marked, settled and cleaned. See adr/0020-row-state-store.md.
+
+mod admin;
+mod book;
+mod claim;
+mod event;
+mod fetch;
+mod load;
+mod maintain;
+mod migrate;
+mod overview;
+mod read;
+mod settle;
+mod sql;
+
+use std::fmt;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use tokio::sync::Mutex;
+
+pub(super) use migrate::check;
+pub use migrate::{RowExtras, RowsMigrated};
+
+use self::book::Book;
+use self::fetch::Purpose;
+use self::sql::Sql;
+use super::connect::PostgresConfig;
+use super::line::{Line, Turn};
+use super::{admin as operator, lease, wake};
+use crate::layout::{Difference, RowTable};
+use crate::ledger::Progress;
+use crate::store::{
+    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, Schema, Settled,
+    Settlement, Start, Store, Trim, Trimmed, Wakes,
+};
+use crate::{BoxFuture, Code, Error, Ident, Position, Result};
+
+/// An outbox in a table with a state per row. Clones share its connections.
+#[derive(Clone)]
+pub struct PostgresRowStore(Arc<Rows>);
+
+struct Rows {
+    config: PostgresConfig,
+    table: RowTable,
+    sql: Sql,
+    settler: Line,
+    reader: Line,
+    /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
+    claimer: Line,
+    cleaner: Line,
+    session: StdMutex<Session>,
+    /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
+    /// handed out.
+    hands: Mutex<()>,
+}
+
+/// The one session of this process.
+struct Session {
+    subscription: String,
+    book: Book,
+}
+
+impl PostgresRowStore {
+    /// Makes the table of the layout if there is none, and Postrider's own tables beside it, in the schema of the
+    /// config. A table that is there is compared and never altered; `extras` are made where they are missing. Safe to
+    /// run again; all of it happens or none.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`] if a table cannot be worked on, or the schema holds another outbox. Nothing was changed.
+    pub async fn migrate(
+        config: &PostgresConfig,
+        table: &RowTable,
+        extras: RowExtras,
+    ) -> Result<RowsMigrated> {
+        let mut session = config.connect_unchecked().await?;
+        migrate::migrate(&mut session, config.schema_name(), table, extras).await
+    }
+
+    /// How the tables differ from the layout. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
+        let session = config.connect_unchecked().await?;
+        migrate::differences(&session.client, table).await
+    }
+
+    /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
+        let session = config.connect_unchecked().await?;
+        migrate::schema(&session.client, config.schema_name()).await
+    }
+
+    /// Every migration, oldest first, for those who run them with a tool of their own.
+    pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
+        migrate::all(schema, table, extras)
+    }
+
+    /// Connects to a database that was migrated.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`] if Postrider's own tables are not there, [`Code::LayoutDiffers`] if the table cannot be
+    /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
+    pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
+        let store = Self::unconnected(config, table)?;
+        store.0.settler.turn().await?;
+        Ok(store)
+    }
+
+    /// A database that may be away: every connection is made when it is needed, and checked then.
+    ///
+    /// # Errors
+    /// [`Code::ForeignPublisher`] if the table is shared and its layout has no state for a row being published.
+    pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
+        let sql = Sql::of(table.layout);
+        if table.is_shared && sql.claim.is_none() {
+            let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
+            return Err(Error::new(Code::ForeignPublisher, what)
+                .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
+        }
+        let config = config.with_rows(table.clone());
+        let line = || Line::new(config.clone());
+        Ok(Self(Arc::new(Rows {
+            settler: line(),
+            reader: line(),
+            claimer: line(),
+            cleaner: line(),
+            table: table.clone(),
+            sql,
+            session: StdMutex::new(Session {
+                subscription: String::new(),
+                book: Book::new(Epoch::default()),
+            }),
+            hands: Mutex::default(),
+            config,
+        })))
+    }
+}
+
+impl Rows {
+    fn with_book<T>(&self, act: impl FnOnce(&mut Book) -> T) -> T {
+        act(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner).book)
+    }
+
+    fn subscription(&self) -> String {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).subscription.clone()
+    }
+
+    /// Refuses a connection that leads to another server than the lease was taken on.
+    fn check_server(&self, turn: &mut Turn<'_>) -> Result<()> {
+        let here = turn.incarnation()?;
+        if self.settler.server().is_some_and(|server| server != here) {
+            return Err(turn.give_up());
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
+        let _hands = self.hands.lock().await;
+        let mut turn = self.reader.turn().await?;
+        self.check_server(&mut turn)?;
+        fetch::fetch(self, &mut turn, positions, bytes_max, purpose).await
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Code::StoreFailed, "the lease under which rows were read is over")
+        .hint("nothing to do: the subscription is loaded anew")
+}
+
+impl fmt::Debug for PostgresRowStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresRowStore").field(&self.0.config).field(&self.0.table).finish()
+    }
+}
+
+impl Store for PostgresRowStore {
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let server = turn.incarnation()?;
+            let work = turn.begin().await?;
+            let created = admin::subscribe(&work, &self.0, &name, start, &server).await?;
+            work.commit().await.map(|()| created)
+        })
+    }
+
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+        Box::pin(async move {
+            let _hands = self.0.hands.lock().await;
+            let mut turn = self.0.settler.turn().await?;
+            let work = turn.begin().await?;
+            let (acquired, book) = load::acquire(&work, &lease, &self.0.table).await?;
+            work.commit().await?;
+            if let Some(book) = book {
+                turn.remember_lease(&lease.subscription)?;
+                *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Session { subscription: lease.subscription, book };
+            }
+            Ok(acquired)
+        })
+    }
+
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            turn.check_lease(&lease.subscription)?;
+            lease::renew(&mut turn, &lease, epoch).await
+        })
+    }
+
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let _hands = self.0.hands.lock().await;
+            let mut turn = self.0.settler.turn().await?;
+            if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
+                let work = turn.begin().await?;
+                load::give_back(&work, &self.0.sql, &name, epoch).await?;
+                work.commit().await?;
+            }
+            lease::release(&mut turn, &name, epoch, clean).await
+        })
+    }
+
+    fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
+        Box::new(claim::RowClaimer::new(self.0.clone(), progress))
+    }
+
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(async move { self.0.fetch(&positions, bytes_max, Purpose::HandOut).await })
+    }
+
+    fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(async move { self.0.fetch(&positions, bytes_max, Purpose::Look).await })
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+        Box::pin(async move {
+            let _hands = self.0.hands.lock().await;
+            let mut turn = self.0.settler.turn().await?;
+            turn.check_lease(&settlement.subscription)?;
+            settle::settle(&self.0, &mut turn, &settlement).await
+        })
+    }
+
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(
+            async move { operator::pause(&mut self.0.settler.turn().await?, &name, reason.as_deref()).await },
+        )
+    }
+
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move {
+            operator::pause_as_owner(&mut self.0.settler.turn().await?, &name, epoch, &reason).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(
+            async move { operator::halt(&mut self.0.settler.turn().await?, &name, epoch, &reason).await },
+        )
+    }
+
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let server = turn.incarnation()?;
+            let work = turn.begin().await?;
+            admin::accept_history(&work, &self.0, &name, start, &server).await?;
+            work.commit().await
+        })
+    }
+
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        Box::pin(async move {
+            let mut turn = self.0.cleaner.turn().await?;
+            let work = turn.begin().await?;
+            let trimmed = maintain::trim(&work, &self.0.sql, &trim).await?;
+            work.commit().await.map(|()| trimmed)
+        })
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            overview::overview(&turn.look().await?, &self.0, backlog_max).await
+        })
+    }
+
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Rows { settler, reader, claimer, cleaner, .. } = &*self.0;
+            _ = tokio::join!(settler.close(), reader.close(), claimer.close(), cleaner.close());
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Seed 002: pending, sent, failed.
+
+use super::{Sql, body, fence, notes, on_server, started, timeline};
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    claim: None,
+    give_back: None,
+    foreign: None,
+    settle: SETTLE,
+    load: LOAD,
+    waiting: Some(WAITING),
+    trim: &[TRIM],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// A row that is given up.
+macro_rules! never {
+    () => {
+        "timestamptz '9999-12-31 00:00:00+00'"
+    };
+}
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the seed has none that is in
+/// order too.
+const LIST: &str = "
+    SELECT page.id::text
+    FROM (SELECT id
+          FROM {table}
+          WHERE status IN ('pending', 'failed')
+            AND (next_attempt_at IS NULL OR next_attempt_at <= statement_timestamp())
+          ORDER BY created_at, id
+          LIMIT $1) AS page
+    ORDER BY page.id";
+
+/// Index: the primary key (id).
+const READ: &str = concat!(
+    "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
+            t.entity_table || '/' || t.entity_pk, ",
+    body!(),
+    "     , NULL::text, t.created_at, NULL::text, $3::bigint, t.producer_node::text, t.attempts::bigint,
+            t.status IN ('pending', 'failed')
+              AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= statement_timestamp()),
+            t.status <> 'sent'
+     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
+     JOIN {table} AS t ON t.id = asked.id::bigint
+     ORDER BY place"
+);
+
+/// Index: the primary key (id).
+const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
+
+/// Index: the primary key (id).
+const SETTLE: &str = concat!(
+    fence!(),
+    ", done AS (
+         UPDATE {table} AS t
+         SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
+         FROM fence, unnest((SELECT $7::text[])) AS c (id)
+         WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
+         RETURNING t.id
+     ), retried AS (
+         UPDATE {table} AS t
+         SET status = 'failed', attempts = c.attempts, next_attempt_at = c.next
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)
+         WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
+         RETURNING t.id
+     ), ended AS (
+         UPDATE {table} AS t
+         SET status = 'failed', attempts = c.attempts, next_attempt_at = ",
+    never!(),
+    "    FROM fence, unnest((SELECT $13::text[]), (SELECT $15::bigint[])) AS c (id, attempts)
+         WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
+         RETURNING t.id
+     ), returned AS (
+         SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id)
+     )",
+    notes!()
+);
+
+/// Index: the primary key (id).
+const LOAD: &str = concat!(
+    "SELECT n.row_id, n.key, n.destination, n.state, n.attempts,
+            CASE WHEN n.state = 'retry' THEN t.next_attempt_at END, n.last_error, t.created_at,
+            t.status = 'sent', coalesce(t.status = 'failed' AND t.next_attempt_at >= ",
+    never!(),
+    ", false), $1::bigint
+     FROM {schema}.row_notes AS n
+     LEFT JOIN {table} AS t ON t.id = n.row_id::bigint"
+);
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), one range.
+const WAITING: &str = concat!(
+    "SELECT t.id::text, t.entity_table || '/' || t.entity_pk, t.attempts::bigint, t.next_attempt_at, t.created_at
+     FROM {table} AS t
+     WHERE t.status = 'failed' AND t.next_attempt_at > statement_timestamp() AND t.next_attempt_at < ",
+    never!(),
+    " AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)"
+);
+
+/// Index: idx_event_outbox_created_at (created_at), from its begin.
+const TRIM: &str = "
+    DELETE FROM {table}
+    WHERE id IN (SELECT id
+                 FROM {table}
+                 WHERE status = 'sent'
+                   AND created_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                   AND coalesce(processed_at, created_at)
+                       < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                 ORDER BY created_at
+                 LIMIT $2)";
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at).
+const BACKLOG: &str = concat!(
+    "WITH open AS NOT MATERIALIZED (
+         SELECT t.created_at
+         FROM {table} AS t
+         WHERE (t.status = 'pending'
+                OR t.status = 'failed' AND (t.next_attempt_at IS NULL OR t.next_attempt_at < ",
+    never!(),
+    "          ))
+           AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)
+     )
+     SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
+);
+
+/// Index: idx_event_outbox_created_at (created_at), its last entry.
+const NEWEST: &str = "SELECT max(created_at) FROM {table}";

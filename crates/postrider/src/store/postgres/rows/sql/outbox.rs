@@ -1,0 +1,109 @@
+//! Seed 003: pending, published, failed.
+
+use super::{Sql, body, fence, notes, on_server, started, timeline};
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    claim: None,
+    give_back: None,
+    foreign: None,
+    settle: SETTLE,
+    load: LOAD,
+    waiting: None,
+    trim: &[TRIM, TRIM_PROCESSED],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// Rows of one transaction have one `created_at`; `cmin` tells their order, where each was a statement of its own.
+/// Index: idx_outbox_status_created (status, created_at) WHERE pending, in its order.
+const LIST: &str = "
+    SELECT t.id::text
+    FROM {table} AS t
+    WHERE t.status = 'pending'
+    ORDER BY t.created_at, t.cmin::text::bigint, t.id
+    LIMIT $1";
+
+/// Index: the primary key (id).
+const READ: &str = concat!(
+    "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            coalesce(t.partition_key, t.aggregate_id::text), ",
+    body!(),
+    "     , t.headers::text, t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
+            t.retry_count::bigint, t.status = 'pending', t.status <> 'published'
+     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
+     JOIN {table} AS t ON t.id = asked.id::uuid
+     ORDER BY place"
+);
+
+/// Index: the primary key (id).
+const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::uuid[])";
+
+/// Index: the primary key (id).
+const SETTLE: &str = concat!(
+    fence!(),
+    ", done AS (
+         UPDATE {table} AS t
+         SET status = 'published', published_at = clock_timestamp()
+         FROM fence, unnest((SELECT $7::text[])) AS c (id)
+         WHERE t.id = c.id::uuid AND t.status <> 'published'
+         RETURNING t.id
+     ), retried AS (
+         UPDATE {table} AS t
+         SET status = 'pending', retry_count = least(c.attempts, 32767)
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[])) AS c (id, attempts)
+         WHERE t.id = c.id::uuid AND t.status <> 'published'
+         RETURNING t.id
+     ), ended AS (
+         UPDATE {table} AS t
+         SET status = 'failed', retry_count = t.max_retries
+         FROM fence, unnest((SELECT $13::text[])) AS c (id)
+         WHERE t.id = c.id::uuid AND t.status <> 'published'
+         RETURNING t.id
+     ), returned AS (
+         SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id)
+     )",
+    notes!()
+);
+
+/// Index: the primary key (id).
+const LOAD: &str = "
+    SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error, t.created_at,
+           t.status = 'published', t.status = 'failed', greatest(t.max_retries, 1)::bigint
+    FROM {schema}.row_notes AS n
+    LEFT JOIN {table} AS t ON t.id = n.row_id::uuid";
+
+/// Index: idx_outbox_expires (expires_at) WHERE published, from its begin.
+const TRIM: &str = "
+    DELETE FROM {table}
+    WHERE id IN (SELECT id
+                 FROM {table}
+                 WHERE status = 'published' AND expires_at < statement_timestamp()
+                   AND coalesce(published_at, created_at)
+                       < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                 ORDER BY expires_at
+                 LIMIT $2)";
+
+/// Index: idx_processed_events_expires (expires_at), from its begin.
+const TRIM_PROCESSED: &str = "
+    DELETE FROM {processed}
+    WHERE event_id IN (SELECT event_id
+                       FROM {processed}
+                       WHERE expires_at < statement_timestamp()
+                       ORDER BY expires_at
+                       LIMIT $2)";
+
+/// Index: idx_outbox_status_created (status, created_at) WHERE pending.
+const BACKLOG: &str = "
+    WITH open AS NOT MATERIALIZED (
+        SELECT t.created_at
+        FROM {table} AS t
+        WHERE t.status = 'pending'
+          AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)
+    )
+    SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
+
+/// The seed indexes the creation of pending rows only; those are what the question is about.
+const NEWEST: &str = "SELECT max(created_at) FROM {table} WHERE status = 'pending'";

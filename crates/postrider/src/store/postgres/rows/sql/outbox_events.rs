@@ -1,0 +1,212 @@
+//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
+
+use super::{Sql, body, fence, notes, on_server, started, timeline};
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    claim: Some(CLAIM),
+    give_back: Some(GIVE_BACK),
+    foreign: Some(FOREIGN),
+    settle: SETTLE,
+    load: LOAD,
+    waiting: None,
+    trim: &[TRIM],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// The limit of a row: its own column `max_attempts` where the table has one, else the outbox's. A name that the
+/// table does not know is looked for one level further out, where this puts a NULL.
+macro_rules! own_limit {
+    () => {
+        "(SELECT NULL::bigint AS max_attempts) AS unlimited "
+    };
+}
+
+/// Index: idx_outbox_events_status_created_at (status, created_at), one range per state, each in its order.
+const LIST: &str = concat!(
+    "SELECT page.id::text
+     FROM (SELECT due.id, due.created_at
+           FROM ",
+    own_limit!(),
+    "      CROSS JOIN LATERAL (
+               (SELECT id, created_at FROM {table}
+                WHERE status = 'PENDING'
+                ORDER BY created_at, id LIMIT $1)
+               UNION ALL
+               (SELECT id, created_at FROM {table}
+                WHERE status = 'FAILED' AND attempt_count < coalesce(max_attempts, $2::bigint)
+                ORDER BY created_at, id LIMIT $1)
+               UNION ALL
+               (SELECT id, created_at FROM {table}
+                WHERE status = 'PUBLISHING'
+                  AND last_attempt_at < statement_timestamp() - $3::bigint * interval '1 microsecond'
+                ORDER BY created_at, id LIMIT $1)
+           ) AS due
+           ORDER BY due.created_at, due.id
+           LIMIT $1) AS page
+     ORDER BY page.id"
+);
+
+/// Index: the primary key (id).
+const READ: &str = concat!(
+    "SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            t.aggregate_type || '/' || t.aggregate_id, ",
+    body!(),
+    "     , NULL::text, t.created_at, NULL::text, t.own_limit, NULL::text, t.attempt_count::bigint,
+            t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < t.own_limit
+              OR t.status = 'PUBLISHING'
+                 AND t.last_attempt_at < statement_timestamp() - $4::bigint * interval '1 microsecond',
+            t.status <> 'PUBLISHED'
+     FROM ",
+    own_limit!(),
+    "CROSS JOIN unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
+     CROSS JOIN LATERAL (
+         SELECT t.id, event_type, aggregate_type, aggregate_id, payload, created_at, status, last_attempt_at,
+                attempt_count, coalesce(max_attempts, $3::bigint)::bigint AS own_limit
+         FROM {table} AS t
+         WHERE t.id = asked.id::bigint
+     ) AS t
+     ORDER BY place"
+);
+
+/// Index: the primary key (id).
+const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
+
+/// The seed's MarkEventForProcessing for a batch. The lock keeps a takeover waiting, and no settle. Index: the
+/// primary key (id).
+const CLAIM: &str = concat!(
+    "WITH fence AS (
+         SELECT name FROM {schema}.subscriptions
+         WHERE name = $1 AND epoch = $2 AND ",
+    on_server!("$5", "$6"),
+    "    FOR KEY SHARE
+     ), won AS (
+         UPDATE {table} AS t
+         SET status = 'PUBLISHING', attempt_count = t.attempt_count + 1, last_attempt_at = now()
+         FROM fence, unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+         WHERE t.id = c.id::bigint AND t.attempt_count = c.attempts
+           AND (t.status IN ('PENDING', 'FAILED')
+                OR t.status = 'PUBLISHING'
+                   AND t.last_attempt_at < statement_timestamp() - $7::bigint * interval '1 microsecond')
+         RETURNING t.id::text AS id
+     ), noted AS (
+         INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)
+         SELECT $2, now(), array_agg(id) FROM won HAVING count(*) > 0
+         RETURNING number
+     )
+     SELECT won.id, now(), (SELECT number FROM noted)
+     FROM fence LEFT JOIN won ON true"
+);
+
+/// Index: the primary key (id).
+const GIVE_BACK: &str = "
+    WITH fence AS (
+        SELECT name FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2 FOR KEY SHARE
+    ), over AS (
+        DELETE FROM {schema}.row_claims USING fence RETURNING claimed_at, ids
+    ), back AS (
+        UPDATE {table} AS t
+        SET status = 'PENDING', attempt_count = greatest(t.attempt_count - 1, 0)
+        FROM (SELECT unnest(ids)::bigint AS id, claimed_at FROM over) AS c
+        WHERE t.id = c.id AND t.status = 'PUBLISHING' AND t.last_attempt_at = c.claimed_at
+        RETURNING t.id
+    )
+    SELECT count(*) FROM back";
+
+/// Index: idx_outbox_events_status_created_at (status, created_at), the rows being published.
+const FOREIGN: &str = "
+    SELECT count(*) FROM {table}
+    WHERE status = 'PUBLISHING' AND last_attempt_at > statement_timestamp() - interval '10 minutes'";
+
+/// A row that is ours: as we claimed it, or not claimed at all and waiting.
+macro_rules! ours {
+    () => {
+        "(t.status = 'PUBLISHING' AND t.last_attempt_at = c.stamp
+          OR c.stamp IS NULL AND t.status IN ('PENDING', 'FAILED'))"
+    };
+}
+
+/// Index: the primary key (id).
+const SETTLE: &str = concat!(
+    fence!(),
+    ", done AS (
+         UPDATE {table} AS t
+         SET status = 'PUBLISHED'
+         FROM fence, unnest((SELECT $7::text[]), (SELECT $8::timestamptz[])) AS c (id, stamp)
+         WHERE t.id = c.id::bigint AND ",
+    ours!(),
+    "    RETURNING t.id
+     ), retried AS (
+         UPDATE {table} AS t
+         SET status = 'FAILED', attempt_count = c.attempts
+         FROM fence, unnest((SELECT $9::text[]), (SELECT $10::timestamptz[]), (SELECT $11::bigint[])) AS c (id, stamp, attempts)
+         WHERE t.id = c.id::bigint AND ",
+    ours!(),
+    "    RETURNING t.id
+     ), ended AS (
+         UPDATE {table} AS t
+         SET status = 'FAILED', attempt_count = c.attempts
+         FROM fence, unnest((SELECT $13::text[]), (SELECT $14::timestamptz[]), (SELECT $15::bigint[])) AS c (id, stamp, attempts)
+         WHERE t.id = c.id::bigint AND ",
+    ours!(),
+    "    RETURNING t.id
+     ), returned AS (
+         UPDATE {table} AS t
+         SET status = 'PENDING', attempt_count = greatest(t.attempt_count - 1, 0)
+         FROM fence, unnest((SELECT $16::text[]), (SELECT $17::timestamptz[])) AS c (id, stamp)
+         WHERE t.id = c.id::bigint AND t.status = 'PUBLISHING' AND t.last_attempt_at = c.stamp
+         RETURNING t.id
+     )",
+    notes!()
+);
+
+/// Index: the primary key (id).
+const LOAD: &str = concat!(
+    "SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error, t.created_at,
+            t.status = 'PUBLISHED', t.status = 'FAILED' AND t.attempt_count >= t.own_limit, t.own_limit
+     FROM ",
+    own_limit!(),
+    "CROSS JOIN {schema}.row_notes AS n
+     LEFT JOIN LATERAL (
+         SELECT t.created_at, t.status, t.attempt_count, coalesce(max_attempts, $1::bigint)::bigint AS own_limit
+         FROM {table} AS t
+         WHERE t.id = n.row_id::bigint
+     ) AS t ON true"
+);
+
+/// The seed's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status_created_at (status,
+/// created_at), one range from its begin.
+const TRIM: &str = "
+    DELETE FROM {table}
+    WHERE id IN (SELECT id
+                 FROM {table}
+                 WHERE status = 'PUBLISHED'
+                   AND created_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                 ORDER BY created_at
+                 LIMIT $2)";
+
+/// Index: idx_outbox_events_status_created_at (status, created_at).
+const BACKLOG: &str = concat!(
+    "WITH open AS NOT MATERIALIZED (
+         SELECT t.created_at
+         FROM ",
+    own_limit!(),
+    "    CROSS JOIN LATERAL (
+             SELECT t.id, t.created_at
+             FROM {table} AS t
+             WHERE t.status IN ('PENDING', 'PUBLISHING')
+                OR t.status = 'FAILED' AND t.attempt_count < coalesce(max_attempts, $2::bigint)
+         ) AS t
+         WHERE NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)
+     )
+     SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
+);
+
+/// Index: idx_outbox_events_status_created_at (status, created_at), the last entry of each state.
+const NEWEST: &str = "
+    SELECT max(newest)
+    FROM (VALUES ('PENDING'), ('PUBLISHING'), ('FAILED'), ('PUBLISHED')) AS states (status)
+    CROSS JOIN LATERAL (SELECT max(created_at) AS newest FROM {table} AS t WHERE t.status = states.status) AS last";

@@ -1,0 +1,63 @@
+-- The six views of seed 002, written from what they mean.
+CREATE VIEW {views}."vw_event_outbox" AS
+SELECT e.*,
+       e.status = 'pending' AS is_pending,
+       e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now()) AS is_due
+FROM {table} AS e;
+
+-- What a publisher would take now. Unlike is_due above this counts failed rows in: they are to be tried again.
+CREATE VIEW {views}."vw_event_outbox_due" AS
+SELECT e.*,
+       extract(epoch FROM now() - e.created_at)::bigint AS age_sec,
+       extract(epoch FROM now() - coalesce(e.next_attempt_at, e.created_at))::bigint AS since_next_sec
+FROM {table} AS e
+WHERE e.status IN ('pending', 'failed') AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now());
+
+-- From creation to delivery, per type.
+CREATE VIEW {views}."vw_event_outbox_latency" AS
+SELECT event_type,
+       count(*) AS processed,
+       avg(latency_sec) AS avg_latency_sec,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_sec) AS p50_latency_sec,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY latency_sec) AS p95_latency_sec,
+       max(latency_sec) AS max_latency_sec
+FROM (SELECT event_type, extract(epoch FROM processed_at - created_at)::double precision AS latency_sec
+      FROM {table}
+      WHERE processed_at IS NOT NULL) AS done
+GROUP BY event_type;
+
+-- Per type: how many, how old what is not delivered is, and how often it was tried.
+CREATE VIEW {views}."vw_event_outbox_metrics" AS
+SELECT event_type,
+       count(*) AS total,
+       count(*) FILTER (WHERE status = 'pending') AS pending,
+       count(*) FILTER (WHERE status = 'sent') AS sent,
+       count(*) FILTER (WHERE status = 'failed') AS failed,
+       avg(lag_sec) AS avg_created_lag_sec,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_sec) AS p50_created_lag_sec,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY lag_sec) AS p95_created_lag_sec,
+       avg(attempts) AS avg_attempts,
+       max(attempts) AS max_attempts,
+       count(*) FILTER (WHERE status IN ('pending', 'failed')
+                          AND (next_attempt_at IS NULL OR next_attempt_at <= now())) AS due_now
+FROM (SELECT e.*,
+             CASE WHEN status <> 'sent' THEN extract(epoch FROM now() - created_at)::double precision END AS lag_sec
+      FROM {table} AS e) AS measured
+GROUP BY event_type;
+
+-- Events written per hour. There is no inbox yet, so what was received is 0.
+CREATE VIEW {views}."vw_event_throughput_hourly" AS
+SELECT date_trunc('hour', created_at) AS hour_ts, count(*) AS outbox_cnt, 0::bigint AS inbox_cnt
+FROM {table}
+GROUP BY 1;
+
+-- What is not delivered, per producer and type.
+CREATE VIEW {views}."vw_sync_backlog_by_node" AS
+SELECT coalesce(producer_node, '(unknown)') AS producer_node,
+       event_type,
+       count(*) FILTER (WHERE status = 'pending') AS pending,
+       count(*) FILTER (WHERE status = 'failed') AS failed,
+       count(*) AS total
+FROM {table}
+GROUP BY 1, 2
+ORDER BY pending DESC, failed DESC;

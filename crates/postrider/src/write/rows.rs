@@ -1,0 +1,137 @@
+//! Whether an event fits the columns of another layout, told before any SQL.
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+use uuid::Uuid;
+
+use crate::layout::{RowLayout, RowTable};
+use crate::{Code, Error, Event, Result};
+
+/// Whether the layout has a column for the machine or process an event came from.
+pub(super) fn has_producer(table: &RowTable) -> bool {
+    table.layout() == RowLayout::EventOutbox
+}
+
+/// Refuses the first event that does not fit.
+pub(super) fn check(table: &RowTable, events: &[Event]) -> Result<()> {
+    let name =
+        |place: usize| if events.len() == 1 { "the event".to_owned() } else { format!("event {place}") };
+    events.iter().enumerate().try_for_each(|(place, event)| check_one(table, event, &name(place)))
+}
+
+/// Refuses an event that does not fit. Messages call it `place`.
+pub(super) fn check_one(table: &RowTable, event: &Event, place: &dyn fmt::Display) -> Result<()> {
+    let layout = table.layout();
+    unfit(layout, event).map_or(Ok(()), |why| {
+        Err(Error::new(Code::LayoutUnfit, format!("{place} does not fit layout {}: {why}", layout.name())))
+    })
+}
+
+/// Why not, if so.
+fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
+    let Some(aggregate) = &event.aggregate else { return Some("it has no aggregate".to_owned()) };
+    if serde_json::from_slice::<IgnoredAny>(&event.payload).is_err() {
+        return Some("its payload is not JSON".to_owned());
+    }
+    // What no column holds would be lost without a word.
+    let without_column = [
+        ("expires_at", event.expires_at.is_some()),
+        ("action", event.action.is_some()),
+        ("namespace", event.namespace.is_some()),
+        ("producer", event.producer.is_some() && layout != RowLayout::EventOutbox),
+        ("headers", !event.headers.is_empty() && layout != RowLayout::Outbox),
+        ("topic", event.topic.is_some() && layout != RowLayout::Outbox),
+        ("max_attempts", event.max_attempts.is_some() && layout != RowLayout::Outbox),
+    ];
+    if let Some((field, _)) = without_column.iter().find(|(_, given)| *given) {
+        return Some(format!("there is no column for its {field}"));
+    }
+    let own_key = format!("{}/{}", aggregate.kind, aggregate.id);
+    let key = event.key.as_deref();
+    let too_long = |field: &str, text: &str, most: usize| {
+        let found = text.chars().count();
+        (found > most).then(|| format!("its {field} has {found} characters, {most} fit"))
+    };
+    match layout {
+        RowLayout::EventOutbox => too_long("aggregate type", &aggregate.kind, 64)
+            .or_else(|| too_long("aggregate id", &aggregate.id, 64))
+            .or_else(|| too_long("type", &event.event_type, 100))
+            .or_else(|| too_long("producer", event.producer.as_deref().unwrap_or_default(), 100))
+            .or_else(|| other_key(key, &own_key)),
+        RowLayout::Outbox => {
+            let Some(topic) = &event.topic else { return Some("it has no topic".to_owned()) };
+            if Uuid::parse_str(&aggregate.id).is_err() {
+                return Some("its aggregate id is not a UUID".to_owned());
+            }
+            too_long("aggregate type", &aggregate.kind, 100)
+                .or_else(|| too_long("type", &event.event_type, 100))
+                .or_else(|| too_long("topic", topic, 100))
+                .or_else(|| too_long("key", key.unwrap_or_default(), 100))
+                .or_else(|| {
+                    let most = i16::MAX.unsigned_abs().into();
+                    event
+                        .max_attempts
+                        .filter(|n| *n > most)
+                        .map(|n| format!("its max_attempts is {n}, at most {most}"))
+                })
+        }
+        RowLayout::OutboxEvents => other_key(key, &own_key),
+    }
+}
+
+/// The layout orders by the aggregate; a key of another kind would not be kept.
+fn other_key(key: Option<&str>, own: &str) -> Option<String> {
+    key.filter(|key| *key != own)
+        .map(|_| "there is no column for its key; it is ordered by its aggregate".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+
+    fn told(layout: RowLayout, event: Event) -> String {
+        let table = RowTable::new(layout).unwrap();
+        check(&table, &[event]).map_or_else(|error| error.sentence(), |()| "fits".to_owned())
+    }
+
+    fn order(id: &str) -> Event {
+        Event::new("order.placed", "{}").with_aggregate("Order", id)
+    }
+
+    #[test]
+    fn what_fits_every_layout_is_taken() {
+        assert_eq!(told(RowLayout::EventOutbox, order("7")), "fits");
+        assert_eq!(told(RowLayout::OutboxEvents, order("7").with_key("Order/7")), "fits");
+        let id = Uuid::nil().to_string();
+        assert_eq!(told(RowLayout::Outbox, order(&id).with_topic("orders").with_max_attempts(3)), "fits");
+    }
+
+    #[test]
+    fn what_a_column_cannot_hold_is_named() {
+        use RowLayout::{EventOutbox, Outbox, OutboxEvents};
+        let id = Uuid::nil().to_string();
+        for (layout, event, why) in [
+            (OutboxEvents, Event::new("a", "{}"), "it has no aggregate"),
+            (OutboxEvents, Event::new("a", "{").with_aggregate("A", "1"), "its payload is not JSON"),
+            (OutboxEvents, order("1").with_topic("t"), "no column for its topic"),
+            (OutboxEvents, order("1").with_header("a", "b"), "no column for its headers"),
+            (OutboxEvents, order("1").with_key("k"), "no column for its key"),
+            (EventOutbox, order(&"x".repeat(65)), "its aggregate id has 65 characters, 64 fit"),
+            (EventOutbox, order("1").with_max_attempts(2), "no column for its max_attempts"),
+            (
+                EventOutbox,
+                order("1").with_expires_at(Timestamp::from_micros(1)),
+                "no column for its expires_at",
+            ),
+            (Outbox, order(&id), "it has no topic"),
+            (Outbox, order("7").with_topic("t"), "its aggregate id is not a UUID"),
+            (Outbox, order(&id).with_topic("é".repeat(101)), "its topic has 101 characters, 100 fit"),
+            (Outbox, order(&id).with_topic("t").with_max_attempts(40_000), "its max_attempts is 40000"),
+        ] {
+            let told = told(layout, event);
+            assert!(told.contains(why), "{why:?} is not in {told:?}");
+        }
+    }
+}

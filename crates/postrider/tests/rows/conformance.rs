@@ -1,0 +1,121 @@
+//! Every layout passes the suite of tables with a state per row.
+
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider::store::Store;
+use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+
+use super::case::{Case, failed};
+
+/// The case of the layout at a place in the list of all.
+struct Of<const LAYOUT: usize>(Case);
+
+mod event_outbox {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<0>);
+}
+
+mod outbox {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<1>);
+}
+
+mod outbox_events {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<2>);
+}
+
+impl<const LAYOUT: usize> RowsUnderTest for Of<LAYOUT> {
+    const MARKS: bool = matches!(RowLayout::ALL[LAYOUT], RowLayout::OutboxEvents);
+
+    fn is_available() -> bool {
+        Case::is_available()
+    }
+
+    async fn fresh() -> Result<Self> {
+        Case::new(RowLayout::ALL[LAYOUT]).await.map(Self)
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.0.store().await
+    }
+
+    async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        self.0.run("BEGIN").await?;
+        for number in 0..rows {
+            ids.push(self.0.one(&self.0.insert(key, number)).await?);
+        }
+        self.0.run("COMMIT").await?;
+        Ok(ids)
+    }
+
+    async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
+        let sql = match self.0.layout {
+            RowLayout::EventOutbox => {
+                "SELECT CASE WHEN status = 'sent' THEN 'done'
+                             WHEN status = 'pending' THEN 'waiting'
+                             WHEN next_attempt_at >= '9999-12-31' THEN 'given up' ELSE 'retry' END, attempts
+                 FROM event_outbox WHERE id::text = $1"
+            }
+            RowLayout::Outbox => {
+                "SELECT CASE WHEN status = 'published' THEN 'done'
+                             WHEN status = 'failed' THEN 'given up'
+                             WHEN retry_count > 0 THEN 'retry' ELSE 'waiting' END, retry_count::int
+                 FROM outbox WHERE id::text = $1"
+            }
+            RowLayout::OutboxEvents => {
+                "SELECT CASE WHEN status = 'PUBLISHED' THEN 'done'
+                             WHEN status = 'PUBLISHING' THEN 'in flight'
+                             WHEN status = 'PENDING' THEN 'waiting'
+                             WHEN attempt_count >= 3 THEN 'given up' ELSE 'retry' END, attempt_count
+                 FROM outbox_events WHERE id::text = $1"
+            }
+        };
+        let Some(row) = self.0.client.query_opt(sql, &[&id]).await.map_err(failed)? else { return Ok(None) };
+        let state = match row.get::<_, &str>(0) {
+            "done" => RowState::Done,
+            "waiting" => RowState::Waiting,
+            "in flight" => RowState::InFlight,
+            "given up" => RowState::GivenUp,
+            _ => RowState::Retry,
+        };
+        Ok(Some((state, row.get::<_, i32>(1).unsigned_abs())))
+    }
+
+    async fn put_back(&self, id: &str) -> Result<()> {
+        let sql = match self.0.layout {
+            RowLayout::EventOutbox => "UPDATE event_outbox SET next_attempt_at = NULL, attempts = 0",
+            RowLayout::Outbox => "UPDATE outbox SET status = 'pending', retry_count = 0",
+            RowLayout::OutboxEvents => "UPDATE outbox_events SET status = 'PENDING', attempt_count = 0",
+        };
+        self.0.run(&format!("{sql} WHERE id::text = '{id}'")).await
+    }
+
+    async fn deliver_elsewhere(&self, id: &str) -> Result<()> {
+        let sql = match self.0.layout {
+            RowLayout::EventOutbox => "UPDATE event_outbox SET status = 'sent', processed_at = now()",
+            RowLayout::Outbox => "UPDATE outbox SET status = 'published', published_at = now()",
+            RowLayout::OutboxEvents => "UPDATE outbox_events SET status = 'PUBLISHED'",
+        };
+        self.0.run(&format!("{sql} WHERE id::text = '{id}'")).await
+    }
+
+    async fn expire_lease(&self) -> Result<()> {
+        self.0.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+    }
+
+    async fn age(&self) -> Result<()> {
+        let times = match self.0.layout {
+            RowLayout::EventOutbox => &["created_at", "processed_at"][..],
+            RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
+            RowLayout::OutboxEvents => &["created_at"],
+        };
+        for time in times {
+            self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - interval '2 days'")).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! The tables against the documents they come from, where those are beside the checkout.
+
+use std::path::PathBuf;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider::store::postgres::{PostgresRowStore, RowExtras};
+
+use super::case::Case;
+
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+
+/// The text of a document, or a line that says why there is none.
+fn document(test: &str, number: &str) -> Option<String> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
+    let found = std::fs::read_dir(&folder)
+        .ok()?
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(number));
+    match found {
+        Some(entry) => std::fs::read_to_string(entry.path()).ok(),
+        None => {
+            println!("SKIPPED: {test}: the documents are not beside the checkout");
+            None
+        }
+    }
+}
+
+/// Everything the catalog says about the tables of a schema: columns, defaults, constraints, indexes.
+async fn catalog(case: &Case) -> Result<Vec<String>> {
+    case.all(
+        "SELECT replace(fact, '{schema}.', '') FROM (
+             SELECT format('%s.%s %s null=%s default=%s', c.relname, a.attname,
+                           format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+                           pg_get_expr(d.adbin, d.adrelid)) AS fact
+             FROM pg_class AS c
+             JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+             LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+             WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r'
+             UNION ALL
+             SELECT format('%s constraint %s %s', c.relname, n.conname, pg_get_constraintdef(n.oid))
+             FROM pg_constraint AS n JOIN pg_class AS c ON c.oid = n.conrelid
+             WHERE c.relnamespace = '{schema}'::regnamespace
+             UNION ALL
+             SELECT pg_get_indexdef(i.indexrelid)
+             FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
+             WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r'
+         ) AS facts ORDER BY 1",
+    )
+    .await
+}
+
+/// The SQL of seed 003, whose lines were joined: comments end where the next word of SQL begins.
+fn separated(text: &str) -> String {
+    let text = text.replace(" CREATE ", "\nCREATE ").replace(" -- ", "\n-- ");
+    let mut sql = String::new();
+    for line in text.lines() {
+        match line.strip_prefix("--") {
+            // A comment that follows a column stands before the next column, or before the end of the list.
+            Some(comment) => sql.push_str(&after_comment(comment)),
+            None => sql.push_str(line),
+        }
+        sql.push('\n');
+    }
+    sql
+}
+
+/// What is SQL behind a comment of one line: from the first word that is a column of the tables on.
+fn after_comment(comment: &str) -> String {
+    const COLUMNS: [&str; 8] = [
+        " aggregate_id UUID",
+        " event_type VARCHAR",
+        " topic VARCHAR",
+        " partition_key VARCHAR",
+        " payload JSONB",
+        " headers JSONB",
+        " status VARCHAR",
+        " aggregate_type VARCHAR",
+    ];
+    COLUMNS
+        .iter()
+        .filter_map(|column| comment.find(column))
+        .min()
+        .map_or(String::new(), |at| comment[at..].to_owned())
+}
+
+#[tokio::test]
+async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_seed_003_are_those_of_its_document", "003") else {
+        return Ok(());
+    };
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let (theirs, ours) =
+        (Case::without_tables(RowLayout::Outbox).await?, Case::new(RowLayout::Outbox).await?);
+    theirs.run(&separated(&text)).await?;
+    let facts = catalog(&theirs).await?;
+    assert_eq!(facts, catalog(&ours).await?);
+    assert_eq!(facts.iter().filter(|fact| fact.contains("null=")).count(), 18, "{facts:#?}");
+    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
+    let Some(text) = document("the_table_of_seed_004_is_that_of_its_document", "004") else { return Ok(()) };
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let block =
+        text.split("```sql run=false\n").find(|block| block.starts_with("-- transactional-outbox.pg.sql"));
+    let sql = block.and_then(|block| block.split("```").next()).expect("the schema for PostgreSQL");
+    let theirs = Case::without_tables(RowLayout::OutboxEvents).await?;
+    theirs.run(sql).await?;
+    let ours = Case::new(RowLayout::OutboxEvents).await?;
+    assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
+
+    // The index it leaves to the reader.
+    let optional =
+        sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
+    theirs.run(&format!("CREATE INDEX{optional}")).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
+    let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    Ok(())
+}
+
+/// Seed 002 is a list of facts; these are typed from it.
+#[tokio::test]
+async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    let facts = catalog(&case).await?;
+    let expected = [
+        "event_outbox.created_at timestamp(6) with time zone null=f default=CURRENT_TIMESTAMP(6)",
+        "event_outbox.id bigint null=f default=",
+        "event_outbox.attempts integer null=f default=0",
+        "event_outbox.status text null=f default='pending'::text",
+        "event_outbox.entity_table character varying(64) null=f default=",
+        "event_outbox.next_attempt_at timestamp(6) with time zone null=t default=",
+        "event_outbox.event_key character(36) null=f default=",
+        "event_outbox.processed_at timestamp(6) with time zone null=t default=",
+        "event_outbox.payload jsonb null=f default=",
+        "event_outbox.event_type character varying(100) null=f default=",
+        "event_outbox.producer_node character varying(100) null=t default=",
+        "event_outbox.entity_pk character varying(64) null=f default=",
+        "event_outbox constraint uq_event_outbox_key UNIQUE (event_key)",
+        "event_outbox constraint event_outbox_pkey PRIMARY KEY (id)",
+        "event_outbox constraint event_outbox_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sent'::text, 'failed'::text])))",
+        "CREATE INDEX gin_event_outbox_payload ON event_outbox USING gin (payload jsonb_path_ops)",
+        "CREATE INDEX idx_event_outbox_created_at ON event_outbox USING btree (created_at)",
+        "CREATE INDEX idx_event_outbox_entity_time ON event_outbox USING btree (entity_table, entity_pk, created_at)",
+        "CREATE INDEX idx_event_outbox_status_sched ON event_outbox USING btree (status, next_attempt_at)",
+        "CREATE UNIQUE INDEX uq_event_outbox_key ON event_outbox USING btree (event_key)",
+        "CREATE UNIQUE INDEX event_outbox_pkey ON event_outbox USING btree (id)",
+    ];
+    for fact in expected {
+        assert!(facts.iter().any(|found| found == fact), "{fact}\nis not among {facts:#?}");
+    }
+    assert_eq!(facts.len(), expected.len(), "{facts:#?}");
+    assert_eq!(case.one::<String>("SELECT is_identity FROM information_schema.columns WHERE table_schema = '{schema}' AND table_name = 'event_outbox' AND column_name = 'id'").await?, "YES");
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Leases, pauses and halts are those of every store, and pass the cases of every store.
+
+use std::sync::Arc;
+
+use postrider::layout::RowLayout;
+use postrider::store::Store;
+use postrider::{Code, Error, Event, Position, Result};
+use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest, admin, lease};
+
+use super::case::Case;
+
+/// The case of the layout at a place in the list of all. The cases used here write no event.
+struct Of<const LAYOUT: usize>(Case);
+
+/// Makes the tests of one layout.
+macro_rules! cases {
+    ($layout:ident = $place:literal; $($file:ident::$case:ident)+) => {
+        mod $layout {
+            use super::*;
+
+            $(
+                #[tokio::test]
+                async fn $case() -> Result<()> {
+                    if !Case::is_available() {
+                        return Ok(());
+                    }
+                    $file::$case::<Of<$place>>().await
+                }
+            )+
+        }
+    };
+}
+
+macro_rules! all_cases {
+    ($layout:ident = $place:literal) => {
+        cases! { $layout = $place;
+            lease::a_free_lease_is_granted_and_a_held_one_is_not
+            lease::an_expired_lease_is_taken_over
+            lease::the_same_holder_gets_its_lease_again_with_a_new_epoch
+            lease::renewing_prolongs_until_somebody_takes_over
+            lease::releasing_frees_the_lease
+            lease::releasing_a_lost_lease_frees_nothing
+            lease::only_a_clean_release_counts_as_clean
+            admin::a_pause_is_told_at_the_next_renewal_and_load
+            admin::a_halted_subscription_is_not_granted
+        }
+    };
+}
+
+all_cases!(event_outbox = 0);
+all_cases!(outbox = 1);
+all_cases!(outbox_events = 2);
+
+fn not_here() -> Error {
+    Error::new(Code::StoreFailed, "the cases of leases write nothing")
+}
+
+impl<const LAYOUT: usize> StoreUnderTest for Of<LAYOUT> {
+    type Backup = ();
+
+    async fn fresh() -> Result<Self> {
+        Case::new(RowLayout::ALL[LAYOUT]).await.map(Self)
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.0.store().await
+    }
+
+    async fn write(&self, _: Vec<Event>) -> Result<Vec<Position>> {
+        Err(not_here())
+    }
+
+    async fn begin(&self, _: Vec<Event>) -> Result<Box<dyn OpenTransaction>> {
+        Err(not_here())
+    }
+
+    async fn waste_position(&self) -> Result<Position> {
+        Err(not_here())
+    }
+
+    async fn delete(&self, _: Position) -> Result<()> {
+        Err(not_here())
+    }
+
+    async fn damage(&self, _: Position) -> Result<()> {
+        Err(not_here())
+    }
+
+    async fn back_up(&self) -> Result<()> {
+        Err(not_here())
+    }
+
+    async fn restore(&self, (): ()) -> Result<()> {
+        Err(not_here())
+    }
+
+    async fn expire_lease(&self, subscription: &str) -> Result<()> {
+        self.0
+            .run(&format!("UPDATE {{ledger}}.leases SET expires_at = 'epoch' WHERE name = '{subscription}'"))
+            .await
+    }
+}

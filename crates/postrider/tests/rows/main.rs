@@ -1,0 +1,21 @@
+//! Tables of other people's layouts in a real PostgreSQL server: one server for all tests, schemas for each.
+#![cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
+
+mod case;
+mod conformance;
+mod documents;
+mod foreign;
+mod leases;
+mod life;
+mod relay;
+mod sink;
+mod speed;
+mod tables;
+mod write;

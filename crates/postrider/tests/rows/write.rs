@@ -1,0 +1,128 @@
+//! Writing to tables of other layouts, in the caller's transaction.
+
+use postrider::layout::RowLayout;
+use postrider::store::{Acquired, Claimed, LeaseRequest, Start};
+use postrider::{Code, Event, Outbox, Result, Written};
+use sqlx::Connection;
+use uuid::Uuid;
+
+use super::case::{Case, failed, url};
+
+fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
+    let event =
+        Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", id.to_string());
+    match layout {
+        RowLayout::Outbox => event.with_topic("orders").with_header("trace", "t").with_max_attempts(4),
+        _ => event,
+    }
+}
+
+/// Everything a relay would read.
+async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
+    let store = case.store().await?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let duration = std::time::Duration::from_secs(600);
+    let lease = LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = postrider::store::Budget { events_max: 1_000, bytes_max: 1_000_000 };
+    match store.claimer(&loaded.progress).claim(budget).await? {
+        Claimed::Page(page) => Ok(page.events),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+    for layout in RowLayout::ALL {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let mut case = Case::new(layout).await?;
+        let (outbox, id) = (Outbox::new().rows(case.table.clone()), Uuid::now_v7());
+        let tx = case.client.transaction().await.map_err(failed)?;
+        let mut written: Vec<Written> = outbox.write_all(&tx, (0..5).map(|n| order(layout, id, n))).await?;
+        written.push(outbox.write(&tx, order(layout, id, 5)).await?);
+        tx.commit().await.map_err(failed)?;
+
+        let mut connection = sqlx::PgConnection::connect(url()?).await.map_err(failed)?;
+        let mut tx = connection.begin().await.map_err(failed)?;
+        written.push(outbox.write(&mut tx, order(layout, id, 6)).await?);
+        tx.commit().await.map_err(failed)?;
+        let mut tx = connection.begin().await.map_err(failed)?;
+        outbox.write(&mut tx, order(layout, id, 99)).await?;
+        tx.rollback().await.map_err(failed)?;
+
+        let events = read(&case).await?;
+        let ids = |events: &[postrider::StoredEvent]| events.iter().map(|e| e.event.id).collect::<Vec<_>>();
+        assert_eq!(ids(&events), written.iter().map(|written| written.id).collect::<Vec<_>>(), "{layout:?}");
+        for (number, stored) in events.iter().enumerate() {
+            let event = &stored.event;
+            assert_eq!(event.payload, format!("{{\"n\": {number}}}"), "{layout:?}");
+            assert_eq!(event.aggregate.as_ref().unwrap().id, id.to_string());
+            match layout {
+                RowLayout::EventOutbox => assert!(event.producer.is_some()),
+                RowLayout::Outbox => {
+                    assert_eq!(event.topic.as_deref(), Some("orders"));
+                    assert_eq!((event.headers.get("trace"), event.max_attempts), (Some("t"), Some(4)));
+                    assert_eq!(event.ordering_key(), Some(id.to_string().as_str()));
+                }
+                RowLayout::OutboxEvents => assert_eq!(written[number].position.get(), number as i64 + 1),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_event_that_does_not_fit_is_refused_and_the_transaction_goes_on() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let mut case = Case::new(RowLayout::Outbox).await?;
+    let outbox = Outbox::new().rows(case.table.clone());
+    let tx = case.client.transaction().await.map_err(failed)?;
+    let refused = outbox.write(&tx, Event::new("a", "{}").with_aggregate("Order", "7")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::LayoutUnfit);
+    outbox.write(&tx, order(RowLayout::Outbox, Uuid::now_v7(), 0)).await?;
+    tx.commit().await.map_err(failed)?;
+    assert_eq!(case.one::<i64>("SELECT count(*) FROM outbox").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    case.run(
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, producer_node)
+         VALUES ('order-7-placed', 'orders', '7', 'order.placed', '{\"n\": 1}', 'shop-1')",
+    )
+    .await?;
+    let events = read(&case).await?;
+    let event = &events[0].event;
+    assert_eq!(event.headers.get("event_key"), Some("order-7-placed"));
+    assert_eq!((event.key.as_deref(), event.producer.as_deref()), (Some("orders/7"), Some("shop-1")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_payload_of_a_text_column_is_carried_byte_for_byte() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::OutboxEvents).await?;
+    case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
+    let large = "x".repeat(3_000);
+    case.run(&format!(
+        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, max_attempts)
+         VALUES ('Order', '1', 'a', 'no JSON: ü', 7), ('Order', '1', 'a', '{large}', NULL)"
+    ))
+    .await?;
+    let events = read(&case).await?;
+    assert_eq!(events[0].event.payload, "no JSON: ü");
+    assert_eq!(events[0].event.max_attempts, Some(7), "the column of the row is the limit");
+    assert_eq!((events[1].event.payload.len(), events[1].event.max_attempts), (3_000, Some(3)));
+    Ok(())
+}
