@@ -11,7 +11,7 @@ use super::publish::Publisher;
 use super::routing::Routing;
 use super::trouble::{Trouble, Verb};
 use crate::sink::Sink;
-use crate::store::{Acquired, Claimer, LeaseRequest, Store};
+use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Code, Error};
 
 /// What is needed to do what one subscription's brain says.
@@ -124,7 +124,16 @@ impl Performer {
             }),
             // Refused to who is not the owner any more: then it is for the new owner to say.
             Effect::Halt { epoch, reason } => Box::pin(async move {
-                _ = trouble.hear(Verb::Halt, store.halt(&subscription, epoch, &reason).await);
+                if let Ok(Settled::Fenced) =
+                    trouble.hear(Verb::Halt, store.halt(&subscription, epoch, &reason).await)
+                {
+                    tracing::error!(
+                        subscription,
+                        reason,
+                        "the history of the database changed, and another relay has taken over meanwhile: \
+                         it may not know. Look at what is missing and accept-history"
+                    );
+                }
                 // Nobody waits for this; the session it came from is over.
                 done(Reply::Released)
             }),

@@ -1,6 +1,6 @@
 //! Verbs of the operator: subscribe, pause, halt, accept a new history.
 
-use super::history::{last_position, mark_at_or_below};
+use super::history::{last_row, mark_at_or_below};
 use super::lease::unknown;
 use super::ranges::listed;
 use super::row::{self, get_opt};
@@ -40,7 +40,8 @@ async fn begin(work: &mut Work<'_>, start: Start) -> Result<Progress> {
         Start::Now => visible(work, None).await?,
         Start::Beginning => Intervals::default(),
         Start::Position(position) => {
-            let end = last_position(work).await?;
+            // Not the counter: a crash of the server may take it back to the last event.
+            let end = last_row(work).await?;
             Intervals::up_to(position.max(Position::new(1)).previous().min(end))
         }
         Start::Time(time) => visible(work, Some(time)).await?,

@@ -157,8 +157,9 @@ impl MySqlClaimer {
         if self.holes.wants_writers(now) && writers.is_none() && !self.has_warned {
             self.has_warned = true;
             tracing::warn!(
-                "the server cannot tell all metadata locks (performance_schema_metadata_lock_lost, or the \
-                 instrument was turned off): positions that were rolled back are kept in mind"
+                "the server cannot tell all metadata locks (performance_schema_metadata_lock_lost, \
+                 performance_schema_thread_instances_lost, or the instrument was turned off): positions that \
+                 were rolled back are kept in mind"
             );
         }
         // A name that is given is kept: the list counts even if what follows fails.

@@ -12,7 +12,9 @@ const BYTES_MAX: usize = 32;
 /// # Errors
 /// If a name becomes too long.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
-    let mut sql = schema.put_into_mysql(ROLES);
+    // In the name of a whole database `_` stands for any letter, unless it is escaped.
+    let database = format!("`{}`", schema.as_str().replace('_', "\\_"));
+    let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
     for role in ["writer", "relay", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
@@ -38,6 +40,9 @@ mod tests {
         let sql = roles(&Ident::new("shop").unwrap()).unwrap();
         assert!(!sql.contains('{'), "{sql}");
         assert!(sql.contains("GRANT SELECT, DELETE ON `shop`.events TO 'shop_relay';"), "{sql}");
+        let sql = roles(&Ident::new("shop_outbox").unwrap()).unwrap();
+        assert!(sql.contains("GRANT ALL PRIVILEGES ON `shop\\_outbox`.* TO"), "{sql}");
+        assert!(sql.contains("ON `shop_outbox`.events"), "{sql}");
         assert!(roles(&Ident::new(&"x".repeat(30)).unwrap()).is_err());
     }
 }

@@ -24,9 +24,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT ON performance_schema.* TO '{relay}';
 
 -- Viewer: `status` and `doctor`.
-GRANT SELECT ON {schema}.* TO '{viewer}';
+GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
 
 -- Migrator: `migrate up`.
-GRANT ALL PRIVILEGES ON {schema}.* TO '{migrator}';
+GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';
 GRANT SELECT ON performance_schema.* TO '{migrator}';

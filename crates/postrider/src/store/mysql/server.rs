@@ -51,7 +51,7 @@ impl Server {
         let sql = "SHOW GLOBAL VARIABLES WHERE variable_name IN
                    ('version', 'server_uuid', 'server_id', 'read_only', 'super_read_only', 'performance_schema',
                     'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode',
-                    'auto_increment_increment')";
+                    'auto_increment_increment', 'log_bin', 'binlog_format')";
         let rows: Vec<(String, String)> = conn.query(sql).await.map_err(failed)?;
         let known = Variables(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect());
         let version = known.get("version");
@@ -108,6 +108,11 @@ impl Variables {
             return Err(Error::new(Code::ServerUnfit, what)
                 .effect("nothing was read or changed: every position left out would be waited for")
                 .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
+        }
+        if self.is_on("log_bin") && self.get("binlog_format").eq_ignore_ascii_case("STATEMENT") {
+            return Err(Error::new(Code::ServerUnfit, "the server has binlog_format = STATEMENT")
+                .effect("nothing was read or changed: it refuses every write at READ COMMITTED, which is used here")
+                .hint("set binlog_format = ROW, the default, or MIXED"));
         }
         if self.is_on("read_only") || self.is_on("super_read_only") {
             return Err(Error::new(Code::StoreReadOnly, "the server is read_only, as a replica is")

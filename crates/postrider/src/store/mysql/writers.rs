@@ -65,13 +65,16 @@ macro_rules! scan {
 }
 
 /// Two looks: while a transaction is being prepared its lock moves, and may do so behind the back of one look.
-/// Then what would make the list incomplete: no room for a lock, or nobody who writes them down.
+/// Then what would make the list incomplete: no room for a lock or for whom it belongs to, or nobody who writes
+/// them down.
 const PERFORMANCE_SCHEMA: &str = concat!(
     scan!(),
     ";\n",
     scan!(),
     ";
-     SHOW GLOBAL STATUS LIKE 'performance_schema_metadata_lock_lost';
+     SHOW GLOBAL STATUS WHERE variable_name IN
+        ('performance_schema_metadata_lock_lost', 'performance_schema_thread_instances_lost',
+         'performance_schema_thread_classes_lost');
      SELECT (SELECT enabled FROM performance_schema.setup_instruments WHERE name = 'wait/lock/metadata/sql/mdl'),
             (SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'global_instrumentation')"
 );
@@ -150,8 +153,9 @@ impl Locks {
                 let word = settings.first().map(|row| get_opt::<String>(row, column)).transpose();
                 word.map(|word| word.flatten().is_some_and(|word| word == "YES"))
             };
-            let lost = lost.first().map_or(Ok(1), |row| get::<i64>(row, 1))?;
-            if lost != 0 || !is_on(0)? || !is_on(1)? {
+            let counts = lost.iter().map(|row| get::<i64>(row, 1)).collect::<Result<Vec<_>>>()?;
+            let is_whole = !counts.is_empty() && counts.iter().all(|lost| *lost == 0);
+            if !is_whole || !is_on(0)? || !is_on(1)? {
                 return Ok(None);
             }
         }
@@ -184,8 +188,8 @@ pub(super) async fn list(session: &mut Session) -> Result<Option<Holders>> {
 /// all. So, in doubt, a transaction goes by all the names that could be its own:
 ///
 /// - A lock that was in the list before is the same transaction, for all we know.
-/// - A new lock may be what became of a lock of its owner that is gone. A transaction is prepared once, so this
-///   goes back one step and no further.
+/// - A new lock may be what becomes of a lock of its owner that was listed before: while a transaction is being
+///   prepared, both may be there. A transaction is prepared once, so this goes back one step and no further.
 /// - A transaction that is newly prepared may be any that was listed before.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -200,10 +204,8 @@ impl Names {
     /// The names of all that may still commit.
     pub(super) fn of(&mut self, holders: Holders) -> BTreeSet<String> {
         let before = std::mem::take(&mut self.present);
-        let gone = |owner: &str| -> BTreeSet<String> {
-            let of_owner = before.iter().filter(|((of, _), _)| of == owner);
-            let gone = of_owner.filter(|(lock, _)| !holders.locks.contains(*lock));
-            gone.map(|(_, name)| name.clone()).collect()
+        let of_owner = |owner: &str| -> BTreeSet<String> {
+            before.iter().filter(|((of, _), _)| of == owner).map(|(_, name)| name.clone()).collect()
         };
         let mut names = BTreeSet::new();
         for lock in &holders.locks {
@@ -212,7 +214,7 @@ impl Names {
                 None => {
                     self.numbered += 1;
                     let name = format!("{} {}", self.numbered, lock.0);
-                    self.also.insert(name.clone(), gone(&lock.0));
+                    self.also.insert(name.clone(), of_owner(&lock.0));
                     name
                 }
             };
@@ -309,6 +311,14 @@ mod tests {
             awaited(&[holders(&[("7", "1/a")], &[]), moved, and_more, holders(&[("7", "9/c")], &[])]),
             [true, true, false]
         );
+    }
+
+    #[test]
+    fn a_transaction_that_is_listed_while_it_is_prepared_is_still_awaited() {
+        let both = holders(&[("7", "1/a"), ("7", "2/b")], &[]);
+        let moved = holders(&[("7", "2/b")], &[]);
+        let lists = [holders(&[("7", "1/a")], &[]), both, moved, holders(&[], &[])];
+        assert_eq!(awaited(&lists), [true, true, false]);
     }
 
     #[test]

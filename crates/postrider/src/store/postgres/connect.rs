@@ -270,7 +270,8 @@ impl PostgresConfig {
             let (client, sharing) = self.open(None).await?;
             Session::new(client, sharing, self.schema.clone(), self.rows.clone(), self.answer_within).await
         };
-        let within = self.config.get_connect_timeout().map_or(self.answer_within, |limit| *limit * 2);
+        let within =
+            self.config.get_connect_timeout().map_or(self.answer_within, |limit| limit.saturating_mul(2));
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
             let what =
                 format!("PostgreSQL took the connection and did not finish the login within {within:?}");

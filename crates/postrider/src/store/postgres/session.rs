@@ -221,7 +221,7 @@ impl Trust {
         does: Alone,
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let within = self.answer_within * times;
+        let within = self.answer_within.saturating_mul(times);
         let Ok(answer) = tokio::time::timeout(within, answer).await else {
             self.is_lost.store(true, Ordering::Relaxed);
             let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };

@@ -42,7 +42,8 @@ pub(super) const WRITERS: &str = concat!(
     )
     SELECT n.name, CASE
         WHEN n.pid IS NULL THEN 'prepared'
-        WHEN a.state IN ('idle in transaction', 'idle in transaction (aborted)')
+        WHEN a.backend_type = 'client backend'
+             AND a.state IN ('idle in transaction', 'idle in transaction (aborted)')
         THEN concat_ws(' ', n.pid, a.backend_start, a.xact_start, a.state_change)
     END
     FROM names AS n LEFT JOIN pg_stat_activity AS a ON a.pid = n.pid
