@@ -72,7 +72,8 @@ fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_with_its_data()
         let mut conn = connect(server.url()).await;
         conn.query_drop("CREATE TABLE kept (n INT) ENGINE=InnoDB").await.unwrap();
         let data = says(&mut conn, "SELECT @@datadir").await;
-        let ends: [fn(&Server) -> Result<(), String>; 2] = [Server::stop, Server::kill];
+        type End = fn(&Server) -> Result<(), String>;
+        let ends: [End; 2] = [Server::stop, Server::kill];
         for (written, end) in ends.into_iter().enumerate() {
             conn.query_drop("INSERT INTO kept VALUES (1)").await.unwrap();
             end(&server).unwrap();
