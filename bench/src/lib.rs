@@ -4,6 +4,7 @@
 pub mod drain;
 pub mod growth;
 pub mod latency;
+pub mod layouts;
 pub mod write;
 
 mod carry;

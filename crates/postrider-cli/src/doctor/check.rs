@@ -79,6 +79,8 @@ checks! {
     LayoutTable = 140, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
     /// Every consumer group can process every event. The key of seed 003's `processed_events` is the event alone, so the first group keeps all others out.
     LayoutInbox = 141, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
+    /// No row of `outbox_events` is in the hands of somebody else. Seed 004 has no lease: a publisher that dies leaves its rows PUBLISHING for ever.
+    LayoutClaims = 142, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";
 
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
