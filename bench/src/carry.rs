@@ -20,6 +20,17 @@ pub(crate) async fn carry(
     policy: Policy,
 ) -> Result<(), Error> {
     let start = Start::Position(Position::new(i64::try_from(position)?));
+    carry_from(store, name, start, events, policy).await
+}
+
+/// The same, wherever the subscription begins.
+pub(crate) async fn carry_from(
+    store: Arc<dyn Store>,
+    name: &str,
+    start: Start,
+    events: u64,
+    policy: Policy,
+) -> Result<(), Error> {
     let sink = Arc::new(Null::new());
     let subscription = Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(start);
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;

@@ -4,6 +4,7 @@
 pub mod drain;
 pub mod growth;
 pub mod latency;
+pub mod layouts;
 #[cfg(feature = "kafka")]
 pub mod publish;
 pub mod write;

@@ -11,7 +11,8 @@ use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
-use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
+use rdkafka::util::Timeout;
 
 use super::Topic;
 use crate::filling::Filling;
@@ -65,11 +66,9 @@ impl Alone {
             send(&producer, &topic.name, ready)?;
         }
         let all = self.0.len() as u64;
-        while told.acknowledged.load(Ordering::Relaxed) + told.failed.load(Ordering::Relaxed) < all {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        producer.flush(Timeout::Never)?;
         let usage = meter.stop();
-        match told.failed.load(Ordering::Relaxed) {
+        match all - told.acknowledged.load(Ordering::Relaxed) {
             0 => Ok(usage),
             failed => Err(format!("{failed} of {all} records were not acknowledged").into()),
         }
@@ -92,6 +91,10 @@ fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result
         match producer.send(record) {
             Ok(()) => return Ok(()),
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "librdkafka does not tell when there is room again"
+                )]
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err((error, _)) => return Err(error.into()),
@@ -103,7 +106,6 @@ fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result
 #[derive(Clone, Default)]
 struct Told {
     acknowledged: Arc<AtomicU64>,
-    failed: Arc<AtomicU64>,
 }
 
 impl ClientContext for Told {}
@@ -112,7 +114,6 @@ impl ProducerContext for Told {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        let counter = if result.is_ok() { &self.acknowledged } else { &self.failed };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.acknowledged.fetch_add(u64::from(result.is_ok()), Ordering::Relaxed);
     }
 }

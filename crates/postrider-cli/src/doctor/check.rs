@@ -79,6 +79,9 @@ checks! {
     LayoutTable = 132, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
     /// Every consumer group can process every event. The key of seed 003's `processed_events` is the event alone, so the first group keeps all others out.
     LayoutInbox = 133, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
+    /// No row of `outbox_events` is in the hands of somebody else. Seed 004 has no lease: a publisher that dies leaves its rows PUBLISHING for ever.
+    LayoutClaims = 134, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";
+
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
     MySqlServer = 141, "change the setting that is named, or connect to the primary";
     /// The connection is encrypted, or does not leave this machine.

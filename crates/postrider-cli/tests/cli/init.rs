@@ -20,9 +20,10 @@ fn the_starter_file_still_works_with_every_key_set() {
     let program = Program::new().variable("SHOP_PASSWORD", "secret");
     program.run(&["config", "init"]);
     let path = program.path().join("postrider.toml");
-    // Some keys are for servers alone.
-    let starter =
-        std::fs::read_to_string(&path).unwrap().replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
+    // Some keys are for servers alone, and some for tables with a state per row.
+    let starter = std::fs::read_to_string(&path).unwrap();
+    let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
+    let starter = starter.replace("layout = \"postrider\"\n", "layout = \"outbox_events\"\n");
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };

@@ -16,6 +16,5 @@ mod leases;
 mod life;
 mod relay;
 mod sink;
-mod speed;
 mod tables;
 mod write;

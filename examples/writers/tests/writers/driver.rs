@@ -27,7 +27,7 @@ pub(crate) enum End {
     Commit,
     Rollback,
     /// This event, and then the commit, whatever became of those before it.
-    OneMore(Event),
+    OneMore(Box<Event>),
 }
 
 /// What was written, once the end has come.
@@ -36,7 +36,7 @@ macro_rules! write {
         let written = $outbox.write_all($borrow, $events).await;
         match $end {
             End::OneMore(event) => {
-                $outbox.write($borrow, event).await.unwrap();
+                $outbox.write($borrow, *event).await.unwrap();
                 $tx.commit().await.unwrap();
             }
             End::Commit => $tx.commit().await.unwrap(),
@@ -111,7 +111,7 @@ where
     C::TransactionManager::begin_transaction(&mut connection).await.unwrap();
     let written = outbox.write_all(&mut connection, events).await;
     if let End::OneMore(event) = &end {
-        outbox.write(&mut connection, event).await.unwrap();
+        outbox.write(&mut connection, &**event).await.unwrap();
     }
     match end {
         End::Rollback => C::TransactionManager::rollback_transaction(&mut connection).await.unwrap(),

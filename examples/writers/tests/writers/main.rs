@@ -110,7 +110,8 @@ async fn many_events_keep_their_order_and_are_written_all_or_none() {
         database.refuse("refused").await;
         let mut events = events;
         events.push(event("refused"));
-        let refused = driver.write(database, &database.outbox(), events, End::OneMore(event("after"))).await;
+        let refused =
+            driver.write(database, &database.outbox(), events, End::OneMore(Box::new(event("after")))).await;
         assert!(refused.is_err(), "{driver:?} on {:?}", database.place);
         let after = database.events().await.split_off(stored.len());
         let types: Vec<&str> = after.iter().map(|stored| stored.event.event_type.as_str()).collect();
@@ -123,7 +124,8 @@ async fn many_events_keep_their_order_and_are_written_all_or_none() {
 async fn a_refused_event_touches_nothing_and_no_events_ask_nothing() {
     with_every_writer(async |driver, database| {
         let outbox = database.outbox();
-        let refused = driver.write(database, &outbox, vec![event("")], End::OneMore(event("after"))).await;
+        let refused =
+            driver.write(database, &outbox, vec![event("")], End::OneMore(Box::new(event("after")))).await;
         assert_eq!(refused.unwrap_err().code(), Code::TypeEmpty, "{driver:?}");
         assert_eq!(driver.write(database, &outbox, Vec::new(), End::Commit).await.unwrap(), []);
         assert_eq!(database.events().await.len(), 1, "{driver:?}");

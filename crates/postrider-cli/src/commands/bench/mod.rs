@@ -10,8 +10,9 @@ use postrider::{Code, Error};
 use postrider_bench::drain::Drain;
 use postrider_bench::growth::Growth;
 use postrider_bench::latency::Latency;
+use postrider_bench::layouts::Layouts;
 use postrider_bench::write::Write;
-use postrider_bench::{Report, drain, growth, latency, write};
+use postrider_bench::{Report, drain, growth, latency, layouts, write};
 use postrider_testkit::servers::mysql::Kind;
 
 use crate::context::Context;
@@ -116,6 +117,17 @@ enum BenchCommand {
         #[arg(long, default_value_t = Write::default().payload_bytes)]
         payload_bytes: usize,
     },
+    /// How fast a backlog of each layout with a state per row goes, beside the row-by-row protocol of its seed. On
+    /// PostgreSQL only
+    #[command(before_help = "Examples:\n  postrider bench layouts --db postgres --events 100000")]
+    Layouts {
+        /// Rows in the backlog
+        #[arg(long, default_value_t = Layouts::default().rows, value_parser = clap::value_parser!(u64).range(1..))]
+        events: u64,
+        /// Bytes of each payload
+        #[arg(long, default_value_t = Layouts::default().payload_bytes)]
+        payload_bytes: usize,
+    },
     /// Whether speed holds as the table grows
     #[command(before_help = "Examples:\n  postrider bench growth --many 5000000")]
     Growth {
@@ -198,6 +210,16 @@ impl Bench {
                         let server = servers::MySql::find(self.kind())?;
                         runtime.block_on(write::mysql(server.name, &server.url, &write, progress))
                     }
+                }
+            }
+            BenchCommand::Layouts { events, payload_bytes } => {
+                let repetitions = repetitions(Layouts::default().repetitions);
+                let layouts = Layouts { rows: events, payload_bytes, repetitions };
+                match self.db {
+                    Database::Postgres => {
+                        runtime.block_on(layouts::postgres(&servers::postgres()?, layouts, progress))
+                    }
+                    _ => Err("layouts with a state per row are on PostgreSQL: add --db postgres".into()),
                 }
             }
             BenchCommand::Growth { few, many, backlog } => {

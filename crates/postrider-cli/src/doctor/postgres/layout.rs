@@ -28,6 +28,7 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
     match PostgresRowStore::connect(config, rows).await {
         Ok(store) => {
             store.close().await;
+            strangers(config, rows, patient).await;
             patient.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
             true
         }
@@ -35,5 +36,21 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
             patient.fail(Check::SchemaCurrent, error.sentence());
             false
         }
+    }
+}
+
+/// Rows that somebody else has marked as being published. A publisher that died leaves them so for ever.
+async fn strangers(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) {
+    if rows.layout() != RowLayout::OutboxEvents {
+        return;
+    }
+    match PostgresRowStore::foreign_claims(config, rows).await {
+        Ok(0) => patient.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by somebody else"),
+        Ok(1) => patient.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by somebody else"),
+        Ok(many) => {
+            patient
+                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
+        }
+        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
     }
 }

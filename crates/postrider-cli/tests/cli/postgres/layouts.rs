@@ -115,3 +115,19 @@ fn a_table_that_differs_is_named_and_left_alone() {
     let refused = program.run(&["relay", "--drain", "--fail-fast"]);
     assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
 }
+
+#[test]
+fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
+    let Some(shop) = Shop::new() else { return };
+    let program = program(&shop, "outbox_events");
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    shop.sql(INSERTS[2].1);
+    shop.sql(
+        "UPDATE outbox_events SET status = 'PUBLISHING', last_attempt_at = now() - interval '1 day' WHERE id = 1",
+    );
+    let doctor = program.run(&["doctor"]);
+    assert!(doctor.stdout.contains("1 row is marked as PUBLISHING by somebody else"), "{doctor:?}");
+    let relay = program.run(&["relay", "--drain", "--set", "outbox.shop.foreign_claim_timeout=1h"]);
+    assert_eq!(relay.exit, Some(0), "{relay:?}");
+    assert_eq!(shop.number("SELECT count(*) FROM outbox_events WHERE status = 'PUBLISHED'"), 3);
+}

@@ -96,19 +96,28 @@ pub(super) async fn give_back(work: &Work<'_>, sql: &Sql, name: &str, epoch: Epo
     row.map_or(Ok(0), |row| get(&row, 0))
 }
 
-/// Refuses to begin while somebody else publishes, unless that was said. All claims of ours are given back by now.
+/// Refuses to begin while somebody else publishes, unless that was said, and tells of rows that somebody left behind.
+/// All claims of ours are given back by now.
 async fn refuse_strangers(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<()> {
-    let Some(statement) = sql.foreign.filter(|_| !table.is_shared) else { return Ok(()) };
-    let rows: i64 = match work.query_opt(statement, &[]).await? {
-        Some(row) => get(&row, 0)?,
-        None => 0,
+    let Some(statement) = sql.foreign else { return Ok(()) };
+    let (recent, all): (i64, i64) = match work.query_opt(statement, &[]).await? {
+        Some(row) => (get(&row, 0)?, get(&row, 1)?),
+        None => (0, 0),
     };
-    if rows == 0 {
-        return Ok(());
+    if recent > 0 && !table.is_shared {
+        let what = format!(
+            "somebody else has marked {recent} rows of {} as PUBLISHING within ten minutes",
+            table.name
+        );
+        return Err(Error::new(Code::ForeignPublisher, what));
     }
-    let what =
-        format!("somebody else has marked {rows} rows of {} as PUBLISHING within ten minutes", table.name);
-    Err(Error::new(Code::ForeignPublisher, what))
+    if all > 0 && table.foreign_claim_timeout.is_none() {
+        tracing::warn!(
+            rows = all,
+            "rows are marked as PUBLISHING by somebody else and left alone; see foreign_claim_timeout"
+        );
+    }
+    Ok(())
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.

@@ -29,6 +29,7 @@ use self::fetch::Purpose;
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
+use super::row::get;
 use super::{admin as operator, lease, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -86,6 +87,18 @@ impl PostgresRowStore {
     pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
         let session = config.connect_unchecked().await?;
         migrate::differences(&session.client, table).await
+    }
+
+    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
+    /// the layout has no such mark.
+    ///
+    /// # Errors
+    /// [`Code::SchemaMissing`] if Postrider's own tables are not there.
+    pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
+        let Some(statement) = Sql::of(table.layout).foreign else { return Ok(0) };
+        let line = Line::new(config.with_rows(table.clone()));
+        let rows = line.turn().await?.read(statement, &[]).await?;
+        rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.

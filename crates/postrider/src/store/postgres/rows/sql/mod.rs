@@ -29,7 +29,7 @@ pub(super) struct Sql {
     pub(super) claim: Option<&'static str>,
     /// Gives back what was claimed and is not settled: `$1` name, `$2` epoch. Answers how many.
     pub(super) give_back: Option<&'static str>,
-    /// Rows that somebody else is publishing now: how many.
+    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
     pub(super) foreign: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,

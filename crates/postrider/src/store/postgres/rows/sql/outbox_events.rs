@@ -118,8 +118,11 @@ const GIVE_BACK: &str = "
 
 /// Index: idx_outbox_events_status_created_at (status, created_at), the rows being published.
 const FOREIGN: &str = "
-    SELECT count(*) FROM {table}
-    WHERE status = 'PUBLISHING' AND last_attempt_at > statement_timestamp() - interval '10 minutes'";
+    SELECT count(*) FILTER (WHERE t.last_attempt_at > statement_timestamp() - interval '10 minutes'), count(*)
+    FROM {table} AS t
+    WHERE t.status = 'PUBLISHING'
+      AND NOT EXISTS (SELECT FROM {schema}.row_claims AS c
+                      WHERE c.claimed_at = t.last_attempt_at AND t.id::text = ANY (c.ids))";
 
 /// A row that is ours: as we claimed it, or not claimed at all and waiting.
 macro_rules! ours {
