@@ -1,9 +1,13 @@
 //! A relay while the database and its users do what they do.
 
-use postrider::Result;
-use postrider::layout::RowLayout;
+use std::sync::Arc;
 
-use super::case::{Case, failed};
+use postrider::layout::RowLayout;
+use postrider::sink::{Failure, Outcome};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::{Ident, Result};
+
+use super::case::{Case, failed, url};
 use super::relay::{delivered, eventually, relay, write};
 use super::sink::Taker;
 
@@ -93,6 +97,40 @@ async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> 
         second.shutdown().await?;
         let all = first_sink.taken().len() + second_sink.taken().len();
         assert_eq!((all, delivered(&case).await?), (75, 75), "{layout:?}: each row once");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn times_are_the_same_whatever_the_zone_of_the_session() -> Result<()> {
+    for layout in RowLayout::ALL {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Case::new(layout).await?;
+        // Five and a half hours ahead.
+        let there = format!("{}?options=-c%20TimeZone%3DAsia/Kolkata", url()?);
+        let config = PostgresConfig::new(&there)?.schema(Ident::new(&case.ledger)?);
+        let store = Arc::new(PostgresRowStore::connect(&config, &case.table).await?);
+        let sink = Taker::new(|key, number| {
+            (key.ends_with("key0") && number == 0).then(|| Outcome::Rejected(Failure::new("poison")))
+        });
+        write(&case, 2).await?;
+        let relay = relay(store, &sink).await?;
+        sink.wait_for(9).await;
+        relay.shutdown().await?;
+        let (time, given_up) = match layout {
+            RowLayout::EventOutbox => ("processed_at", "next_attempt_at = '9999-12-31 00:00:00+00'"),
+            RowLayout::Outbox => ("published_at", "retry_count = max_retries"),
+            RowLayout::OutboxEvents => ("last_attempt_at", "attempt_count = 3"),
+        };
+        let right = format!(
+            "SELECT count(*) FROM {{t}} WHERE lower(status::text) IN ('sent', 'published')
+               AND {time} BETWEEN created_at AND now() + interval '1 minute'"
+        );
+        assert_eq!(case.one::<i64>(&right).await?, 9, "{layout:?}");
+        let ended = format!("SELECT count(*) FROM {{t}} WHERE lower(status::text) = 'failed' AND {given_up}");
+        assert_eq!(case.one::<i64>(&ended).await?, 1, "{layout:?}");
     }
     Ok(())
 }
