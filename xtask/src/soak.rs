@@ -41,6 +41,11 @@ const SOAKS: &[Soak] = &[
         environment: &[("SOAK_EVENTS", "100000")],
     },
     Soak {
+        name: "storm-mysql",
+        cargo: "test -q --workspace --all-features --test storm -- mysql_storm --nocapture --test-threads 1",
+        environment: &[("STORM_SECONDS", "600")],
+    },
+    Soak {
         name: "drain-sqlite",
         cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000",
         environment: &[],
@@ -72,23 +77,48 @@ const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "latency-postgres",
-        cargo: "run --release -q -p postrider-cli -- bench latency --db postgres --rate 1000 --seconds 10",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db postgres --rate 1000 --seconds 10",
         environment: &[],
     },
     Soak {
         name: "publish-kafka",
-        cargo: "run --release -q -p postrider-cli --features kafka -- bench publish --db postgres",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench publish --db postgres",
         environment: &[],
     },
     Soak {
         name: "publish-kafka-20-keys",
-        cargo: "run --release -q -p postrider-cli --features kafka -- bench publish --db postgres --keys 20",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench publish --db postgres --keys 20",
         environment: &[],
     },
     Soak {
         name: "latency-kafka",
-        cargo: "run --release -q -p postrider-cli --features kafka -- bench latency --db postgres --sink kafka \
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db postgres --sink kafka \
                 --rate 1000 --seconds 10",
+        environment: &[],
+    },
+    Soak {
+        name: "drain-mysql",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench drain --db mysql --events 500000",
+        environment: &[],
+    },
+    Soak {
+        name: "write-mysql",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench write --db mysql --transactions 1500",
+        environment: &[],
+    },
+    Soak {
+        name: "drain-mariadb",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench drain --db mariadb --events 500000",
+        environment: &[],
+    },
+    Soak {
+        name: "write-mariadb",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench write --db mariadb --transactions 1500",
+        environment: &[],
+    },
+    Soak {
+        name: "layouts-postgres",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench layouts --db postgres",
         environment: &[],
     },
 ];
