@@ -79,7 +79,6 @@ const ALL: &[Wrong] = &[
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nmatch = 'all'\n[[subscription.s.rule]]\nkey = 'a'\n[[subscription.s.rule]]\nkey = 'b'\n", &["PR-0414", "rule 2"]),
     file("[sink.o]\ntype = 'null'\nsource = 'not a uri'\n", &["PR-0415", "postrider.toml:3:1: sink.o.source"]),
     // URLs nothing can open
-    file("[outbox.a]\nurl = 'mysql://h/db'\n", &["PR-0604", "postrider.toml:2:1: outbox.a.url", "not built yet"]),
     file("[outbox.a]\nurl = 'postgres://h/db?sslmode=maybe'\n", &["PR-0604", "postrider.toml:2:1: outbox.a.url", "unknown sslmode"]),
     file("[outbox.a]\nurl = 'sqlite:a'\nschema = 'x'\n", &["PR-0604", "postrider.toml:3:1: outbox.a.schema", "for PostgreSQL"]),
     file("[outbox.a]\nurl = 'sqlite::memory:'\n", &["PR-0604", "outbox.a.url", "in memory"]),

@@ -56,7 +56,7 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
         );
         let doctor = program.run(&["doctor"]);
         assert!(doctor.stdout.contains(&format!("as layout {layout} has it")), "{layout}: {doctor:?}");
-        assert_eq!(doctor.stdout.contains("PD-0141"), layout == "outbox", "{doctor:?}");
+        assert_eq!(doctor.stdout.contains("PD-0133"), layout == "outbox", "{doctor:?}");
     }
 }
 
