@@ -122,6 +122,7 @@ async fn pass(from: Side, mut out: ReadHalf<'_>, mut to: WriteHalf<'_>, control:
             }
             _ => {
                 if let Fault::Delay(delay) = fault {
+                    control.delayed(from, read);
                     tokio::time::sleep(delay).await;
                 }
                 to.write_all(bytes).await?;
@@ -137,6 +138,12 @@ impl Control {
             Side::Client => seen.to_server += bytes as u64,
             Side::Server => seen.to_client += bytes as u64,
         });
+    }
+
+    fn delayed(&self, from: Side, bytes: usize) {
+        if from == Side::Client {
+            self.seen.send_modify(|seen| seen.delayed += bytes as u64);
+        }
     }
 
     fn swallowed(&self, bytes: usize) {

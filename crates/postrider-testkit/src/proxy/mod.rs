@@ -64,6 +64,8 @@ pub struct Seen {
     pub to_client: u64,
     /// Bytes swallowed.
     pub swallowed: u64,
+    /// Bytes of clients that a delay held back, whether they have passed by now or not.
+    pub delayed: u64,
 }
 
 impl Proxy {

@@ -80,6 +80,7 @@ async fn a_delay_passes_everything_later() {
     proxy.set(Fault::Delay(Duration::from_millis(50)));
     assert_eq!(says(&mut client, "b").await.unwrap(), "B");
     assert!(before.elapsed() >= Duration::from_millis(100), "each direction is late by the delay");
+    assert_eq!(proxy.seen().delayed, 1, "the client's byte and not the answer");
 }
 
 #[tokio::test]
