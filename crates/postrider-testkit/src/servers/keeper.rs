@@ -114,6 +114,25 @@ impl Keeper {
         self.order(&format!("signal {signal}"))
     }
 
+    /// Makes the server stand still, and waits until every thread of it does.
+    pub(super) fn pause(&mut self) -> Result<(), String> {
+        self.signal("STOP")?;
+        while !self.stands_still() {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn stands_still(&self) -> bool {
+        let Some(pid) = self.pid else { return true };
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+        // One that has ended meanwhile stands still, too.
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.starts_with(" T") || rest.starts_with(" Z"))
+        })
+    }
+
     /// Waits for the end of the server.
     pub(super) fn wait(&mut self) -> Result<(), String> {
         self.order("wait")

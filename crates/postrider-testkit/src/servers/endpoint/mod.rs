@@ -109,7 +109,7 @@ impl Endpoint {
     /// # Panics
     /// If it cannot be told.
     pub fn pause(&self) {
-        must(self.keeper().signal("STOP"));
+        must(self.keeper().pause());
     }
 
     /// Lets a frozen one go on.

@@ -110,7 +110,7 @@ impl Kafka {
 
     /// Freezes it: it holds its connections and answers nobody.
     pub fn pause(&self) {
-        _ = self.keeper().signal("STOP");
+        _ = self.keeper().pause();
     }
 
     /// Lets a frozen one go on.

@@ -205,7 +205,7 @@ impl Server {
     /// # Errors
     /// If the server cannot be told.
     pub fn pause(&self) -> Result<(), String> {
-        self.keeper().signal("STOP")
+        self.keeper().pause()
     }
 
     /// Lets it go on.
