@@ -29,7 +29,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// The store a relay works on. The schema must be there.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](postrider::Code::SchemaMissing), `SchemaNewer`, or what the database says.
+    /// [`Code::SchemaMissing`], `SchemaNewer`, or what the database says.
     fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>>;
 
     /// How all subscriptions are doing. Writes nothing, and needs no right to.
@@ -47,14 +47,14 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// Brings the tables up to date, all or nothing, and says which schema was there before.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`](postrider::Code::SchemaNewer), or what the database says.
+    /// [`Code::SchemaNewer`], or what the database says.
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>>;
 
     /// The same for a layout that is asked for, with what is optional in it. Also tells how tables that were there
     /// already differ from it; they were not altered.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](postrider::Code::LayoutDiffers) if this database cannot have it.
+    /// [`Code::LayoutDiffers`] if this database cannot have it.
     fn migrate_as(
         &self,
         layout: Option<RowLayout>,
