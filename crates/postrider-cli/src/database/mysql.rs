@@ -23,6 +23,9 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     if address.listen {
         return Err(Refused::new("listen", "this kind of database tells nobody that something was written"));
     }
+    if address.rows.is_some() {
+        return Err(Refused::new("layout", "tables with a state per row are worked on PostgreSQL only"));
+    }
     if address.pooler == PoolerChoice::Transaction {
         let why =
             "a pooler that hands connections around between transactions cannot stand before this database";

@@ -168,7 +168,7 @@ fn a_wrong_password_is_refused_and_not_told() {
 #[test]
 fn keys_that_mean_nothing_here_are_refused() {
     let shop = Shop { url: "mysql://h/db".to_owned(), schema: "shop".to_owned() };
-    for key in ["listen = true", "pooler = 'transaction'"] {
+    for key in ["listen = true", "pooler = 'transaction'", "layout = 'outbox_events'"] {
         let config = shop.config(&shop.url).replace("schema", &format!("{key}\nschema"));
         let ran = Program::with_config(&config).run(&["status"]);
         assert!(ran.exit != Some(0) && ran.stderr.contains(key.split_once(' ').unwrap().0), "{ran:?}");
