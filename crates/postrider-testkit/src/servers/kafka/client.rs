@@ -41,8 +41,10 @@ impl Kafka {
             Isolation::Uncommitted => "read_uncommitted",
         };
         let arguments = ["read", topic, isolation];
-        // The client gives up soon on a broker that has just come back; it says so, and reads all or nothing.
-        let read = (1..READS_MAX).find_map(|_| self.answer(&arguments).ok());
+        // The client was seen to give up once, after outages, for a reason nobody kept. It reads all or nothing; what
+        // it says is printed.
+        let tried = |_| self.answer(&arguments).inspect_err(|reason| complain(reason)).ok();
+        let read = (1..READS_MAX).find_map(tried);
         read.unwrap_or_else(|| self.python(&arguments)).lines().map(record).collect()
     }
 
@@ -81,6 +83,11 @@ impl Kafka {
         let said = String::from_utf8_lossy(said).into_owned();
         if ended.status.success() { Ok(said) } else { Err(said) }
     }
+}
+
+#[allow(clippy::print_stderr, reason = "for who reads the output of a test")]
+fn complain(reason: &str) {
+    eprintln!("the Python client could not read a topic, and tries again: {reason}");
 }
 
 /// Partition, offset, key, value, then name and value of each header; all but the numbers in hexadecimal.
