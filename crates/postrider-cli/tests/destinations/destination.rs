@@ -16,8 +16,6 @@ pub(crate) trait Destination {
     fn start(&self);
     fn pause(&self);
     fn resume(&self);
-    /// Attempts that one outage may cost, when too few keys fail at its edges to tell it from bad messages.
-    fn attempts_per_outage_max(&self) -> u64;
     /// What the checker in Python says, or objects to.
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String>;
 }
@@ -67,10 +65,6 @@ impl Destination for Topic {
         self.kafka.resume();
     }
 
-    fn attempts_per_outage_max(&self) -> u64 {
-        0
-    }
-
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
         let (brokers, packages) = (self.kafka.brokers(), self.kafka.packages());
         check(written, &Arrived::Kafka { brokers, topic: self.name, packages }, duplicates_max)
@@ -104,10 +98,6 @@ impl Destination for Endpoint {
 
     fn resume(&self) {
         Self::resume(self);
-    }
-
-    fn attempts_per_outage_max(&self) -> u64 {
-        2 * 4
     }
 
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {

@@ -116,7 +116,6 @@ fn soak(name: &str, destination: &dyn Destination) {
     );
     println!("{name}: {}", verdict.as_ref().unwrap_or_else(|objection| objection));
     assert!(verdict.is_ok(), "{verdict:?}");
-    let attempts_max = outages * destination.attempts_per_outage_max();
-    assert!(attempts.unsigned_abs() <= attempts_max, "{attempts} attempts counted, at most {attempts_max}");
+    assert_eq!(attempts, 0, "attempts were counted");
     assert!(takeovers >= 3, "only {takeovers} relays were killed while they led");
 }

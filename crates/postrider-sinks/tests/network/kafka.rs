@@ -33,7 +33,7 @@ async fn through_all(transactions: bool) {
     config.transactional_id = transactions.then(|| TOPIC.to_owned());
     let seen = || kafka.read(TOPIC, Isolation::Committed).iter().map(sighting).collect();
     let name = if transactions { "kafka with transactions" } else { "kafka" };
-    all_troubles(name, &proxy, KafkaSink::open(&config).unwrap(), seen, (0, 0)).await;
+    all_troubles(name, &proxy, KafkaSink::open(&config).unwrap(), seen).await;
 }
 
 fn sighting(record: &Record) -> Sighting {

@@ -185,7 +185,6 @@ impl World {
     pub(crate) fn end_outage(&mut self, destination: usize) {
         if self.destinations[destination].script.outage.take().is_some() {
             self.note(|_| format!("d{destination} is up again"));
-            self.saw(&Seen::OutageEnded { destination });
         }
     }
 

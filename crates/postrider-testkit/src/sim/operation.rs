@@ -89,7 +89,17 @@ impl Shipment {
         self.answers.len() == self.messages.len()
     }
 
-    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
-        self.answers.iter().map(|answer| answer.outcome.clone()).collect()
+    /// What the sink tells of the batch. One that hears of its messages `one_by_one` says which failed last.
+    pub(crate) fn outcomes(&self, one_by_one: bool) -> Vec<Outcome> {
+        let mut outcomes: Vec<Outcome> = self.answers.iter().map(|answer| answer.outcome.clone()).collect();
+        if one_by_one {
+            let last = outcomes.iter_mut().rev().take_while(|o| !matches!(o, Outcome::Acknowledged(_)));
+            for outcome in last {
+                if let Outcome::Retryable(failure) | Outcome::Ambiguous(failure) = outcome {
+                    failure.after_last_acknowledgement = true;
+                }
+            }
+        }
+        outcomes
     }
 }

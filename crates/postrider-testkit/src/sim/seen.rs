@@ -51,8 +51,6 @@ pub(crate) enum Seen<'a> {
     Accepted { subscription: usize },
     /// A destination went down.
     OutageBegan { destination: usize },
-    /// A destination is up again.
-    OutageEnded { destination: usize },
 }
 
 /// Positions of routed events, for the trace.

@@ -49,7 +49,8 @@ impl World {
             }
         }
         if shipment.is_complete() {
-            operation.reply = Some(Reply::Published(shipment.batch, shipment.outcomes()));
+            operation.reply =
+                Some(Reply::Published(shipment.batch, shipment.outcomes(owner.seat.subscription % 2 == 0)));
             self.answer_after(id, operation);
         } else {
             let at = self.now + self.delay(true);

@@ -110,6 +110,40 @@ async fn an_outage_that_begins_in_the_middle_of_a_batch_burns_no_attempt() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_beside_acknowledgements_counts_only_when_it_is_repeated() {
+    let shop = Shop::open();
+    let cut = AtomicBool::new(true);
+    let tries = Arc::new(AtomicUsize::new(0));
+    let sink = Kept::that({
+        let tries = tries.clone();
+        move |message| match number(&message.event) {
+            // Its connection is cut while the destination takes all others.
+            10 if cut.swap(false, Ordering::Relaxed) => Outcome::Ambiguous(Failure::new("cut")),
+            11 => {
+                tries.fetch_add(1, Ordering::Relaxed);
+                Outcome::Retryable(Failure::new("no answer"))
+            }
+            _ => acknowledged(),
+        }
+    });
+    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
+    trace_attempts(&shop);
+    let relay = relay(&shop, sink.clone()).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND attempts = 3", 1).await;
+    relay.shutdown().await.unwrap();
+    assert!(tries.load(Ordering::Relaxed) >= 6);
+    shop.wait_until("SELECT count(DISTINCT position) FROM counted", 1).await;
+}
+
+/// Whatever is ever counted against a message leaves its trace, even if the row is gone later.
+fn trace_attempts(shop: &Shop) {
+    let trace = "CREATE TABLE counted (position INTEGER, attempts INTEGER);
+         CREATE TRIGGER count AFTER INSERT ON postrider_parked WHEN new.attempts > 0
+         BEGIN INSERT INTO counted VALUES (new.position, new.attempts); END";
+    shop.connect().execute_batch(trace).unwrap();
+}
+
 /// A destination that answers so for a while, and then acknowledges all.
 async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();
@@ -121,14 +155,7 @@ async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
             if over.load(Ordering::Relaxed) { acknowledged() } else { answer(number(&message.event)) }
         }
     });
-    // Whatever is ever counted against a message leaves its trace, even if the row is gone later.
-    shop.connect()
-        .execute_batch(
-            "CREATE TABLE counted (attempts INTEGER);
-             CREATE TRIGGER count AFTER INSERT ON postrider_parked WHEN new.attempts > 0
-             BEGIN INSERT INTO counted VALUES (new.attempts); END",
-        )
-        .unwrap();
+    trace_attempts(&shop);
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
     while tries.load(Ordering::Relaxed) < 40 {

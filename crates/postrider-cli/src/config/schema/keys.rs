@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Subscription, "flush_interval", Duration, r#""20ms""#, "Progress is written at the latest this long after an acknowledgement.").default("50ms"),
     key(Subscription, "flush_events", COUNT, "1024", "Progress is written at the latest after so many acknowledgements.").default("4096"),
 
-    key(Subscription, "max_attempts", COUNT, "5", "Tries before an event is given up, unless the event says otherwise.").default("10"),
+    key(Subscription, "max_attempts", COUNT, "5", "Attempts before an event is given up, unless the event says otherwise. A failure that may be the destination's is tried once more before an attempt counts.").default("10"),
     key(Subscription, "backoff_min", Duration, r#""500ms""#, "Wait after the first failure; doubles with each.").default("1s"),
     key(Subscription, "backoff_max", Duration, r#""1m""#, "Longest wait between two tries.").default("5m"),
     key(Subscription, "parked_max", COUNT, "5000", "Events set aside at one time, given up ones included. At the limit nothing new is read.").default("100000"),

@@ -15,15 +15,12 @@ use super::{Check, Promise, Seen, View};
 ///
 /// - every failure while its destination was up;
 /// - a failure in an outage when the owner had no other key's event for that destination at hand: alone,
-///   a message cannot be told from its destination;
-/// - failures in an outage on fewer keys than the breaker needs: too few to tell. Once the breaker's
-///   number of keys has failed, with no acknowledgement between, they are taken back.
+///   a message cannot be told from its destination.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
 pub(super) struct Outages {
     own: Vec<BTreeMap<usize, u32>>,
-    suspected: BTreeMap<(Owner, usize), Suspicion>,
     /// What an owner has at hand, by key: read, not acknowledged and not parked.
     open: BTreeMap<Owner, BTreeMap<Key, BTreeSet<usize>>>,
     /// Failures of this very moment.
@@ -32,17 +29,10 @@ pub(super) struct Outages {
     void: bool,
 }
 
-#[derive(Debug, Default)]
-struct Suspicion {
-    keys: BTreeSet<Key>,
-    failures: Vec<usize>,
-}
-
 impl Outages {
     pub(super) fn new(subscriptions: usize) -> Self {
         Self {
             own: vec![BTreeMap::new(); subscriptions],
-            suspected: BTreeMap::new(),
             open: BTreeMap::new(),
             just_failed: Vec::new(),
             void: false,
@@ -57,30 +47,18 @@ impl Outages {
         }
     }
 
-    /// `others`: all answers of the batch. An acknowledgement among them proves the destination up.
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer, others: &[Answer]) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer) {
         let subscription = owner.seat.subscription;
-        let Way::To(destination) = view.way(subscription, answer.fact) else { return };
-        let key = identity(view, answer.fact);
-        let open = self.open.entry(owner).or_default();
+        let Way::To(_) = view.way(subscription, answer.fact) else { return };
         match answer.outcome {
             Outcome::Acknowledged(_) => {
-                open.entry(key).or_default().remove(&answer.fact);
-                self.conclude(view, |of, at| of == owner && at == destination);
+                self.close(view, owner, answer.fact);
             }
             Outcome::Down(_) | Outcome::Untried | Outcome::Fenced => {}
-            _ if !answer.outage || acknowledged_by(view, owner, destination, others) => {
-                *self.own[subscription].entry(answer.fact).or_default() += 1
-            }
-            _ if self.is_alone(view, owner, answer.fact) => {
+            _ if !answer.outage || self.is_alone(view, owner, answer.fact) => {
                 *self.own[subscription].entry(answer.fact).or_default() += 1;
             }
-            _ => {
-                let suspicion = self.suspected.entry((owner, destination)).or_default();
-                suspicion.keys.insert(key);
-                suspicion.failures.push(answer.fact);
-                self.just_failed.push((view.now, owner, answer.fact));
-            }
+            _ => self.just_failed.push((view.now, owner, answer.fact)),
         }
     }
 
@@ -111,33 +89,14 @@ impl Outages {
         }
     }
 
-    fn allowed(&self, view: &View<'_>, owner: Owner, fact: usize) -> u32 {
-        let own = self.own[owner.seat.subscription].get(&fact).copied().unwrap_or_default();
-        let needed = view.plan(owner.seat.subscription).policy.breaker_keys;
-        let unclear = self.suspected.iter().filter(|((of, _), s)| *of == owner && s.keys.len() < needed);
-        own + unclear.map(|(_, s)| s.failures.iter().filter(|f| **f == fact).count() as u32).sum::<u32>()
+    fn close(&mut self, view: &View<'_>, owner: Owner, fact: usize) {
+        let open = self.open.entry(owner).or_default();
+        open.entry(identity(view, fact)).or_default().remove(&fact);
     }
 
-    /// The destination answers, or the owner is another: what was unclear stays unclear for ever.
-    fn conclude(&mut self, view: &View<'_>, ended: impl Fn(Owner, usize) -> bool) {
-        for ((owner, destination), suspicion) in std::mem::take(&mut self.suspected) {
-            let subscription = owner.seat.subscription;
-            if !ended(owner, destination) {
-                self.suspected.insert((owner, destination), suspicion);
-            } else if suspicion.keys.len() < view.plan(subscription).policy.breaker_keys {
-                for fact in suspicion.failures {
-                    *self.own[subscription].entry(fact).or_default() += 1;
-                }
-            }
-        }
+    fn allowed(&self, owner: Owner, fact: usize) -> u32 {
+        self.own[owner.seat.subscription].get(&fact).copied().unwrap_or_default()
     }
-}
-
-fn acknowledged_by(view: &View<'_>, owner: Owner, destination: usize, answers: &[Answer]) -> bool {
-    answers.iter().any(|answer| {
-        matches!(answer.outcome, Outcome::Acknowledged(_))
-            && view.way(owner.seat.subscription, answer.fact) == Way::To(destination)
-    })
 }
 
 /// A key, or an event without one.
@@ -160,16 +119,12 @@ impl Check for Outages {
         match *seen {
             Seen::Known { owner, events } => self.known(view, owner, events),
             Seen::Answered { owner, answers } => {
-                answers.iter().for_each(|answer| self.answered(view, owner, answer, answers));
+                answers.iter().for_each(|answer| self.answered(view, owner, answer));
             }
             Seen::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
                     self.parked(view, owner, Facts::number(event));
                 }
-            }
-            Seen::OutageEnded { destination } => self.conclude(view, |_, of| of == destination),
-            Seen::Granted { owner, .. } => {
-                self.conclude(view, |other, _| other.seat.subscription == owner.seat.subscription);
             }
             Seen::Restored { whole } => self.void |= !whole,
             Seen::Settled { owner, settlement } if !self.void => {
@@ -178,7 +133,7 @@ impl Check for Outages {
                     let fact = Facts::number(event);
                     // An event on trial when its relay died is taken for the killer, and that counts.
                     let condemned = row.last_error.as_ref().is_some_and(|e| e.starts_with("the relay died"));
-                    let allowed = self.allowed(view, owner, fact) + u32::from(condemned);
+                    let allowed = self.allowed(owner, fact) + u32::from(condemned);
                     if row.attempts > allowed {
                         let fact = view.facts.get(fact);
                         return Err(format!(

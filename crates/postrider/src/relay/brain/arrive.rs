@@ -21,7 +21,7 @@ impl Leader {
             self.books.see(Mark { position: last.position, id: last.event.id });
         }
         for Routed { position, key, route, event } in events {
-            let entry = Entry { position, attempts: 0, parked: false, body: None };
+            let entry = Entry { position, attempts: 0, doubted: false, parked: false, body: None };
             match route {
                 Route::To { id, name, label } => {
                     self.line_up(turn, key, entry, Body { destination: id, name, label, event })
@@ -36,7 +36,7 @@ impl Leader {
     /// waits for them.
     pub(super) fn bury_damaged(&mut self, turn: &mut Turn<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
-            let entry = Entry { position, attempts: 0, parked: false, body: None };
+            let entry = Entry { position, attempts: 0, doubted: false, parked: false, body: None };
             let row = Fate::new(ParkedState::Dead, &why).row(&entry, None, None);
             self.books.park(row, true, turn.elapsed());
             turn.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0 });

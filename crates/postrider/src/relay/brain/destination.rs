@@ -31,8 +31,17 @@ pub(super) struct Destination {
 pub(super) struct Suspect {
     pub(super) key: KeyId,
     pub(super) failure: Failure,
-    /// Only what is acknowledged of this batch or a later one came after the failure for sure.
+    /// The batch it failed in, if what was acknowledged of it proves that the destination was up.
+    pub(super) beside: Option<BatchId>,
+    /// Batches from this one on were sent after the failure was heard of.
     pub(super) since: BatchId,
+}
+
+impl Suspect {
+    /// Whether an acknowledgement of this batch says that the destination was up when this failed.
+    pub(super) fn is_told_by(&self, batch: BatchId) -> bool {
+        self.since <= batch || self.beside == Some(batch)
+    }
 }
 
 /// A destination taken for down.
@@ -105,7 +114,12 @@ mod tests {
 
     fn failing(keys: u64) -> Destination {
         let mut destination = Destination::new("d".into());
-        let suspect = |k| Suspect { key: KeyId(k), failure: Failure::new("no answer"), since: BatchId(0) };
+        let suspect = |k| Suspect {
+            key: KeyId(k),
+            failure: Failure::new("no answer"),
+            beside: None,
+            since: BatchId(0),
+        };
         (0..keys).for_each(|k| destination.suspect(suspect(k), 5));
         destination
     }

@@ -142,7 +142,13 @@ impl Leader {
         }
         parked.sort_by_key(|event| event.row.position);
         for ParkedEvent { key, row } in parked {
-            let entry = Entry { position: row.position, attempts: row.attempts, parked: true, body: None };
+            let entry = Entry {
+                position: row.position,
+                attempts: row.attempts,
+                doubted: false,
+                parked: true,
+                body: None,
+            };
             if let Some(line) = self.lines.get_mut(key) {
                 line.rest.push_back(entry);
                 continue;

@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) position: Position,
     /// Tries that counted against it.
     pub(super) attempts: u32,
+    /// Its last try failed and did not count. Should the next one fail too, that counts.
+    pub(super) doubted: bool,
     /// It has a row in the parked table, or will have with the next flush. Its position is done.
     pub(super) parked: bool,
     /// The event, while it is in memory. One without a body is parked.
@@ -135,6 +137,14 @@ impl Lines {
     pub(super) fn set_stage(&mut self, key: KeyId, stage: Stage) {
         if let Some(line) = self.0.get_mut(&key) {
             line.stage = stage;
+        }
+    }
+
+    /// Its destination is down: the head waits, and what it failed at before says nothing of it.
+    pub(super) fn block(&mut self, key: KeyId) {
+        if let Some(line) = self.0.get_mut(&key) {
+            line.stage = Stage::Blocked;
+            line.head.doubted = false;
         }
     }
 

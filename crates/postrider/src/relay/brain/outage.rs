@@ -31,12 +31,14 @@ impl Leader {
         }
         let Some(mut destination) = self.destinations.remove(&id) else { return };
         let (before, after): (Vec<Suspect>, Vec<Suspect>) =
-            std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.since <= by);
+            std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.is_told_by(by));
         for Suspect { key, failure, .. } in before {
-            self.strike(turn, key, &failure);
+            self.doubt(turn, key, &failure);
         }
         for suspect in after {
-            self.destination(id, &destination.name).suspect(suspect, turn.policy().breaker_keys);
+            let open = self.destination(id, &destination.name);
+            open.accompanied = true;
+            open.suspect(suspect, turn.policy().breaker_keys);
         }
         if destination.outage.is_some() {
             turn.report(Report::BreakerClosed { destination: destination.name.clone() });
@@ -99,16 +101,14 @@ impl Leader {
                         // It failed beside others that told nothing in the end: tried once more, now alone.
                         self.proceed(turn, *key);
                     } else {
-                        self.strike(turn, *key, failure);
+                        self.doubt(turn, *key, failure);
                     }
                 }
                 continue;
             }
             let Some(Suspect { failure, .. }) = suspects.last() else { continue };
             let failure = failure.clone();
-            for suspect in &suspects {
-                self.lines.set_stage(suspect.key, Stage::Blocked);
-            }
+            suspects.iter().for_each(|suspect| self.lines.block(suspect.key));
             destination.blocked.extend(suspects.iter().map(|suspect| suspect.key));
             self.destination_is_down(turn, id, &failure);
         }
@@ -140,7 +140,7 @@ impl Leader {
             .filter(|destination| destination.outage.is_some());
         let Some(destination) = down else { return false };
         destination.blocked.push_back(key);
-        self.lines.set_stage(key, Stage::Blocked);
+        self.lines.block(key);
         true
     }
 

@@ -31,7 +31,7 @@ impl Leader {
                         acknowledged_by.push(destination);
                     }
                 }
-                other => self.not_acknowledged(turn, key, position, other),
+                other => self.not_acknowledged(turn, id, (key, position), other),
             }
         }
         // An acknowledgement in the same answer proves the destination up when its failures happened, unless the
@@ -60,7 +60,13 @@ impl Leader {
         entry.body.map(|body| body.destination)
     }
 
-    fn not_acknowledged(&mut self, turn: &mut Turn<'_>, key: KeyId, position: Position, outcome: Outcome) {
+    fn not_acknowledged(
+        &mut self,
+        turn: &mut Turn<'_>,
+        batch: BatchId,
+        (key, position): (KeyId, Position),
+        outcome: Outcome,
+    ) {
         if matches!(outcome, Outcome::Ambiguous(_)) {
             turn.report(Report::PossibleDuplicate(position));
         }
@@ -75,8 +81,8 @@ impl Leader {
             Outcome::Retryable(failure) | Outcome::Ambiguous(failure) => {
                 self.lines.set_stage(key, Stage::Suspect);
                 let breaker_keys = turn.policy().breaker_keys;
-                let since = BatchId(if failure.after_last_acknowledgement { self.next_batch } else { 0 });
-                let suspect = Suspect { key, failure, since };
+                let beside = (!failure.after_last_acknowledgement).then_some(batch);
+                let suspect = Suspect { key, failure, beside, since: BatchId(self.next_batch) };
                 self.destination(destination, &name).suspect(suspect, breaker_keys);
             }
             Outcome::Down(failure) => {
@@ -102,7 +108,7 @@ impl Leader {
         name: &Arc<str>,
         failure: &Failure,
     ) {
-        self.lines.set_stage(key, Stage::Blocked);
+        self.lines.block(key);
         self.destination(destination, name).blocked.push_back(key);
         self.destination_is_down(turn, destination, failure);
     }

@@ -55,10 +55,23 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
+    /// A try failed, and the destination seems to be up. One failure may be a connection that was cut, or the edge of
+    /// an outage, so the head is tried once more at once: two in a row count as one try. Unless the destination asked for a wait.
+    pub(super) fn doubt(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        if line.head.doubted || failure.retry_after.is_some() {
+            self.strike(turn, key, failure);
+        } else {
+            line.head.doubted = true;
+            self.proceed(turn, key);
+        }
+    }
+
     /// A try that counts against the head of a line: it waits for the next, or has had its last.
     pub(super) fn strike(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
         let Some(line) = self.lines.get_mut(key) else { return };
         line.head.attempts += 1;
+        line.head.doubted = false;
         let attempts = line.head.attempts;
         let own_limit = line.head.body.as_ref().and_then(|body| body.event.max_attempts);
         let policy = turn.policy();
