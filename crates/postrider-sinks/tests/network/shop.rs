@@ -40,17 +40,19 @@ impl Shop {
         self.folder.path().join("shop.db")
     }
 
-    /// Writes so many events, of all keys in turn.
+    /// Writes so many events, of all keys in turn, in one transaction: they are all there at once, so that none is
+    /// alone with its destination.
     pub(crate) fn write(&mut self, events: u64) {
+        let tx = self.connection.transaction().unwrap();
         for number in 0..events {
-            let (key, tx) = (number % KEYS, self.connection.transaction().unwrap());
+            let key = number % KEYS;
             let version = self.versions.entry(key).or_default();
             *version += 1;
             let event = Event::new("counted", version.to_string()).with_key(key.to_string());
             let written = Outbox::new().write(&tx, event).unwrap();
-            tx.commit().unwrap();
             self.written.push(Sighting { id: written.id, key: key.to_string(), version: *version });
         }
+        tx.commit().unwrap();
     }
 
     pub(crate) fn floor(&self) -> i64 {

@@ -42,7 +42,7 @@ pub(super) struct Leader {
     /// Destinations with failures. Empty while all goes well.
     pub(super) destinations: ByNumber<DestinationId, Destination>,
     pub(super) books: Books,
-    /// When parked heads may be tried again. Outdated entries are skipped.
+    /// When parked and resting heads may be tried again. Outdated entries are skipped.
     pub(super) retries: BinaryHeap<Reverse<(Duration, KeyId)>>,
     /// Keys whose parked head is wanted in memory.
     pub(super) wanted: VecDeque<KeyId>,
@@ -246,7 +246,7 @@ impl Leader {
         if self.lease.start_renewal(now) {
             turn.emit(Effect::Renew(self.lease.epoch));
         }
-        self.wake_retries(now);
+        self.wake_retries(turn, now);
         if self.is_working() {
             self.fetch(turn);
             self.probe(turn);
@@ -295,13 +295,15 @@ impl Leader {
         (settled || now >= until).then_some(settled)
     }
 
-    fn wake_retries(&mut self, now: Duration) {
+    fn wake_retries(&mut self, turn: &Turn<'_>, now: Duration) {
         while let Some(Reverse((at, key))) = self.retries.peek().copied()
             && at <= now
         {
             self.retries.pop();
-            if self.lines.stage(key) == Some(Stage::Waiting(at)) {
-                self.want(key);
+            match self.lines.stage(key) {
+                Some(Stage::Waiting(of)) if of == at => self.want(key),
+                Some(Stage::Resting(of)) if of == at => self.proceed(turn, key),
+                _ => {}
             }
         }
     }

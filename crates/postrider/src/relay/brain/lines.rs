@@ -48,6 +48,8 @@ pub(super) enum Stage {
     InFlight,
     /// Failed, and nobody knows yet whose fault it was.
     Suspect,
+    /// Failed once; in memory, to be tried again at this moment before anything counts.
+    Resting(Duration),
     /// Parked until this moment.
     Waiting(Duration),
     /// Parked and wanted back in memory.

@@ -92,7 +92,8 @@ impl Leader {
             let accompanied = std::mem::take(&mut destination.accompanied);
             let suspects = std::mem::take(&mut destination.suspects);
             if verdict == Verdict::Alone {
-                if let (Some(_), Some(suspect)) = (&destination.outage, suspects.first()) {
+                let is_probe = destination.outage.is_some();
+                if let (true, Some(suspect)) = (is_probe, suspects.first()) {
                     let failure = suspect.failure.clone();
                     self.destination_is_down(turn, id, &failure);
                 }
@@ -100,6 +101,8 @@ impl Leader {
                     if accompanied {
                         // It failed beside others that told nothing in the end: tried once more, now alone.
                         self.proceed(turn, *key);
+                    } else if is_probe {
+                        self.strike(turn, *key, failure);
                     } else {
                         self.doubt(turn, *key, failure);
                     }

@@ -55,16 +55,21 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
-    /// A try failed, and the destination seems to be up. One failure may be a connection that was cut, or the edge of
-    /// an outage, so the head is tried once more at once: two in a row count as one try. Unless the destination asked for a wait.
+    /// A try failed, and nothing says that the destination is down. One failure may be a connection that was cut, or
+    /// the edge of an outage: the head is tried once more a little later, and only two in a row count, as one attempt.
     pub(super) fn doubt(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
         let Some(line) = self.lines.get_mut(key) else { return };
-        if line.head.doubted || failure.retry_after.is_some() {
+        if line.head.doubted {
             self.strike(turn, key, failure);
-        } else {
-            line.head.doubted = true;
-            self.proceed(turn, key);
+            return;
         }
+        let policy = turn.policy();
+        let wait = turn.random.jitter(policy.probe_min);
+        let until =
+            turn.elapsed() + wait.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
+        line.head.doubted = true;
+        line.stage = Stage::Resting(until);
+        self.retries.push(Reverse((until, key)));
     }
 
     /// A try that counts against the head of a line: it waits for the next, or has had its last.
