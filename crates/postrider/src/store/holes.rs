@@ -84,6 +84,8 @@ pub(super) struct Look<'a> {
     pub(super) writers: Option<Writers>,
     /// The highest position taken, read after the list.
     pub(super) taken: Position,
+    /// Positions of holes at which an event stands that is not committed, as far as that was asked; ascending.
+    pub(super) held: &'a [Position],
 }
 
 impl Holes {
@@ -110,6 +112,7 @@ impl Holes {
     }
 
     /// Whether a look would be worth a stamp.
+    #[cfg(any(test, feature = "postgres"))]
     pub(super) fn wants_stamp(&self) -> bool {
         self.holes.values().any(|hole| hole.stamp.is_none())
     }
@@ -118,6 +121,19 @@ impl Holes {
     pub(super) fn wants_writers(&self, now: Duration) -> bool {
         let rested = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
         rested && self.holes.values().any(|hole| self.patience.is_over(hole, now))
+    }
+
+    /// The holes that are worth a list of the writers.
+    #[cfg(any(test, feature = "mysql"))]
+    pub(super) fn old(&self, now: Duration) -> impl Iterator<Item = (Position, Position)> {
+        let old = self.holes.iter().filter(move |(_, hole)| self.patience.is_over(hole, now));
+        old.map(|(first, hole)| (*first, hole.last))
+    }
+
+    /// Holes have to be at least this old to be worth a list of the writers.
+    #[cfg(any(test, feature = "mysql"))]
+    pub(super) fn wait_at_least(&mut self, age: Duration) {
+        self.patience.list_after = self.patience.list_after.max(age);
     }
 
     /// All holes, and as many positions never looked at as can hold `events_max` events.
@@ -151,7 +167,7 @@ impl Holes {
         if let Some(writers) = &look.writers {
             self.watch(writers, look.taken, now);
         }
-        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
+        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous), look.held);
         let reached = match (look.left, look.asked.up_to, look.found.last()) {
             (Some(left), ..) => left.previous(),
             // Beyond the last event nobody need have taken a position yet.
@@ -198,8 +214,17 @@ impl Holes {
     }
 
     /// Takes out the holes that are proven dead and were looked at as a whole.
-    fn bury(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
+    fn bury(
+        &mut self,
+        horizon: Option<u64>,
+        seen_to: Position,
+        held: &[Position],
+    ) -> Vec<(Position, Position)> {
         let watches = &self.watches;
+        let is_held = |first: Position, last: Position| {
+            held.get(held.partition_point(|position| *position < first))
+                .is_some_and(|position| *position <= last)
+        };
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
             let by_writers = hole.watch.is_some_and(|watch| watches.is_over(watch, first));
@@ -207,7 +232,7 @@ impl Holes {
         };
         let mut dead: Vec<(Position, Position)> = Vec::new();
         self.holes.retain(|first, hole| {
-            if hole.last > seen_to || !proven(*first, hole) {
+            if hole.last > seen_to || !proven(*first, hole) || is_held(*first, hole.last) {
                 return true;
             }
             match dead.last_mut() {

@@ -14,13 +14,16 @@ mod address;
 mod admin;
 mod claim;
 mod connect;
+mod engine;
 mod failover;
 mod failure;
 mod history;
 mod lease;
 mod line;
+mod locks;
 mod maintain;
 mod migrate;
+mod names;
 mod overview;
 mod page;
 mod park;
@@ -107,6 +110,16 @@ impl MySqlStore {
         let store = Self::unconnected(config);
         store.0.settler.turn().await?;
         Ok(store)
+    }
+
+    /// How many transactions have the outbox open for writing, as the rule for holes sees it; none if the server does not
+    /// tell. For tests: nothing of the outbox itself is read.
+    ///
+    /// # Errors
+    /// What the database says.
+    #[doc(hidden)]
+    pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
+        writers::count(&mut config.connect_unchecked().await?).await
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then as
