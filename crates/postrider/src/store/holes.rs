@@ -56,6 +56,8 @@ struct Hole {
     noticed_at: Duration,
     stamp: Option<u64>,
     watch: Option<u64>,
+    /// When the writers were last listed an event stood here that was not committed.
+    held: bool,
 }
 
 /// The positions to ask for in one look, as ranges with both ends included, ascending.
@@ -84,7 +86,7 @@ pub(super) struct Look<'a> {
     pub(super) writers: Option<Writers>,
     /// The highest position taken, read after the list.
     pub(super) taken: Position,
-    /// Positions of holes at which an event stands that is not committed, as far as that was asked; ascending.
+    /// Positions of holes at which an event stands that is not committed, as far as that was asked after the list.
     pub(super) held: &'a [Position],
 }
 
@@ -165,9 +167,9 @@ impl Holes {
             self.fill(*position);
         }
         if let Some(writers) = &look.writers {
-            self.watch(writers, look.taken, now);
+            self.watch(writers, look.taken, look.held, now);
         }
-        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous), look.held);
+        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
         let reached = match (look.left, look.asked.up_to, look.found.last()) {
             (Some(left), ..) => left.previous(),
             // Beyond the last event nobody need have taken a position yet.
@@ -202,8 +204,8 @@ impl Holes {
     }
 
     /// Crosses out who is gone, and notes who is there for the holes that have come of age. Whoever took
-    /// the position of such a hole is in this list or over.
-    fn watch(&mut self, writers: &Writers, taken: Position, now: Duration) {
+    /// the position of such a hole is in this list or over; unless an event stands there that is not committed.
+    fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);
         self.watches.list(writers, taken);
         let (patience, mut begun) = (self.patience, None);
@@ -211,28 +213,24 @@ impl Holes {
         for hole in self.holes.values_mut().filter(unwatched) {
             hole.watch = Some(*begun.get_or_insert_with(|| self.watches.begin()));
         }
+        self.holes.values_mut().for_each(|hole| hole.held = false);
+        for position in held {
+            let hole = self.holes.range_mut(..=*position).next_back();
+            hole.into_iter().for_each(|(_, hole)| hole.held |= hole.last >= *position);
+        }
     }
 
     /// Takes out the holes that are proven dead and were looked at as a whole.
-    fn bury(
-        &mut self,
-        horizon: Option<u64>,
-        seen_to: Position,
-        held: &[Position],
-    ) -> Vec<(Position, Position)> {
+    fn bury(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
         let watches = &self.watches;
-        let is_held = |first: Position, last: Position| {
-            held.get(held.partition_point(|position| *position < first))
-                .is_some_and(|position| *position <= last)
-        };
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
-            let by_writers = hole.watch.is_some_and(|watch| watches.is_over(watch, first));
+            let by_writers = !hole.held && hole.watch.is_some_and(|watch| watches.is_over(watch, first));
             by_horizon || by_writers
         };
         let mut dead: Vec<(Position, Position)> = Vec::new();
         self.holes.retain(|first, hole| {
-            if hole.last > seen_to || !proven(*first, hole) || is_held(*first, hole.last) {
+            if hole.last > seen_to || !proven(*first, hole) {
                 return true;
             }
             match dead.last_mut() {
@@ -259,7 +257,7 @@ impl Holes {
             holes.push((next, last));
         }
         for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
-            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None });
+            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None, held: false });
         }
         self.frontier = self.frontier.max(reached);
         if self.done.highest() <= self.frontier {

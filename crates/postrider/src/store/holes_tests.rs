@@ -228,8 +228,19 @@ fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
     story.look(&[2, 4, 6], Told::default(), SOON);
     let held = Told { writers: Some(&[]), held: &[3], ..Told::default() };
     assert_eq!(story.look(&[], held, LATER), [(1, 1), (5, 5)]);
+    assert!(story.look(&[], Told::default(), LATER).is_empty(), "nobody has looked again");
     let nobody = Told { writers: Some(&[]), ..Told::default() };
     assert_eq!(story.look(&[], nobody, LATER), [(3, 3)]);
+}
+
+#[test]
+fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
+    let mut story = Story::from("0");
+    story.look(&[2], Told::default(), SOON);
+    let told = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
+    assert!(story.look(&[], told(&["its own"], &[1]), LATER).is_empty());
+    assert!(story.look(&[], told(&["its own", "later"], &[1]), LATER).is_empty());
+    assert_eq!(story.look(&[], told(&["later"], &[]), LATER), [(1, 1)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
 use postrider::ledger::{Intervals, Progress};
@@ -20,9 +20,9 @@ const MANY: usize = 20;
 const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
 
 /// A claimer from the beginning, and what it has said so far.
-struct Reader {
+pub(crate) struct Reader {
     claimer: Box<dyn Claimer>,
-    read: Vec<i64>,
+    pub(crate) read: Vec<i64>,
     dead: Intervals,
 }
 
@@ -31,11 +31,11 @@ impl Reader {
         Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
     }
 
-    async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
+    pub(crate) async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
         Ok(Self::of(&case.store().await?))
     }
 
-    async fn claim(&mut self) -> Result<Page> {
+    pub(crate) async fn claim(&mut self) -> Result<Page> {
         let Claimed::Page(page) = self.claimer.claim(PLENTY).await? else {
             panic!("the history did not change")
         };
@@ -44,11 +44,11 @@ impl Reader {
         Ok(page)
     }
 
-    fn is_dead(&self, position: i64) -> bool {
+    pub(crate) fn is_dead(&self, position: i64) -> bool {
         self.dead.contains(Position::new(position))
     }
 
-    async fn until_dead(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn until_dead(&mut self, position: i64) -> Result<()> {
         let waiting = async {
             while !self.is_dead(position) {
                 self.claim().await?;
@@ -58,7 +58,7 @@ impl Reader {
         tokio::time::timeout(LONG, waiting).await.map_err(failed)?
     }
 
-    async fn stays_alive(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn stays_alive(&mut self, position: i64) -> Result<()> {
         for _ in 0..MANY {
             self.claim().await?;
         }
@@ -281,6 +281,39 @@ async fn who_rests_is_not_waited_for_where_the_plugin_is_all_there_is() -> Resul
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
     undecided_transactions_keep_their_own_holes(&case).await
+}
+
+/// Its lock was taken while nobody wrote locks down, so no list will ever have it.
+#[tokio::test]
+async fn an_event_that_is_not_committed_keeps_its_position_alive_whoever_wrote_it() -> Result<()> {
+    let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
+    let case = Case::<MariaDb>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    let instrument = |word: &str| {
+        format!(
+            "UPDATE performance_schema.setup_instruments SET enabled = '{word}' WHERE name = 'wait/lock/metadata/sql/mdl'"
+        )
+    };
+    case.run(&instrument("NO")).await?;
+    let mut late = case.writing("late").await?;
+    case.run(&instrument("YES")).await?;
+    assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
+    case.committed("fast").await?;
+    // One lists at every look, the other looks more often than it lists.
+    let config = case.config.clone().list_writers_after(Duration::from_millis(100));
+    let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
+    for reader in &mut readers {
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until {
+            reader.stays_alive(1).await?;
+        }
+    }
+    case.on(&mut late, "COMMIT").await?;
+    for reader in &mut readers {
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, [2, 1]);
+    }
+    Ok(())
 }
 
 fn with_nothing_but_the_plugin() -> Options {

@@ -112,12 +112,11 @@ impl MySqlStore {
         Ok(store)
     }
 
-    /// How many transactions have the outbox open for writing, as the rule for holes sees it; none if the server does not
-    /// tell. For tests: nothing of the outbox itself is read.
+    /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet sees it;
+    /// `None` if the server does not tell, or not all of them. Nothing of the outbox itself is read.
     ///
     /// # Errors
     /// What the database says.
-    #[doc(hidden)]
     pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
         writers::count(&mut config.connect_unchecked().await?).await
     }
