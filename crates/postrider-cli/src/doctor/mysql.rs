@@ -80,7 +80,15 @@ async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
             store.close().await;
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             patient.ok(Check::SchemaCurrent, format!("schema {found}"));
-            patient.ok(Check::MySqlServer, "a primary that tells who writes");
+            match MySqlStore::writers(config).await {
+                Ok(Some(_)) => patient.ok(Check::MySqlServer, "a primary that tells who writes"),
+                Ok(None) => {
+                    let what = "a primary, but it tells no metadata locks, or not all: what is rolled back is kept in mind \
+                                for long";
+                    patient.warn(Check::MySqlServer, what);
+                }
+                Err(error) => patient.warn(Check::MySqlServer, error.sentence()),
+            }
             true
         }
         Err(error) => {
@@ -127,8 +135,8 @@ impl Server {
     }
 
     async fn transactions(&mut self, age_max: Duration, patient: &mut Patient<'_>) {
-        // The connection's zone is UTC, the server's list is in the server's.
-        let zone = self.client.query_drop("SET time_zone = @@global.time_zone").await;
+        // The engine tells its times in the zone of the machine, whatever the server and the session say.
+        let zone = self.client.query_drop("SET time_zone = 'SYSTEM'").await;
         let sql = TRANSACTIONS.replace("{age}", &age_max.as_secs().to_string());
         let found = match zone {
             Ok(()) => self.ask(&sql).await,

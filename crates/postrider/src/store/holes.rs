@@ -56,6 +56,8 @@ struct Hole {
     noticed_at: Duration,
     stamp: Option<u64>,
     watch: Option<u64>,
+    /// When the writers were last listed an event stood here that was not committed.
+    held: bool,
 }
 
 /// The positions to ask for in one look, as ranges with both ends included, ascending.
@@ -84,6 +86,8 @@ pub(super) struct Look<'a> {
     pub(super) writers: Option<Writers>,
     /// The highest position taken, read after the list.
     pub(super) taken: Position,
+    /// Positions of holes at which an event stands that is not committed, as far as that was asked after the list.
+    pub(super) held: &'a [Position],
 }
 
 impl Holes {
@@ -110,6 +114,7 @@ impl Holes {
     }
 
     /// Whether a look would be worth a stamp.
+    #[cfg(any(test, feature = "postgres"))]
     pub(super) fn wants_stamp(&self) -> bool {
         self.holes.values().any(|hole| hole.stamp.is_none())
     }
@@ -118,6 +123,19 @@ impl Holes {
     pub(super) fn wants_writers(&self, now: Duration) -> bool {
         let rested = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
         rested && self.holes.values().any(|hole| self.patience.is_over(hole, now))
+    }
+
+    /// The holes that are worth a list of the writers.
+    #[cfg(any(test, feature = "mysql"))]
+    pub(super) fn old(&self, now: Duration) -> impl Iterator<Item = (Position, Position)> {
+        let old = self.holes.iter().filter(move |(_, hole)| self.patience.is_over(hole, now));
+        old.map(|(first, hole)| (*first, hole.last))
+    }
+
+    /// Holes have to be at least this old to be worth a list of the writers.
+    #[cfg(any(test, feature = "mysql"))]
+    pub(super) fn wait_at_least(&mut self, age: Duration) {
+        self.patience.list_after = self.patience.list_after.max(age);
     }
 
     /// All holes, and as many positions never looked at as can hold `events_max` events.
@@ -149,7 +167,7 @@ impl Holes {
             self.fill(*position);
         }
         if let Some(writers) = &look.writers {
-            self.watch(writers, look.taken, now);
+            self.watch(writers, look.taken, look.held, now);
         }
         let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
         let reached = match (look.left, look.asked.up_to, look.found.last()) {
@@ -186,14 +204,19 @@ impl Holes {
     }
 
     /// Crosses out who is gone, and notes who is there for the holes that have come of age. Whoever took
-    /// the position of such a hole is in this list or over.
-    fn watch(&mut self, writers: &Writers, taken: Position, now: Duration) {
+    /// the position of such a hole is in this list or over; unless an event stands there that is not committed.
+    fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);
         self.watches.list(writers, taken);
         let (patience, mut begun) = (self.patience, None);
         let unwatched = |hole: &&mut Hole| hole.watch.is_none() && patience.is_over(hole, now);
         for hole in self.holes.values_mut().filter(unwatched) {
             hole.watch = Some(*begun.get_or_insert_with(|| self.watches.begin()));
+        }
+        self.holes.values_mut().for_each(|hole| hole.held = false);
+        for position in held {
+            let hole = self.holes.range_mut(..=*position).next_back();
+            hole.into_iter().for_each(|(_, hole)| hole.held |= hole.last >= *position);
         }
     }
 
@@ -202,7 +225,7 @@ impl Holes {
         let watches = &self.watches;
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
-            let by_writers = hole.watch.is_some_and(|watch| watches.is_over(watch, first));
+            let by_writers = !hole.held && hole.watch.is_some_and(|watch| watches.is_over(watch, first));
             by_horizon || by_writers
         };
         let mut dead: Vec<(Position, Position)> = Vec::new();
@@ -234,7 +257,7 @@ impl Holes {
             holes.push((next, last));
         }
         for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
-            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None });
+            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None, held: false });
         }
         self.frontier = self.frontier.max(reached);
         if self.done.highest() <= self.frontier {

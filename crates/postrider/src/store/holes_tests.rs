@@ -18,6 +18,7 @@ struct Told {
     /// A name, or a name and since when it is quiet: "a" and "a:noon".
     writers: Option<&'static [&'static str]>,
     taken: i64,
+    held: &'static [i64],
 }
 
 impl Story {
@@ -32,6 +33,7 @@ impl Story {
 
     fn look(&mut self, found: &[i64], told: Told, now: Duration) -> Vec<(i64, i64)> {
         let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
+        let held: Vec<Position> = told.held.iter().copied().map(Position::new).collect();
         let look = Look {
             asked: self.0.ranges(100),
             found: &found,
@@ -40,6 +42,7 @@ impl Story {
             horizon: told.horizon,
             writers: told.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
             taken: Position::new(told.taken),
+            held: &held,
         };
         self.0.enter(look, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
     }
@@ -218,6 +221,38 @@ fn too_many_holes_stop_the_tail_and_not_the_holes() {
     assert_eq!(story.asks(100), [(1, 1), (3, 3), (7, 7), (9, MAX)]);
 }
 
+/// No list knows who wrote it; it is there all the same.
+#[test]
+fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
+    let mut story = Story::from("0");
+    story.look(&[2, 4, 6], Told::default(), SOON);
+    let held = Told { writers: Some(&[]), held: &[3], ..Told::default() };
+    assert_eq!(story.look(&[], held, LATER), [(1, 1), (5, 5)]);
+    assert!(story.look(&[], Told::default(), LATER).is_empty(), "nobody has looked again");
+    let nobody = Told { writers: Some(&[]), ..Told::default() };
+    assert_eq!(story.look(&[], nobody, LATER), [(3, 3)]);
+}
+
+#[test]
+fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
+    let mut story = Story::from("0");
+    story.look(&[2], Told::default(), SOON);
+    let told = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
+    assert!(story.look(&[], told(&["its own"], &[1]), LATER).is_empty());
+    assert!(story.look(&[], told(&["its own", "later"], &[1]), LATER).is_empty());
+    assert_eq!(story.look(&[], told(&["later"], &[]), LATER), [(1, 1)]);
+}
+
+#[test]
+fn a_counter_that_is_told_late_counts_from_then_on() {
+    let mut story = Story::from("0");
+    let told = |taken| Told { writers: Some(&["a:noon"]), taken, ..Told::default() };
+    story.look(&[1, 2, 4], Told::default(), SOON);
+    assert!(story.look(&[], told(MAX), LATER).is_empty());
+    assert!(story.look(&[6], told(4), LATER).is_empty(), "it may have taken the third");
+    assert_eq!(story.look(&[], told(6), 2 * LATER), [(5, 5)]);
+}
+
 #[test]
 fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
     let mut seed = 11_u64;
@@ -239,7 +274,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
             let mut found: Vec<i64> = waiting.take(4).collect();
             let left = (found.len() == 4).then(|| found.pop()).flatten();
             let horizon = (time > 20).then_some(1);
-            let told = Told { left, stamp: Some(1), horizon, writers: None, taken: 0 };
+            let told = Told { left, stamp: Some(1), horizon, ..Told::default() };
             let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
             let look = Look {
                 asked: story.0.ranges(3),
@@ -249,6 +284,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
                 horizon: told.horizon,
                 writers: None,
                 taken: Position::ZERO,
+                held: &[],
             };
             story.0.enter(look, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
             handed.extend(found);

@@ -38,7 +38,8 @@ impl Watches {
         for (name, quiet) in writers {
             let took_none_above = match (quiet, before.get(name)) {
                 (None, _) => Position::new(i64::MAX),
-                (Some(_), Some(writer)) if writer.quiet == *quiet => writer.took_none_above,
+                // A counter that was not told then may be told now.
+                (Some(_), Some(writer)) if writer.quiet == *quiet => writer.took_none_above.min(taken),
                 (Some(_), _) => taken,
             };
             self.present.insert(name.clone(), Writer { quiet: quiet.clone(), took_none_above });

@@ -1,11 +1,12 @@
 //! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use mysql_async::prelude::Queryable;
 use postrider::ledger::{Intervals, Progress};
 use postrider::store::mysql::MySqlStore;
 use postrider::store::{Budget, Claimed, Claimer, Page, Store};
-use postrider::{Event, Position, Result};
+use postrider::{Error, Event, Position, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 
 use super::case::{Case, MariaDb, MySql, Which, case, done, failed};
@@ -19,9 +20,9 @@ const MANY: usize = 20;
 const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
 
 /// A claimer from the beginning, and what it has said so far.
-struct Reader {
+pub(crate) struct Reader {
     claimer: Box<dyn Claimer>,
-    read: Vec<i64>,
+    pub(crate) read: Vec<i64>,
     dead: Intervals,
 }
 
@@ -30,11 +31,11 @@ impl Reader {
         Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
     }
 
-    async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
+    pub(crate) async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
         Ok(Self::of(&case.store().await?))
     }
 
-    async fn claim(&mut self) -> Result<Page> {
+    pub(crate) async fn claim(&mut self) -> Result<Page> {
         let Claimed::Page(page) = self.claimer.claim(PLENTY).await? else {
             panic!("the history did not change")
         };
@@ -43,11 +44,11 @@ impl Reader {
         Ok(page)
     }
 
-    fn is_dead(&self, position: i64) -> bool {
+    pub(crate) fn is_dead(&self, position: i64) -> bool {
         self.dead.contains(Position::new(position))
     }
 
-    async fn until_dead(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn until_dead(&mut self, position: i64) -> Result<()> {
         let waiting = async {
             while !self.is_dead(position) {
                 self.claim().await?;
@@ -57,7 +58,7 @@ impl Reader {
         tokio::time::timeout(LONG, waiting).await.map_err(failed)?
     }
 
-    async fn stays_alive(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn stays_alive(&mut self, position: i64) -> Result<()> {
         for _ in 0..MANY {
             self.claim().await?;
         }
@@ -102,6 +103,109 @@ case! {
         reader.until_dead(1).await?;
         assert_eq!(reader.read, [2]);
     }
+}
+
+case! {
+    /// It has written events, and then rests: what others take and give back meanwhile is not its own.
+    async fn a_transaction_left_open_does_not_keep_the_holes_of_others(case) {
+        let mut open = case.writing("open").await?;
+        case.committed("kept").await?;
+        let mut reader = Reader::on(&case).await?;
+        reader.stays_alive(1).await?;
+        case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK").await?;
+        case.committed("kept").await?;
+        reader.until_dead(3).await?;
+        assert!(!reader.is_dead(1));
+        // It goes on, and what it takes now is its own again.
+        case.insert(&mut open, &[Event::new("later", "")]).await?;
+        case.committed("kept").await?;
+        reader.stays_alive(5).await?;
+        case.on(&mut open, "COMMIT").await?;
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, [2, 4, 6, 1, 5]);
+    }
+}
+
+case! {
+    /// It waits for something before it takes its position. That it has begun no other statement since, and rests now, does
+    /// not mean that it did nothing in between.
+    async fn a_statement_that_runs_while_it_is_listed_is_not_silent(case) {
+        let mut gate = case.another().await?;
+        case.on(&mut gate, "DO GET_LOCK('{schema}', 0)").await?;
+        let mut late = case.writing("late").await?;
+        case.committed("kept").await?;
+        let mut reader = Reader::on(&case).await?;
+        reader.stays_alive(1).await?;
+        let insert = case.sql("INSERT INTO {schema}.events (type, payload) SELECT 'later', GET_LOCK('{schema}', 60)");
+        let running = tokio::spawn(async move {
+            late.query_drop(insert).await.map_err(failed)?;
+            Ok::<_, Error>(late)
+        });
+        let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock' AND info LIKE '%{schema}.%'";
+        while case.one::<i64>(waits).await? == 0 {}
+        reader.stays_alive(1).await?;
+        case.on(&mut gate, "DO RELEASE_LOCK('{schema}')").await?;
+        let mut late = running.await.map_err(failed)??;
+        // An INSERT ... SELECT takes its first position alone.
+        assert_eq!(case.committed("fast").await?, 4);
+        reader.stays_alive(3).await?;
+        case.on(&mut late, "COMMIT").await?;
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, [2, 4, 1, 3]);
+    }
+}
+
+case! {
+    /// What counts its statements begins again at every reset, as a pool of connections does it.
+    async fn a_connection_that_was_reset_and_did_the_same_again_is_not_silent(case) {
+        let mut busy = case.another().await?;
+        let mut reader = Reader::on(&case).await?;
+        let mut expected = Vec::new();
+        for round in 0..10 {
+            busy.reset().await.map_err(failed)?;
+            case.on(&mut busy, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION").await?;
+            case.insert(&mut busy, &[Event::new("late", "")]).await?;
+            case.committed("fast").await?;
+            reader.stays_alive(2 * round + 1).await?;
+            case.on(&mut busy, "COMMIT").await?;
+            expected.extend([2 * round + 2, 2 * round + 1]);
+        }
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, expected);
+    }
+}
+
+case! {
+    async fn a_prepared_transaction_that_nobody_decides_does_not_keep_the_holes_of_others(case) {
+        undecided_transactions_keep_their_own_holes(&case).await?;
+    }
+}
+
+/// Prepared and left behind, and prepared and held on to.
+async fn undecided_transactions_keep_their_own_holes<W: Which>(case: &Case<W>) -> Result<()> {
+    let (mut left, mut held) = (case.another().await?, case.another().await?);
+    for (client, name) in [(&mut left, "left"), (&mut held, "held")] {
+        case.on(client, &format!("XA START '{{schema}} {name}'")).await?;
+        case.insert(client, &[Event::new(name, "")]).await?;
+        case.on(client, &format!("XA END '{{schema}} {name}'; XA PREPARE '{{schema}} {name}'")).await?;
+    }
+    left.disconnect().await.map_err(failed)?;
+    case.committed("kept").await?;
+    let mut reader = Reader::on(case).await?;
+    reader.stays_alive(1).await?;
+    case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK")
+        .await?;
+    case.committed("kept").await?;
+    reader.until_dead(4).await?;
+    case.on(&mut held, "XA COMMIT '{schema} held'").await?;
+    while case.run("XA COMMIT '{schema} left'").await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    while reader.claim().await?.holes > 0 {}
+    let mut late = reader.read.split_off(2);
+    late.sort_unstable();
+    assert_eq!((reader.read, late), (vec![3, 5], vec![1, 2]));
+    Ok(())
 }
 
 case! {
@@ -170,6 +274,48 @@ async fn a_prepared_transaction_keeps_its_positions_alive_where_the_plugin_is_al
     prepared_transactions_keep_their_positions_alive(&case).await
 }
 
+/// The plugin knows connections, and what they do is asked elsewhere.
+#[tokio::test]
+async fn who_rests_is_not_waited_for_where_the_plugin_is_all_there_is() -> Result<()> {
+    let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
+    let case = Case::<MariaDb>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    undecided_transactions_keep_their_own_holes(&case).await
+}
+
+/// Its lock was taken while nobody wrote locks down, so no list will ever have it.
+#[tokio::test]
+async fn an_event_that_is_not_committed_keeps_its_position_alive_whoever_wrote_it() -> Result<()> {
+    let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
+    let case = Case::<MariaDb>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    let instrument = |word: &str| {
+        format!(
+            "UPDATE performance_schema.setup_instruments SET enabled = '{word}' WHERE name = 'wait/lock/metadata/sql/mdl'"
+        )
+    };
+    case.run(&instrument("NO")).await?;
+    let mut late = case.writing("late").await?;
+    case.run(&instrument("YES")).await?;
+    assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
+    case.committed("fast").await?;
+    // One lists at every look, the other looks more often than it lists.
+    let config = case.config.clone().list_writers_after(Duration::from_millis(100));
+    let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
+    for reader in &mut readers {
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until {
+            reader.stays_alive(1).await?;
+        }
+    }
+    case.on(&mut late, "COMMIT").await?;
+    for reader in &mut readers {
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, [2, 1]);
+    }
+    Ok(())
+}
+
 fn with_nothing_but_the_plugin() -> Options {
     let options = Options::of(Kind::MariaDb).setting("performance_schema=OFF");
     options.setting("plugin_load_add=metadata_lock_info")
@@ -233,16 +379,9 @@ case! {
         case.on(&mut locker, "SET autocommit = 0; LOCK TABLES {schema}.events WRITE").await?;
         case.insert(&mut locker, &[Event::new("late", "")]).await?;
         // Nobody can read now; a writer's lock is on the list from its first moment to its last.
-        let locks: i64 = {
-            let mut client = case.another().await?;
-            let sql = "SELECT COUNT(*) FROM performance_schema.metadata_locks
-                       WHERE object_schema = '{schema}' AND object_name = 'events'
-                         AND lock_type NOT IN ('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')";
-            use mysql_async::prelude::Queryable;
-            client.query_first(case.sql(sql)).await.map_err(failed)?.unwrap_or(0)
-        };
-        assert_eq!(locks, 1);
+        assert_eq!(MySqlStore::writers(&case.config).await?, Some(1));
         case.on(&mut locker, "COMMIT; UNLOCK TABLES").await?;
+        assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
     }
 }
 

@@ -11,6 +11,7 @@
 mod case;
 mod conformance;
 mod connection;
+mod engine;
 mod holes;
 mod life;
 mod replaced;

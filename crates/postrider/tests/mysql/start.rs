@@ -6,7 +6,7 @@ use postrider::store::mysql::MySqlStore;
 use postrider::{Code, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, own};
 
-use super::case::{Case, MariaDb, MySql, case, failed};
+use super::case::{Case, MySql, case, failed};
 
 /// The error of a server with a setting.
 async fn refused(options: Options) -> Result<Option<Code>> {
@@ -23,7 +23,6 @@ async fn servers_under_which_positions_mean_nothing_are_refused() -> Result<()> 
         }
         let of = || Options::of(kind);
         assert_eq!(refused(of().setting("auto_increment_increment=2")).await?, Some(Code::ServerUnfit));
-        assert_eq!(refused(of().setting("performance_schema=OFF")).await?, Some(Code::ServerUnfit));
         assert_eq!(refused(of().setting("read_only=ON")).await?, Some(Code::StoreReadOnly));
     }
     Ok(())
@@ -89,15 +88,4 @@ case! {
         assert_eq!(event.id.get_version_num(), 7);
         assert_eq!(event.id.get_variant(), uuid::Variant::RFC4122);
     }
-}
-
-#[tokio::test]
-async fn what_a_server_has_to_be_told_is_said() -> Result<()> {
-    let Some(server) = own(Options::of(Kind::MariaDb).setting("performance_schema=OFF")) else {
-        return Ok(());
-    };
-    let case = Case::<MariaDb>::at(server.url()).await?;
-    let error = MySqlStore::connect(&case.config).await.unwrap_err().to_string();
-    assert!(error.contains("metadata_lock_info"), "{error}");
-    Ok(())
 }

@@ -91,6 +91,17 @@ pub(crate) trait Probe: Send + 'static {
         std::future::ready(Ok(BTreeSet::new()))
     }
 
+    /// The locks of those who have the outbox open for writing, each by the name the server gives it at this moment.
+    fn locks(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
+    }
+
+    /// The same transactions, each with the time at which the engine says that it began, and the time of the reader's
+    /// own clock, in whatever zone that is.
+    fn begun(&mut self) -> impl Future<Output = Result<(Vec<i64>, i64)>> + Send {
+        std::future::ready(Ok((Vec::new(), 0)))
+    }
+
     /// One snapshot: its horizon, its upper end, and the events asked for, in the order of positions.
     fn look(&mut self, asked: Asked<'_>) -> impl Future<Output = Result<Look>> + Send;
 

@@ -74,7 +74,7 @@ async fn a_storm_that_catches_every_wrong_design_finds_nothing_wrong_with_ours()
             Box::new(Alone::new(&database, Proof::WritersAtOnce, seed)),
             Box::new(Alone::new(&database, Proof::HorizonAlone, seed)),
         ];
-        let plan = Plan { seed, phase, delivers_all: true };
+        let plan = Plan { seed, phase, delivers_all: true, quiet_alone: false };
         let round = round::run(&database, plan, readers).await?;
         round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
         round.check(seed);
@@ -97,7 +97,7 @@ async fn catch_the_wrong_designs(url: &'static str, first: u64) -> Result<()> {
         let readers: Vec<Box<dyn Reader>> = designs
             .map(|design| -> Box<dyn Reader> { Box::new(Designed::new(&database, *design, seed)) })
             .collect();
-        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false };
+        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false, quiet_alone: false };
         let round = round::run(&database, plan, readers).await?;
         round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
         for (design, (_, verdict, findings)) in at_large.clone().into_iter().zip(&round.readers) {

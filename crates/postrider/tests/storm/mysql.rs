@@ -24,6 +24,8 @@ pub(crate) struct MySql {
     kind: Kind,
     url: String,
     schema: Ident,
+    /// How long a statement may take to write where it took its position, for a store that has to know.
+    statements_end: Duration,
 }
 
 impl MySql {
@@ -32,7 +34,9 @@ impl MySql {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("storm_{}_{number}", std::process::id()))?;
-        let storm = Self { kind, url: url.to_owned(), schema };
+        // On a machine with other things to do; the longest statement of a storm takes milliseconds.
+        let statements_end = Duration::from_millis(500);
+        let storm = Self { kind, url: url.to_owned(), schema, statements_end };
         MySqlStore::migrate(&storm.config()?).await?;
         let keys: String = (0..keys).map(|key| format!("('k{key}', 0), ")).collect();
         let sql = format!(
@@ -46,7 +50,8 @@ impl MySql {
     }
 
     fn config(&self) -> Result<MySqlConfig> {
-        Ok(MySqlConfig::new(&self.url)?.schema(self.schema.clone()))
+        let config = MySqlConfig::new(&self.url)?.schema(self.schema.clone());
+        Ok(config.statements_end_within(self.statements_end))
     }
 }
 
@@ -67,7 +72,9 @@ impl Database for MySql {
     }
 
     async fn probe(&self) -> Result<MySqlProbe> {
-        let conn = connect_to_write(&self.url).await?;
+        let mut conn = connect_to_write(&self.url).await?;
+        // The engine tells its times in the zone of the machine, whatever the session says.
+        conn.query_drop("SET time_zone = '-05:30'").await.map_err(failed)?;
         let (schema, seen) = (self.schema.clone(), BTreeSet::new());
         Ok(MySqlProbe { conn, schema, forgets_prepared: self.kind == Kind::MariaDb, seen })
     }
@@ -152,8 +159,8 @@ impl Session for MySqlSession {
         // Every other time its connection ends, and with it, on MariaDB, its lock.
         if self.prepared.is_multiple_of(2) {
             self.conn = connect_to_write(&self.url).await?;
-            // MariaDB 10.11 takes an XA COMMIT or ROLLBACK while the old connection is being ended, forgets the
-            // transaction, and leaves it prepared until the next start, with its locks. Nothing tells when it is safe.
+            // MariaDB takes an XA COMMIT or ROLLBACK while the old connection is being ended, forgets the transaction, and
+            // leaves it prepared until the next start, with its locks (ADR 26). Nothing tells when it is safe.
             tokio::time::sleep(SERVER_ENDS_CONNECTION).await;
         }
         Ok(())
@@ -233,21 +240,29 @@ pub(crate) struct MySqlProbe {
     seen: BTreeSet<String>,
 }
 
-impl Probe for MySqlProbe {
-    /// By connection, which a transaction that is prepared keeps as long as it has a lock. While one may be without a
-    /// lock, nobody counts as gone.
-    async fn writers(&mut self) -> Result<BTreeSet<String>> {
+impl MySqlProbe {
+    /// Something about every lock that is held by somebody who writes. Twice: a lock may move to where a first look has
+    /// already been.
+    async fn twice(&mut self, what: &str, only: &str) -> Result<BTreeSet<String>> {
         let sql = format!(
-            "SELECT CAST(owner_thread_id AS CHAR) FROM performance_schema.metadata_locks
+            "SELECT {what} FROM performance_schema.metadata_locks
              WHERE object_type = 'TABLE' AND object_schema = '{}' AND object_name = 'events'
-               AND lock_type LIKE 'SHARED_WRITE%'",
+               AND lock_type LIKE 'SHARED_WRITE%' AND {only}",
             self.schema.as_str()
         );
-        // Twice: a lock may move to where a first look has already been.
         let mut names: BTreeSet<String> = BTreeSet::new();
         for _ in 0..2 {
             names.extend(self.conn.query::<String, _>(&sql).await.map_err(failed)?);
         }
+        Ok(names)
+    }
+}
+
+impl Probe for MySqlProbe {
+    /// By connection, which a transaction that is prepared keeps as long as it has a lock. While one may be without a
+    /// lock, nobody counts as gone.
+    async fn writers(&mut self) -> Result<BTreeSet<String>> {
+        let mut names = self.twice("CAST(owner_thread_id AS CHAR)", "TRUE").await?;
         self.seen.extend(names.iter().cloned());
         if self.forgets_prepared {
             let prepared: Vec<Row> = self.conn.query("XA RECOVER").await.map_err(failed)?;
@@ -258,6 +273,32 @@ impl Probe for MySqlProbe {
             }
         }
         Ok(names)
+    }
+
+    async fn busy_writers(&mut self) -> Result<BTreeSet<String>> {
+        let runs = "(SELECT t.processlist_command FROM performance_schema.threads AS t
+                     WHERE t.thread_id = owner_thread_id) <> 'Sleep'";
+        self.twice("CAST(owner_thread_id AS CHAR)", runs).await
+    }
+
+    async fn locks(&mut self) -> Result<BTreeSet<String>> {
+        let mut names = self
+            .twice("CONCAT_WS('/', owner_thread_id, owner_event_id, object_instance_begin)", "TRUE")
+            .await?;
+        if self.forgets_prepared {
+            let prepared: Vec<Row> = self.conn.query("XA RECOVER").await.map_err(failed)?;
+            names.extend(prepared.iter().filter_map(|row| row.get::<String, _>(3)));
+        }
+        Ok(names)
+    }
+
+    async fn begun(&mut self) -> Result<(Vec<i64>, i64)> {
+        let since = |time: &str| format!("TIMESTAMPDIFF(SECOND, '2020-01-01', {time})");
+        let sql = format!("SELECT {} FROM information_schema.innodb_trx", since("trx_started"));
+        let begun: Vec<i64> = self.conn.query(sql).await.map_err(failed)?;
+        let now: Option<i64> =
+            self.conn.query_first(format!("SELECT {}", since("NOW()"))).await.map_err(failed)?;
+        Ok((begun, now.unwrap_or(0)))
     }
 
     async fn transactions(&mut self) -> Result<BTreeSet<String>> {

@@ -2,13 +2,14 @@
 //!
 //! 1. the storm
 //! 2. quiet: one writer slow, one quick, readers that look often
-//! 3. the storm, with one transaction open from its beginning to its end that has written events itself
+//! 3. the storm, with one transaction open from its beginning to its end that writes an event now and then and rests
+//!    in between
 //! 4. the storm again
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::Result;
+use postrider::{Error, Result};
 use postrider_testkit::audit::{Sighting, Verdict};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -26,6 +27,9 @@ const LONG: Duration = Duration::from_secs(60);
 /// Whoever has not come to an end by then never will: the longest statement of a storm takes milliseconds.
 const STUCK: Duration = Duration::from_secs(180);
 
+/// How long the open transaction does nothing: it is seen to rest, and then takes another position.
+const REST: Duration = Duration::from_millis(120);
+
 /// The key that only the open transaction writes.
 const OPEN: &str = "open";
 
@@ -35,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) phase: Duration,
     pub(crate) delivers_all: bool,
+    /// The second phase and no other.
+    pub(crate) quiet_alone: bool,
 }
 
 /// What became of a round.
@@ -63,12 +69,16 @@ pub(crate) async fn run<D: Database>(
         storm.writers.push(Writer::new(database, plan.seed, name).await?);
     }
 
-    storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    if !plan.quiet_alone {
+        storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    }
     storm.weather.set_quiet(true);
     storm.phase(&[Manner::Slow, Manner::Quick]).await?;
     storm.weather.set_quiet(false);
-    storm.phase_with_an_open_transaction(&running).await?;
-    storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    if !plan.quiet_alone {
+        storm.phase_with_an_open_transaction(&running).await?;
+        storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    }
     storm.weather.end();
 
     let committed = storm.committed().await?;
@@ -150,10 +160,19 @@ impl<D: Database> Storm<D> {
     async fn phase_with_an_open_transaction(&mut self, readers: &[Running]) -> Result<()> {
         let mut open = self.database.connect().await?;
         open.begin(None).await?;
-        for _ in 0..3 {
-            open.write(OPEN).await?;
-        }
+        open.write(OPEN).await?;
+        let (over, mut is_over) = tokio::sync::oneshot::channel::<()>();
+        let writing = tokio::spawn(async move {
+            let mut written = 1;
+            while tokio::time::timeout(REST, &mut is_over).await.is_err() {
+                open.write(OPEN).await?;
+                written += 1;
+            }
+            Ok::<_, Error>((open, written))
+        });
         self.phase(&[Manner::Storm; WRITERS as usize]).await?;
+        _ = over.send(());
+        let (mut open, written) = writing.await.map_err(failed)??;
         let others = self.committed().await?;
         if self.plan.delivers_all {
             for reader in readers {
@@ -172,7 +191,7 @@ impl<D: Database> Storm<D> {
         );
         open.commit().await?;
         let committed = self.committed().await?;
-        assert_eq!(committed.len(), others.len() + 3, "nobody else wrote after the phase");
+        assert_eq!(committed.len(), others.len() + written, "nobody else wrote after the phase");
         Ok(())
     }
 

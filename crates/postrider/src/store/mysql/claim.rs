@@ -18,10 +18,9 @@ use super::page::{Read, with_payload_limit};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
 use super::session::{Alone, Params, Session};
-use super::writers::{self, Names};
+use super::writers::{Listed, Lister};
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
-use crate::store::watch::Writers;
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -49,13 +48,11 @@ pub(super) struct MySqlClaimer {
     server: Option<String>,
     clock: SystemClock,
     holes: Holes,
-    names: Names,
+    lister: Lister,
     /// The highest event known: it tells this history from another.
     highest: Option<Mark>,
     /// The outbox was seen to reach at least here.
     reached: Position,
-    /// Whether the operator was told that the list of writers cannot be had.
-    has_warned: bool,
 }
 
 enum Link {
@@ -66,7 +63,7 @@ enum Link {
 
 /// Everything one claim learnt from the database.
 struct Answer {
-    writers: Option<Writers>,
+    listed: Option<Listed>,
     rows: Vec<Row>,
     /// The event that stands where the highest known one stood.
     found: Option<Uuid>,
@@ -79,14 +76,13 @@ impl MySqlClaimer {
         let highest = progress.highest;
         Self {
             holes: Holes::new(&progress.done, config.patience()),
-            names: Names::default(),
+            lister: Lister::default(),
             reached: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
             config,
             link: Link::Unopened,
             server,
             clock: SystemClock::new(),
             highest,
-            has_warned: false,
         }
     }
 
@@ -97,6 +93,15 @@ impl MySqlClaimer {
             if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
                 self.link = Link::Lost;
                 return Err(lost());
+            }
+            if session.server.locks.is_none() {
+                let age = self.config.statements_end();
+                tracing::warn!(
+                    age_ms = age.as_millis(),
+                    "the server does not tell who has the outbox open for writing: positions that were rolled back \
+                     are kept in mind for that long, and until every transaction has ended that wrote by then"
+                );
+                self.holes.wait_at_least(age);
             }
             self.link = Link::Open(Box::new(session));
         }
@@ -120,16 +125,12 @@ impl MySqlClaimer {
         let to_the_end = asked.reach_the_tail() && read.left.is_none();
         let has_left = read.left.is_some();
         let found = read.found();
-        let look = Look {
-            asked,
-            found: &found,
-            left: read.left,
-            stamp: None,
-            horizon: None,
-            writers: answer.writers,
-            // Of no use without knowing who is silent.
-            taken: Position::new(i64::MAX),
+        let (writers, taken, held) = match answer.listed {
+            Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
+            None => (None, Position::new(i64::MAX), Vec::new()),
         };
+        let (left, held) = (read.left, &held);
+        let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
         let dead = self.holes.enter(look, now);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
@@ -153,19 +154,7 @@ impl MySqlClaimer {
 
     async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        let writers = if self.holes.wants_writers(now) { writers::list(session).await? } else { None };
-        if self.holes.wants_writers(now) && writers.is_none() && !self.has_warned {
-            self.has_warned = true;
-            tracing::warn!(
-                "the server cannot tell all metadata locks (performance_schema_metadata_lock_lost, \
-                 performance_schema_thread_instances_lost, or the instrument was turned off): positions that \
-                 were rolled back are kept in mind"
-            );
-        }
-        // A name that is given is kept: the list counts even if what follows fails.
-        let writers = writers.map(|holders| self.names.of(holders));
-        // Whether one of them only waits for its application is not asked here.
-        let writers = writers.map(|names| names.into_iter().map(|name| (name, None)).collect());
+        let listed = self.lister.list(session, &self.holes, now).await?;
 
         // One more than fits, to know whether there is more.
         let limit = budget.events_max.max(1).saturating_add(1).to_string();
@@ -187,7 +176,7 @@ impl MySqlClaimer {
             let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), |row| row::position(row, 0).map(Position::previous))?;
         }
-        Ok(Answer { writers, rows, found, last })
+        Ok(Answer { listed, rows, found, last })
     }
 }
 

@@ -7,17 +7,20 @@ use std::time::Duration;
 use mysql_async::{Conn, Opts, OptsBuilder};
 
 use super::address::Address;
+use super::engine;
 use super::failure::connect_failed;
 use super::migrate;
 use super::server::Server;
 use super::session::Session;
-use super::writers::Locks;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{Code, Error, Ident, Result};
 
 /// A server that has not finished the login by then is taken for dead.
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
+
+/// No writer is held up for this long between taking its position and writing its row: that is one call of the engine.
+const STATEMENTS_END: Duration = Duration::from_secs(60);
 
 /// What every connection says first, whatever the server's defaults are. `READ COMMITTED`: otherwise a locking read
 /// at the end of the table blocks every INSERT. UTC; strict; locks are not waited for longer than a lease; a quiet connection stays; the
@@ -36,6 +39,7 @@ pub struct MySqlConfig {
     address: Address,
     schema: Ident,
     patience: Patience,
+    statements_end: Duration,
     after_failover: AfterFailover,
 }
 
@@ -56,6 +60,7 @@ impl MySqlConfig {
             schema: Ident::default(),
             // There is no cheaper proof than the list, so it is asked for early.
             patience: Patience { list_after: Duration::from_millis(200), holes_max: 10_000 },
+            statements_end: STATEMENTS_END,
             after_failover: AfterFailover::default(),
         })
     }
@@ -102,6 +107,16 @@ impl MySqlConfig {
         self
     }
 
+    /// The longest that a statement may need from taking a position to writing there; a minute if not given. Asked only of a
+    /// server that does not tell metadata locks: there, a position that was rolled back is kept in mind for at least this
+    /// long. A writer that needs longer, as one on a server that stands still for so long while others on it go on,
+    /// may lose its event.
+    #[must_use]
+    pub fn statements_end_within(mut self, time: Duration) -> Self {
+        self.statements_end = time;
+        self
+    }
+
     /// Holes to keep in mind before nothing new is read; 10,000 if not given.
     #[must_use]
     pub fn holes_max(mut self, holes_max: usize) -> Self {
@@ -118,6 +133,10 @@ impl MySqlConfig {
 
     pub(super) fn failover_choice(&self) -> AfterFailover {
         self.after_failover
+    }
+
+    pub(super) fn statements_end(&self) -> Duration {
+        self.statements_end
     }
 
     pub(super) fn patience(&self) -> Patience {
@@ -158,13 +177,13 @@ impl MySqlConfig {
         Ok(opts)
     }
 
-    /// A connection to a primary with the schema this program knows, on a server that tells who writes.
+    /// A connection to a primary with the schema this program knows, on a server that tells who may still commit.
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
-        if session.server.locks.is_none() {
-            return Err(Locks::hidden(session.server.product));
-        }
         migrate::check(&mut session).await?;
+        if session.server.locks.is_none() {
+            engine::check(&mut session).await?;
+        }
         Ok(session)
     }
 

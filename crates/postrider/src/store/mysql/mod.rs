@@ -14,13 +14,16 @@ mod address;
 mod admin;
 mod claim;
 mod connect;
+mod engine;
 mod failover;
 mod failure;
 mod history;
 mod lease;
 mod line;
+mod locks;
 mod maintain;
 mod migrate;
+mod names;
 mod overview;
 mod page;
 mod park;
@@ -107,6 +110,15 @@ impl MySqlStore {
         let store = Self::unconnected(config);
         store.0.settler.turn().await?;
         Ok(store)
+    }
+
+    /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet sees it;
+    /// `None` if the server does not tell, or not all of them. Nothing of the outbox itself is read.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
+        writers::count(&mut config.connect_unchecked().await?).await
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then as

@@ -22,6 +22,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 -- Who has the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
+-- On MariaDB, for transactions of others that are left open, and on servers that tell no metadata locks, it also wants
+-- PROCESS. That shows the texts of all statements on the server, so it is left to you:
+-- GRANT PROCESS ON *.* TO '{relay}';
 
 -- Viewer: `status` and `doctor`.
 GRANT SELECT ON {database}.* TO '{viewer}';

@@ -7,7 +7,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::failure::failed;
-use super::writers::Locks;
+use super::locks::Locks;
 use crate::store::Origin;
 use crate::{Code, Error, Result};
 

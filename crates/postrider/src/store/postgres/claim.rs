@@ -153,6 +153,7 @@ impl PostgresClaimer {
             horizon,
             writers: answer.writers,
             taken: sequence,
+            held: &[],
         };
         let dead = self.holes.enter(look, now);
         let holes_full = self.holes.is_full();

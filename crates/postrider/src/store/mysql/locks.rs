@@ -1,0 +1,242 @@
+//! Where a server tells who has a table open for writing, and what it tells.
+//!
+//! Besides the locks it is asked what their owners are doing. A writer that waits for its application gets a *word*
+//! that changes as soon as it begins anything; two lists with the same word enclose a time in which it did nothing,
+//! and took no position. What the word is made of is told in ADR 25.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::failure::failed;
+use super::row::{get, get_opt};
+use super::server::Product;
+use crate::{Ident, Result};
+
+/// Where a server tells who has a table open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locks {
+    /// `performance_schema.metadata_locks` of MySQL.
+    MySql,
+    /// The same of MariaDB. A prepared transaction loses its lock when its connection ends: `XA RECOVER` has to be
+    /// asked too.
+    MariaDb,
+    /// MariaDB's plugin `metadata_lock_info`, which knows connections alone. The same holds for prepared transactions.
+    Plugin,
+}
+
+/// Those who have a table open for writing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Holders {
+    /// Owner and lock. A lock of the same owner with another name may be another transaction, or not. With it the
+    /// word of an owner that waits for its application.
+    pub(super) locks: BTreeMap<(String, String), Option<String>>,
+    /// Prepared transactions that may have no lock any more, of whatever table, with their word: they take no
+    /// position any more, but their name may be given again.
+    pub(super) prepared: BTreeMap<String, Option<String>>,
+}
+
+/// Locks under which nobody writes. Any other counts: also that of `LOCK TABLES`, which an INSERT then uses.
+macro_rules! reading {
+    () => {
+        "('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')"
+    };
+}
+
+/// One look at the lock table, with something about the owner. No index: memory of the server.
+macro_rules! scan {
+    ($of_owner:literal) => {
+        concat!(
+            "SELECT CAST(COALESCE(owner_thread_id, 0) AS CHAR),
+                    CONCAT(COALESCE(owner_event_id, 0), '/', object_instance_begin),
+                    ",
+            $of_owner,
+            "
+             FROM performance_schema.metadata_locks
+             WHERE object_type = 'TABLE' AND object_schema = '{name}' AND object_name = 'events'
+               AND lock_type NOT IN ",
+            reading!()
+        )
+    };
+}
+
+/// What would make a list incomplete: no room for a lock or for whom it belongs to, or nobody who writes them down.
+/// The last two columns: whether every statement of a thread that is instrumented gets a number.
+macro_rules! reservations {
+    () => {
+        "SHOW GLOBAL STATUS WHERE variable_name IN
+            ('performance_schema_metadata_lock_lost', 'performance_schema_thread_instances_lost',
+             'performance_schema_thread_classes_lost');
+         SELECT (SELECT enabled FROM performance_schema.setup_instruments WHERE name = 'wait/lock/metadata/sql/mdl'),
+                (SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'global_instrumentation'),
+                (SELECT MIN(enabled) FROM performance_schema.setup_consumers
+                 WHERE name IN ('thread_instrumentation', 'events_statements_current')),
+                (SELECT MIN(enabled) FROM performance_schema.setup_instruments
+                 WHERE name LIKE 'statement/%' AND name NOT LIKE 'statement/sp/%')"
+    };
+}
+
+/// Two looks: while a transaction is being prepared its lock moves, and may do so behind the back of one look.
+/// The first takes the number of the statements that the owner has begun: `Questions` counts all that can take a
+/// position but begins again at a reset of the connection, the number of the last one never does. The second, later, sees the
+/// owner waiting for its application: so the numbers are those of an owner at rest, or will be others when they are read again.
+/// An owner that is not there has left a prepared transaction behind; that of a recovered one is the main thread.
+const MYSQL: &str = concat!(
+    scan!(
+        "CONCAT((SELECT s.variable_value FROM performance_schema.status_by_thread AS s
+                             WHERE s.thread_id = owner_thread_id AND s.variable_name = 'Questions'), '/',
+                            (SELECT MAX(e.event_id) FROM performance_schema.events_statements_current AS e
+                             WHERE e.thread_id = owner_thread_id))"
+    ),
+    ";\n",
+    scan!(
+        "CASE WHEN owner_thread_id IS NULL THEN NULL
+                         WHEN (SELECT COUNT(*) FROM performance_schema.threads AS t
+                               WHERE t.thread_id = owner_thread_id AND t.name <> 'thread/sql/main') = 0 THEN 'Gone'
+                         ELSE (SELECT CASE t.instrumented WHEN 'YES' THEN t.processlist_command END
+                               FROM performance_schema.threads AS t WHERE t.thread_id = owner_thread_id) END"
+    ),
+    ";\n",
+    reservations!()
+);
+
+/// Two looks, for the same reason, with the connection of the owner.
+const MARIADB: &str = concat!(
+    scan!(
+        "CAST((SELECT t.processlist_id FROM performance_schema.threads AS t WHERE t.thread_id = owner_thread_id) AS CHAR)"
+    ),
+    ";\n",
+    scan!(
+        "CAST((SELECT t.processlist_id FROM performance_schema.threads AS t WHERE t.thread_id = owner_thread_id) AS CHAR)"
+    ),
+    ";\n",
+    reservations!()
+);
+
+/// The plugin knows connections alone. No index: memory of the server.
+const PLUGIN: &str = "
+    SELECT CAST(thread_id AS CHAR), '', CAST(thread_id AS CHAR)
+    FROM information_schema.metadata_lock_info
+    WHERE lock_type = 'Table metadata lock' AND table_schema = '{name}' AND table_name = 'events'
+      AND lock_mode NOT IN ('MDL_SHARED', 'MDL_SHARED_HIGH_PRIO', 'MDL_SHARED_READ', 'MDL_SHARED_READ_ONLY')";
+
+/// What MariaDB tells of its connections: the number of the last statement each has begun, which no other statement of
+/// the server has; then, later, who waits for its application. Then the prepared transactions, after the locks, so
+/// that who loses its lock in between is met here, and around them how many were ever prepared. Without the right
+/// PROCESS only connections of the same user are told. No index: memory of the server.
+const OF_MARIADB: &str = ";
+    SELECT CAST(id AS CHAR), CAST(query_id AS CHAR) FROM information_schema.processlist;
+    SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE command = 'Sleep';
+    SHOW GLOBAL STATUS LIKE 'Com_xa_prepare';
+    XA RECOVER;
+    SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'";
+
+impl Locks {
+    /// Finds out where the server tells it, if it does.
+    pub(super) async fn of(conn: &mut Conn, product: Product, has_schema: bool) -> Result<Option<Self>> {
+        if has_schema {
+            let sql = "SELECT (SELECT enabled FROM performance_schema.setup_instruments
+                               WHERE name = 'wait/lock/metadata/sql/mdl') = 'YES'
+                          AND (SELECT enabled FROM performance_schema.setup_consumers
+                               WHERE name = 'global_instrumentation') = 'YES'";
+            let answer: Option<Option<bool>> = conn.query_first(sql).await.map_err(|error| {
+                failed(error).hint("GRANT SELECT ON performance_schema.* to the user of the relay")
+            })?;
+            if answer.flatten().unwrap_or(false) {
+                return Ok(Some(if product == Product::MySql { Self::MySql } else { Self::MariaDb }));
+            }
+        }
+        if product == Product::MariaDb {
+            let sql = "SELECT COUNT(*) FROM information_schema.plugins
+                       WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'";
+            let found: Option<i64> = conn.query_first(sql).await.map_err(failed)?;
+            if found.unwrap_or(0) > 0 {
+                return Ok(Some(Self::Plugin));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What to ask, in this order.
+    pub(super) fn statements(self, schema: &Ident) -> String {
+        // An Ident holds nothing that a quote would have to protect.
+        let list = match self {
+            Self::MySql => MYSQL,
+            Self::MariaDb => MARIADB,
+            Self::Plugin => PLUGIN,
+        };
+        let list = list.replace("{name}", schema.as_str());
+        if self == Self::MySql { list } else { format!("{list}{OF_MARIADB}") }
+    }
+
+    /// The holders, or none if the server says that its list may be incomplete.
+    pub(super) fn read(self, mut answers: Vec<Vec<Row>>) -> Result<Option<Holders>> {
+        let mut holders = Holders::default();
+        let mut resting = BTreeMap::new();
+        if self != Self::MySql {
+            let mut of_mariadb = answers.split_off(answers.len().saturating_sub(5)).into_iter();
+            let mut next = || of_mariadb.next().unwrap_or_default();
+            resting = at_rest(&next(), &next())?;
+            holders.prepared = prepared(&next(), &next(), &next())?;
+        }
+        let mut is_numbered = true;
+        if self != Self::Plugin {
+            let (settings, lost) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
+            let is_on = |column| {
+                let word = settings.first().map(|row| get_opt::<String>(row, column)).transpose();
+                word.map(|word| word.flatten().is_some_and(|word| word == "YES"))
+            };
+            let counts = lost.iter().map(|row| get::<i64>(row, 1)).collect::<Result<Vec<_>>>()?;
+            let is_whole = !counts.is_empty() && counts.iter().all(|lost| *lost == 0);
+            if !is_whole || !is_on(0)? || !is_on(1)? {
+                return Ok(None);
+            }
+            is_numbered = is_on(2)? && is_on(3)?;
+        }
+        let mut numbers = BTreeMap::new();
+        for (nth, row) in
+            answers.iter().enumerate().flat_map(|(nth, look)| look.iter().map(move |row| (nth, row)))
+        {
+            let (lock, told) = ((get(row, 0)?, get(row, 1)?), get_opt::<String>(row, 2)?);
+            let word = match (self, told.as_deref()) {
+                (Self::MySql, _) if nth == 0 => {
+                    numbers.insert(lock.clone(), told);
+                    None
+                }
+                (Self::MySql, Some("Gone")) => Some("gone".to_owned()),
+                (Self::MySql, Some("Sleep")) if is_numbered => numbers.remove(&lock).flatten(),
+                (Self::MySql, _) => None,
+                _ => told.and_then(|connection| resting.get(&connection).cloned()),
+            };
+            holders.locks.insert(lock, word);
+        }
+        Ok(Some(holders))
+    }
+}
+
+/// The last statement of every connection that was seen at rest after its number was read.
+fn at_rest(statements: &[Row], sleeping: &[Row]) -> Result<BTreeMap<String, String>> {
+    let sleeping = sleeping.iter().map(|row| get::<String>(row, 0)).collect::<Result<BTreeSet<_>>>()?;
+    let statements = statements.iter().map(|row| Ok((get::<String>(row, 0)?, get::<String>(row, 1)?)));
+    let mut known = statements.collect::<Result<BTreeMap<_, _>>>()?;
+    known.retain(|connection, _| sleeping.contains(connection));
+    Ok(known)
+}
+
+/// The prepared transactions. Their word is the number of those ever prepared, if none was while they were read: as
+/// long as it is the same, no name was given again.
+fn prepared(before: &[Row], found: &[Row], after: &[Row]) -> Result<BTreeMap<String, Option<String>>> {
+    let count = |rows: &[Row]| rows.first().map(|row| get::<String>(row, 1)).transpose();
+    let (before, after) = (count(before)?, count(after)?);
+    let word = before.filter(|before| Some(before) == after.as_ref());
+    found.iter().map(|row| Ok((xid(row)?, word.clone()))).collect()
+}
+
+/// A prepared transaction's own name.
+fn xid(row: &Row) -> Result<String> {
+    let (format, global, branch): (i64, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+    let data: Vec<u8> = get(row, 3)?;
+    let data: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("xa {format} {global} {branch} {data}"))
+}
