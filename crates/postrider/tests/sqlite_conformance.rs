@@ -29,6 +29,8 @@ impl StoreUnderTest for SqliteFile {
     /// The last position at that time.
     type Backup = i64;
 
+    const DATABASE: Option<&'static str> = Some("SQLite");
+
     async fn fresh() -> Result<Self> {
         let folder = TempDir::new().map_err(failed)?;
         let path = folder.path().join("outbox.db");

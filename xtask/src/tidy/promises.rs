@@ -1,6 +1,6 @@
 //! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise, and its section
 //! holds at least one link `[what the test shows](path/to/file.rs#test_function)` to a function that carries
-//! a test attribute, or to a case of a conformance suite that the suite's `cases.rs` lists: a macro makes
+//! a test attribute, or to a case of a suite that the suite's `cases.rs` lists: a macro makes
 //! those into a test per implementation. What is not promised yet stands under a heading without a number.
 
 use super::links::{declares, resolve};
@@ -96,10 +96,11 @@ fn is_in_case_macro(tree: &Tree, file: &str, above: &[&str]) -> bool {
     })
 }
 
-/// Whether a function is listed among the cases of the conformance suite its file belongs to.
+/// Whether a function is listed among the cases of the suite its file belongs to: one of conformance, or that of life
+/// with a database.
 fn is_case(tree: &Tree, file: &str, function: &str) -> bool {
-    let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| folder.contains("/conformance/"))
-    else {
+    let is_suite = |folder: &str| folder.contains("/conformance/") || folder.ends_with("/tests/life");
+    let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| is_suite(folder)) else {
         return false;
     };
     let lists =

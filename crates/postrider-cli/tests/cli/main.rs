@@ -9,6 +9,8 @@ mod health;
 mod init;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql_killed;
 mod origins;
 mod pages;
 #[cfg(all(unix, feature = "postgres"))]

@@ -12,14 +12,14 @@ use crate::program::Program;
 use crate::shop::{Running, status, until};
 
 /// A database for an outbox, which is not there yet.
-struct Shop {
-    url: String,
-    schema: String,
+pub(crate) struct Shop {
+    pub(crate) url: String,
+    pub(crate) schema: String,
 }
 
 impl Shop {
     /// On every server there is, with a line about each that there is not.
-    fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let shop = |kind: Kind| {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -30,7 +30,7 @@ impl Shop {
         Kind::ALL.into_iter().filter_map(shop).collect()
     }
 
-    fn config(&self, url: &str) -> String {
+    pub(crate) fn config(&self, url: &str) -> String {
         format!(
             "[outbox.shop]\nurl = '{url}'\nschema = '{}'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
              [subscription.orders]\nsink = 'out'\nstart = 'beginning'\n",

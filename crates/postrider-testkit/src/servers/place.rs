@@ -72,9 +72,9 @@ impl Place {
     }
 }
 
-/// Copies a folder with its owners and rights.
+/// Copies what is in a folder, with its owners and rights, into one that may be there and empty.
 pub(super) fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = Command::new("cp").arg("-a").arg(from).arg(to).output();
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).output();
     let copied = copied.map_err(|e| format!("cp cannot be run: {e}"))?;
     if copied.status.success() {
         return Ok(());

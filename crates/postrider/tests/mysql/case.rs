@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 /// One of the two servers, as a type.
 pub(crate) trait Which: Send + Sync + 'static {
     const KIND: Kind;
+    const NAME: &'static str;
 }
 
 pub(crate) struct MySql;
@@ -21,10 +22,12 @@ pub(crate) struct MariaDb;
 
 impl Which for MySql {
     const KIND: Kind = Kind::MySql;
+    const NAME: &'static str = "MySQL";
 }
 
 impl Which for MariaDb {
     const KIND: Kind = Kind::MariaDb;
+    const NAME: &'static str = "MariaDB";
 }
 
 pub(crate) struct Case<W> {

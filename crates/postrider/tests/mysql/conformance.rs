@@ -26,6 +26,8 @@ impl<W: Which> StoreUnderTest for Case<W> {
     /// The last position at that time.
     type Backup = i64;
 
+    const DATABASE: Option<&'static str> = Some(W::NAME);
+
     fn is_available() -> bool {
         Case::<W>::is_available()
     }

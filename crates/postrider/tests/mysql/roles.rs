@@ -84,3 +84,22 @@ case! {
         assert!(case.on(&mut client, forged).await.is_err());
     }
 }
+
+case! {
+    /// In a grant on a whole database `_` stands for any letter.
+    async fn the_roles_of_one_outbox_open_no_other_of_a_similar_name(case) {
+        let similar = case.schema.as_str().replace('_', "x");
+        case.run(&format!("CREATE DATABASE {similar}; CREATE TABLE {similar}.secrets (secret TEXT)")).await?;
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        for (role, here, there) in [
+            ("viewer", "SELECT COUNT(*) FROM {schema}.events", "SELECT COUNT(*) FROM {similar}.secrets"),
+            ("migrator", "CREATE TABLE {schema}.more (a INT)", "CREATE TABLE {similar}.more (a INT)"),
+        ] {
+            let mut client = user(&case, &case.schema, role).await?.client().await?;
+            case.on(&mut client, here).await?;
+            let refused = case.on(&mut client, &there.replace("{similar}", &similar)).await;
+            assert!(refused.is_err(), "{role} may do in {similar} what it may do in {}", case.schema);
+        }
+        case.run(&format!("DROP DATABASE {similar}")).await?;
+    }
+}

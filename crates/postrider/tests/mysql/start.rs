@@ -23,6 +23,12 @@ async fn servers_under_which_positions_mean_nothing_are_refused() -> Result<()> 
         }
         let of = || Options::of(kind);
         assert_eq!(refused(of().setting("auto_increment_increment=2")).await?, Some(Code::ServerUnfit));
+        assert_eq!(refused(of().setting("binlog_format=STATEMENT")).await?, Some(Code::ServerUnfit));
+        // Without a binary log its format is of no matter.
+        assert_ne!(
+            refused(of().setting("binlog_format=STATEMENT").without_binlog()).await?,
+            Some(Code::ServerUnfit)
+        );
         assert_eq!(refused(of().setting("read_only=ON")).await?, Some(Code::StoreReadOnly));
     }
     Ok(())

@@ -16,6 +16,8 @@ impl StoreUnderTest for Case {
     /// The last position at that time.
     type Backup = i64;
 
+    const DATABASE: Option<&'static str> = Some("PostgreSQL");
+
     fn is_available() -> bool {
         Case::is_available()
     }

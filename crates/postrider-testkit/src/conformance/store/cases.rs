@@ -104,8 +104,16 @@ macro_rules! store_conformance {
             }
         }
     };
-    (@tests $under_test:ty; $($file:ident { $($case:ident)+ })+) => { $(
-        mod $file {
+    (@tests $under_test:ty; $($file:ident { $($case:ident)+ })+) => {
+        #[test]
+        fn the_page_of_databases_tells_the_cases_of_this_one() -> ::std::result::Result<(), ::std::string::String> {
+            $crate::conformance::store::page::check(
+                <$under_test as $crate::conformance::store::StoreUnderTest>::DATABASE,
+                &[$((stringify!($file), &[$(stringify!($case)),+])),+],
+            )
+        }
+
+        $(mod $file {
             use super::*;
 
             $(
@@ -117,6 +125,6 @@ macro_rules! store_conformance {
                     $crate::conformance::store::$file::$case::<$under_test>().await
                 }
             )+
-        }
-    )+ };
+        })+
+    };
 }

@@ -10,6 +10,7 @@ pub mod history;
 pub mod lease;
 pub mod maintain;
 pub mod overview;
+pub mod page;
 pub mod settle;
 pub mod subscribe;
 pub mod visible;
@@ -26,6 +27,9 @@ use postrider::{BoxFuture, Event, Position, Result};
 pub trait StoreUnderTest: Sized + Send + Sync {
     /// The state of the outbox at some time, or how to get back to it.
     type Backup: Send;
+
+    /// The column of `docs/src/databases.md` that tells which cases are run on it; `None`: it has none.
+    const DATABASE: Option<&'static str> = None;
 
     /// Whether this machine has what the suite needs; if not, every case passes unheard.
     fn is_available() -> bool {

@@ -17,6 +17,9 @@ const READY: &str = "ready for connections";
 /// Tries with another port, should somebody else have taken the free one.
 const STARTS_MAX: usize = 3;
 
+/// Room for what a server has from the beginning, its logs and a few events.
+const SMALL_DISK_BYTES: u32 = 256 * 1024 * 1024;
+
 /// Every server is so, unless a setting of its options says otherwise.
 ///
 /// Commits survive the death of the server, not of the machine. The time zone is one that shows every time that is
@@ -52,12 +55,13 @@ GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;
 pub struct Options {
     kind: Kind,
     settings: Vec<String>,
+    small_disk: bool,
 }
 
 impl Options {
     /// One of a kind, with a binary log, metadata locks in the performance schema, and the time zone +05:30.
     pub fn of(kind: Kind) -> Self {
-        Self { kind, settings: Vec::new() }
+        Self { kind, settings: Vec::new(), small_disk: false }
     }
 
     /// A line of its configuration, such as `auto_increment_increment=2` or `performance_schema=OFF`.
@@ -71,6 +75,14 @@ impl Options {
     #[must_use]
     pub fn without_binlog(self) -> Self {
         self.setting("skip_log_bin")
+    }
+
+    /// Puts its data on a disk of its own with little room. Only root can. Without a binary log: where that finds no
+    /// room, the server waits for a minute at a time before it says so.
+    #[must_use]
+    pub fn small_disk(mut self) -> Self {
+        self.small_disk = true;
+        self.without_binlog()
     }
 
     /// Which of the two it is.
@@ -87,7 +99,8 @@ impl Options {
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
             let made = Place::new(self.kind.name(), Account::unprivileged()?).and_then(|place| {
-                programs.make_data(&place).inspect_err(|_| place.remove())?;
+                let mounted = if self.small_disk { place.mount(SMALL_DISK_BYTES) } else { Ok(()) };
+                mounted.and_then(|()| programs.make_data(&place)).inspect_err(|_| place.remove())?;
                 Server::on(place, programs.clone(), self.clone())
             });
             match made {

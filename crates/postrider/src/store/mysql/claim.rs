@@ -5,7 +5,7 @@
 //! 3. the history: the highest event seen is still where it was. Asked after the events, so that a change before
 //!    or between the two is noticed before anything is handed out
 //!
-//! 2 and 3 go out together and are waited for once. See [`holes`](crate::store::holes) for why a hole may be buried.
+//! See [`holes`](crate::store::holes) for why a hole may be buried.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::connect::MySqlConfig;
 use super::history::NEXT;
-use super::page::{Read, with_payload_limit};
+use super::page::{Read, payload_limit};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
-use super::session::{Alone, Params, Session};
+use super::session::{Alone, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
@@ -31,12 +31,15 @@ const READ: &str = concat!(
     " FROM {schema}.events FORCE INDEX (PRIMARY)
       WHERE {ranges}
       ORDER BY position
-      LIMIT {limit}"
+      LIMIT ?"
 );
+
+/// The tail alone: the same text for every page of a backlog.
+const TAIL: &str = "position >= ?";
 
 /// Index: the primary key (position), one row; and its last entry.
 const HEAD: &str = "
-    SELECT (SELECT id FROM {schema}.events WHERE position = {mark}),
+    SELECT (SELECT id FROM {schema}.events WHERE position = ?),
            (SELECT MAX(position) FROM {schema}.events)";
 
 /// Reads on from a loaded state, on a connection of its own. Once that is lost the claimer is of no use any
@@ -64,7 +67,7 @@ enum Link {
 /// Everything one claim learnt from the database.
 struct Answer {
     listed: Option<Listed>,
-    rows: Vec<Row>,
+    read: Read,
     /// The event that stands where the highest known one stood.
     found: Option<Uuid>,
     /// How far the outbox reaches.
@@ -113,11 +116,11 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        let read = Read::of(answer.rows, budget)?.complete(session).await?;
+        let read = answer.read.complete(session).await?;
 
         // From here on nothing waits and nothing fails.
         self.reached = self.reached.max(answer.last);
-        if let Some(last) = read.events.last()
+        if let Some(last) = read.filling.events.last()
             && self.highest.is_none_or(|mark| mark.position < last.position)
         {
             self.highest = Some(Mark { position: last.position, id: last.event.id });
@@ -142,9 +145,9 @@ impl MySqlClaimer {
         // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
-            events: read.events,
+            events: read.filling.events,
             dead,
-            damaged: read.damaged,
+            damaged: read.filling.damaged,
             more_at_once,
             left_unread: !to_the_end,
             holes: self.holes.len(),
@@ -156,28 +159,45 @@ impl MySqlClaimer {
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
         let listed = self.lister.list(session, &self.holes, now).await?;
 
-        // One more than fits, to know whether there is more.
-        let limit = budget.events_max.max(1).saturating_add(1).to_string();
-        let ranges = asked.first.iter().copied().zip(asked.last.iter().copied());
-        let read =
-            with_payload_limit(READ, budget).replace("{ranges}", &within(ranges)).replace("{limit}", &limit);
-        let mark = self.highest.map_or(0, |mark| mark.position.get()).to_string();
-        let statements = format!("{read};{}", HEAD.replace("{mark}", &mark));
-        let mut answers = session.several(Alone::Reads, &statements).await?;
-        let head = answers.pop().and_then(|rows| rows.into_iter().next());
-        let (Some(head), Some(rows)) = (head, answers.pop()) else {
-            return Err(Error::new(Code::StoreFailed, "the database left out an answer"));
+        let read = read(session, asked, budget).await?;
+        let mark = self.highest.map_or(0, |mark| mark.position.get());
+        let mut head = None;
+        let mut keep = |row: Row| {
+            head = Some((row::uuid_opt(&row, 0)?, get_opt::<i64>(&row, 1)?));
+            Ok(())
         };
-        let found = get_opt::<Vec<u8>>(&head, 0)?.and_then(|id| Uuid::from_slice(&id).ok());
-        let mut last = get_opt::<i64>(&head, 1)?.map_or(Position::ZERO, Position::new);
+        session.each(Prepared::Kept, HEAD, params![mark], &mut keep).await?;
+        let (found, last) =
+            head.ok_or_else(|| Error::new(Code::StoreFailed, "the database left out an answer"))?;
+        let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.reached {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), |row| row::position(row, 0).map(Position::previous))?;
         }
-        Ok(Answer { listed, rows, found, last })
+        Ok(Answer { listed, read, found, last })
     }
+}
+
+/// The events of the ranges, as far as the budget goes.
+async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<Read> {
+    let mut read = Read::new(budget);
+    let mut take = |row| read.take(row);
+    // One more than fits, to know whether there is more.
+    let (small, limit) = (payload_limit(budget), budget.events_max.max(1).saturating_add(1));
+    match (asked.first.as_slice(), asked.last.as_slice()) {
+        ([first], [i64::MAX]) => {
+            let statement = READ.replace("{ranges}", TAIL);
+            session.each(Prepared::Kept, &statement, params![small, *first, limit], &mut take).await?;
+        }
+        (first, last) => {
+            let ranges = within(first.iter().copied().zip(last.iter().copied()));
+            let statement = READ.replace("{ranges}", &ranges);
+            session.each(Prepared::Once, &statement, params![small, limit], &mut take).await?;
+        }
+    }
+    Ok(read)
 }
 
 impl Claimer for MySqlClaimer {

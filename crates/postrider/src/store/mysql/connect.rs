@@ -11,13 +11,15 @@ use super::engine;
 use super::failure::connect_failed;
 use super::migrate;
 use super::server::Server;
-use super::session::Session;
+use super::session::{ANSWER_WITHIN, Session};
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{Code, Error, Ident, Result};
 
-/// A server that has not finished the login by then is taken for dead.
+/// A server that has not finished the login by then is taken for dead, or after the time of this many answers if
+/// that is shorter.
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
+const LOGIN_ANSWERS: u32 = 4;
 
 /// No writer is held up for this long between taking its position and writing its row: that is one call of the engine.
 const STATEMENTS_END: Duration = Duration::from_secs(60);
@@ -41,6 +43,7 @@ pub struct MySqlConfig {
     patience: Patience,
     statements_end: Duration,
     after_failover: AfterFailover,
+    answer_within: Duration,
 }
 
 impl MySqlConfig {
@@ -62,6 +65,7 @@ impl MySqlConfig {
             patience: Patience { list_after: Duration::from_millis(200), holes_max: 10_000 },
             statements_end: STATEMENTS_END,
             after_failover: AfterFailover::default(),
+            answer_within: ANSWER_WITHIN,
         })
     }
 
@@ -131,6 +135,14 @@ impl MySqlConfig {
         self
     }
 
+    /// A server that has not answered by then is taken for dead, though its network says it is there, and another
+    /// connection is made; 30 seconds if not given. Not less than the 5 seconds that a settle may wait for a lock.
+    #[must_use]
+    pub fn answer_within(mut self, limit: Duration) -> Self {
+        self.answer_within = limit;
+        self
+    }
+
     pub(super) fn failover_choice(&self) -> AfterFailover {
         self.after_failover
     }
@@ -153,7 +165,7 @@ impl MySqlConfig {
         let opts = self.address.opts.clone().init(settings).client_found_rows(true);
         let opts = opts.tcp_keepalive(Some(Duration::from_secs(60)));
         let opts = Opts::from(self.encrypted(opts)?);
-        let opened = tokio::time::timeout(LOGIN_WITHIN, Conn::new(opts)).await;
+        let opened = tokio::time::timeout(self.login_within(), Conn::new(opts)).await;
         opened
             .unwrap_or_else(|_| Err(mysql_async::DriverError::ConnectionClosed.into()))
             .map_err(connect_failed)
@@ -187,15 +199,20 @@ impl MySqlConfig {
         Ok(session)
     }
 
+    fn login_within(&self) -> Duration {
+        LOGIN_WITHIN.min(self.answer_within.saturating_mul(LOGIN_ANSWERS))
+    }
+
     /// A connection to a primary, whatever its schema.
     pub(super) async fn connect_unchecked(&self) -> Result<Session> {
         let mut conn = self.client().await?;
-        let asked = tokio::time::timeout(LOGIN_WITHIN, Server::of(&mut conn)).await;
+        let within = self.login_within();
+        let asked = tokio::time::timeout(within, Server::of(&mut conn)).await;
         let server = asked.unwrap_or_else(|_| {
-            let what = format!("the database took the connection and did not answer within {LOGIN_WITHIN:?}");
+            let what = format!("the database took the connection and did not answer within {within:?}");
             Err(Error::new(Code::StoreFailed, what))
         })?;
-        Ok(Session::new(conn, server, self.schema.clone()))
+        Ok(Session::new(conn, server, self.schema.clone(), self.answer_within))
     }
 }
 

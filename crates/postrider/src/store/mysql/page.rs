@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::ranges::listed;
 use super::row::{self, event_columns, get};
-use super::session::{Alone, Params, Session};
+use super::session::{Alone, Params, Prepared, Session, params};
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
-use crate::{Code, Error, Position, Result, StoredEvent};
+use crate::{Code, Error, Position, Result};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
@@ -20,19 +20,16 @@ const ROOM_EVENTS_MAX: usize = 2_048;
 /// A payload up to this size always comes along with its event.
 const PAYLOAD_BYTES_SMALL: usize = 1_024;
 
-/// A statement with the size up to which payloads come along with their events: all together they keep to the
-/// budget. Larger ones are asked for in a second round trip, once it is known which of them fit.
-pub(super) fn with_payload_limit(statement: &str, budget: Budget) -> String {
+/// The size up to which payloads come along with their events: all together they keep to the budget. Larger ones
+/// are asked for in a second round trip, once it is known which of them fit.
+pub(super) fn payload_limit(budget: Budget) -> i64 {
     let fair = budget.bytes_max / budget.events_max.max(1);
-    let limit = i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX);
-    statement.replace("{payload_max}", &limit.to_string())
+    i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX).into()
 }
 
 /// Events that fit the budget.
 pub(super) struct Read {
-    pub(super) events: Vec<StoredEvent>,
-    /// Rows that no event can be made of, and why.
-    pub(super) damaged: Vec<(Position, String)>,
+    pub(super) filling: Filling,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
     /// Places of events whose payload is still to come.
@@ -40,25 +37,29 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// The events of the rows, in their order, as far as the budget goes.
-    pub(super) fn of(rows: Vec<Row>, budget: Budget) -> Result<Self> {
-        let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
-        let (mut bare, mut left) = (Vec::new(), None);
-        for row in rows {
-            let (position, bytes) = (row::position(&row, 0)?, row::payload_len(&row)?);
-            if filling.is_full_for(bytes) {
-                left = Some(position);
-                break;
-            }
-            let event = row::event(row).map(|(event, is_bare)| {
-                if is_bare {
-                    bare.push(filling.events.len());
-                }
-                event
-            });
-            filling.take(position, event, bytes)?;
+    /// Nothing yet.
+    pub(super) fn new(budget: Budget) -> Self {
+        let room = budget.events_max.min(ROOM_EVENTS_MAX);
+        Self { filling: Filling::new(budget, room), left: None, bare: Vec::new() }
+    }
+
+    /// Takes the event of the next row in, as far as the budget goes.
+    pub(super) fn take(&mut self, row: Row) -> Result<()> {
+        if self.left.is_some() {
+            return Ok(());
         }
-        Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
+        let (position, bytes) = (row::position(&row, 0)?, row::payload_len(&row)?);
+        if self.filling.is_full_for(bytes) {
+            self.left = Some(position);
+            return Ok(());
+        }
+        let event = row::event(row).map(|(event, is_bare)| {
+            if is_bare {
+                self.bare.push(self.filling.events.len());
+            }
+            event
+        });
+        self.filling.take(position, event, bytes)
     }
 
     /// Reads the payloads that stayed behind.
@@ -67,14 +68,14 @@ impl Read {
             return Ok(self);
         }
         // Index: the primary key (position).
-        let list = listed(self.bare.iter().map(|place| self.events[*place].position));
+        let list = listed(self.bare.iter().map(|place| self.filling.events[*place].position));
         let sql = format!("SELECT position, id, payload FROM {{schema}}.events WHERE position IN ({list})");
         let mut payloads: HashMap<(Position, Uuid), Vec<u8>> = HashMap::new();
         for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
             payloads.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), get(&row, 2)?);
         }
         for place in std::mem::take(&mut self.bare) {
-            let event = &mut self.events[place];
+            let event = &mut self.filling.events[place];
             // With the id, so that an event never gets the payload of another.
             let Some(payload) = payloads.remove(&(event.position, event.event.id)) else {
                 return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
@@ -89,9 +90,9 @@ impl Read {
 
     /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
     pub(super) fn found(&self) -> Vec<Position> {
-        let events = self.events.iter().map(|event| event.position);
-        let mut found: Vec<Position> = events.chain(self.damaged.iter().map(|(at, _)| *at)).collect();
-        if !self.damaged.is_empty() {
+        let events = self.filling.events.iter().map(|event| event.position);
+        let mut found: Vec<Position> = events.chain(self.filling.damaged.iter().map(|(at, _)| *at)).collect();
+        if !self.filling.damaged.is_empty() {
             found.sort_unstable();
         }
         found
@@ -112,16 +113,21 @@ pub(super) async fn fetch(
         return Ok(Fetched::default());
     }
     let budget = Budget { events_max: positions.len(), bytes_max };
-    let sql = with_payload_limit(FETCH, budget).replace("{positions}", &listed(positions.iter().copied()));
+    let sql = FETCH.replace("{positions}", &listed(positions.iter().copied()));
     let mut found: HashMap<Position, Row> = HashMap::new();
-    for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
+    let mut keep = |row: Row| {
         found.insert(row::position(&row, 0)?, row);
+        Ok(())
+    };
+    session.each(Prepared::Once, &sql, params![payload_limit(budget)], &mut keep).await?;
+    let mut read = Read::new(budget);
+    for row in positions.iter().filter_map(|position| found.remove(position)) {
+        read.take(row)?;
     }
-    let rows = positions.iter().filter_map(|position| found.remove(position)).collect();
-    let read = Read::of(rows, budget)?.complete(session).await?;
+    let read = read.complete(session).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
-    let mut found = read.events.iter().map(|event| event.position).peekable();
+    let mut found = read.filling.events.iter().map(|event| event.position).peekable();
     let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
-    Ok(Fetched { events: read.events, gone, ..Fetched::default() })
+    Ok(Fetched { events: read.filling.events, gone, ..Fetched::default() })
 }

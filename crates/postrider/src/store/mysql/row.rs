@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mysql_async::Row;
 use mysql_async::prelude::FromValue;
+use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
@@ -22,18 +22,14 @@ macro_rules! micros {
 }
 pub(super) use micros;
 
-/// The columns of a SELECT that [`event`] reads, in its order. A payload larger than `{payload_max}` bytes stays
-/// behind; its length says how much room it will need.
+/// The columns of a SELECT that [`event`] reads, in its order. The first parameter: a payload larger than that
+/// many bytes stays behind; its length says how much room it will need. Times are taken as they are: a server that
+/// counts microseconds for every row needs half as long again for a page.
 macro_rules! event_columns {
     () => {
-        concat!(
-            "position, id, type, aggregate_type, aggregate_id, `key`,
-             CASE WHEN LENGTH(payload) <= {payload_max} THEN payload END, LENGTH(payload), headers, ",
-            $crate::store::mysql::row::micros!("time"),
-            ", topic, max_attempts, ",
-            $crate::store::mysql::row::micros!("expires_at"),
-            ", action, namespace, producer"
-        )
+        "position, id, type, aggregate_type, aggregate_id, `key`,
+         CASE WHEN LENGTH(payload) <= ? THEN payload END, LENGTH(payload), headers, time, topic, max_attempts,
+         expires_at, action, namespace, producer"
     };
 }
 pub(super) use event_columns;
@@ -42,7 +38,7 @@ pub(super) use event_columns;
 pub(super) fn get<T: FromValue>(row: &Row, column: usize) -> Result<T> {
     match row.get_opt(column) {
         Some(Ok(value)) => Ok(value),
-        _ => Err(Error::new(Code::RowDamaged, format!("column {column} of an answer cannot be read"))),
+        _ => Err(unreadable(column)),
     }
 }
 
@@ -66,8 +62,13 @@ pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
 
 /// A UUID of 16 bytes.
 pub(super) fn uuid(row: &Row, column: usize) -> Result<Uuid> {
-    let bytes: Vec<u8> = get(row, column)?;
-    Uuid::from_slice(&bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is no UUID").source(e))
+    let Some(Value::Bytes(bytes)) = row.as_ref(column) else { return Err(unreadable(column)) };
+    Uuid::from_slice(bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is no UUID").source(e))
+}
+
+/// A UUID that may be NULL.
+pub(super) fn uuid_opt(row: &Row, column: usize) -> Result<Option<Uuid>> {
+    if row.as_ref(column) == Some(&Value::NULL) { Ok(None) } else { uuid(row, column).map(Some) }
 }
 
 /// A count that fits where the table's CHECK says it does.
@@ -94,32 +95,95 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
     }
 }
 
+/// Texts and payload move out of the row; nothing is copied.
 fn read(mut row: Row) -> Result<(Event, bool)> {
-    let aggregate = match (get_opt(&row, 3)?, get_opt(&row, 4)?) {
+    let aggregate = match (take(&mut row, 3)?, take(&mut row, 4)?) {
         (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
         _ => None,
     };
-    // The bytes move; nothing is copied.
-    let payload: Option<Vec<u8>> = match row.take_opt(6) {
-        Some(Ok(payload)) => payload,
-        _ => return Err(Error::new(Code::RowDamaged, "the payload cannot be read")),
-    };
-    let json = |column| get_opt::<String>(&row, column);
+    let payload: Option<Vec<u8>> = take(&mut row, 6)?;
+    let is_bare = payload.is_none();
+    let headers: Option<String> = take(&mut row, 8)?;
+    let action: Option<String> = take(&mut row, 13)?;
     let event = Event {
         id: uuid(&row, 1)?,
-        event_type: get(&row, 2)?,
+        event_type: take(&mut row, 2)?,
         aggregate,
-        key: get(&row, 5)?,
-        headers: json(8)?.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
-        time: time(&row, 9)?,
-        topic: get(&row, 10)?,
+        key: take(&mut row, 5)?,
+        payload: payload.map(Bytes::from).unwrap_or_default(),
+        headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
+        time: date(&row, 9)?.ok_or_else(|| Error::new(Code::RowDamaged, "the event has no time"))?,
+        topic: take(&mut row, 10)?,
         max_attempts: get_opt::<i64>(&row, 11)?.map(|_| count(&row, 11)).transpose()?,
-        expires_at: get_opt::<i64>(&row, 12)?.map(Timestamp::from_micros),
-        action: json(13)?.map(|text| columns::action_from_json(&text)).transpose()?,
-        namespace: get(&row, 14)?,
-        producer: get(&row, 15)?,
-        payload: Bytes::new(),
+        expires_at: date(&row, 12)?,
+        action: action.map(|text| columns::action_from_json(&text)).transpose()?,
+        namespace: take(&mut row, 14)?,
+        producer: take(&mut row, 15)?,
     };
-    let is_bare = payload.is_none();
-    Ok((Event { payload: payload.map(Bytes::from).unwrap_or_default(), ..event }, is_bare))
+    Ok((event, is_bare))
+}
+
+/// A value that nobody asks the row for again.
+fn take<T: FromValue>(row: &mut Row, column: usize) -> Result<T> {
+    match row.take_opt(column) {
+        Some(Ok(value)) => Ok(value),
+        _ => Err(unreadable(column)),
+    }
+}
+
+fn unreadable(column: usize) -> Error {
+    Error::new(Code::RowDamaged, format!("column {column} of an answer cannot be read"))
+}
+
+/// A `DATETIME` of a prepared statement, in UTC.
+fn date(row: &Row, column: usize) -> Result<Option<Timestamp>> {
+    match row.as_ref(column) {
+        Some(Value::NULL) => Ok(None),
+        Some(&Value::Date(year, month, day, hour, minute, second, micros)) => {
+            let days = days_since_1970(year, month, day).ok_or_else(|| unreadable(column))?;
+            let hours = days * 24 + i64::from(hour);
+            let seconds = (hours * 60 + i64::from(minute)) * 60 + i64::from(second);
+            Ok(Some(Timestamp::from_micros(seconds * 1_000_000 + i64::from(micros))))
+        }
+        _ => Err(unreadable(column)),
+    }
+}
+
+/// Days of the calendar we all use, also before it began. `None` for the dates with a zero in them that a server
+/// may have been told to take.
+fn days_since_1970(year: u16, month: u8, day: u8) -> Option<i64> {
+    if !(1..=12).contains(&month) || day == 0 {
+        return None;
+    }
+    // Counted from a first of March, so that the day that is not always there comes last.
+    let months = (i64::from(month) + 9) % 12;
+    let year = i64::from(year) - i64::from(month <= 2);
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let day_of_year = (153 * months + 2) / 5 + i64::from(day) - 1;
+    Some(year * 365 + leap_days + day_of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_as_by_the_calendar() {
+        let first = jiff::civil::date(1, 1, 1);
+        let mut days = days_since_1970(1, 1, 1);
+        assert_eq!(days_since_1970(1970, 1, 1), Some(0));
+        for date in first.series(jiff::Span::new().days(1)) {
+            let (year, month, day) =
+                (date.year().unsigned_abs(), date.month().unsigned_abs(), date.day().unsigned_abs());
+            assert_eq!(days_since_1970(year, month, day), days, "{date}");
+            days = days.map(|days| days + 1);
+        }
+    }
+
+    #[test]
+    fn a_date_with_a_zero_in_it_is_none() {
+        assert_eq!(days_since_1970(0, 0, 0), None);
+        assert_eq!(days_since_1970(2026, 0, 1), None);
+        assert_eq!(days_since_1970(2026, 1, 0), None);
+    }
 }

@@ -14,7 +14,7 @@ use super::server::Server;
 use crate::{Code, Error, Ident, Result};
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says. Longer than anybody waits for a lock.
+/// says, unless the operator gives another limit. Longer than anybody waits for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The same within a transaction: an operator's verb may read all of a large outbox.
@@ -34,6 +34,7 @@ pub(super) struct Session {
     conn: Conn,
     schema: Ident,
     pub(super) server: Server,
+    answer_within: Duration,
     /// Something was asked and its answer is not fully read, or a transaction is open.
     is_busy: bool,
     is_broken: bool,
@@ -46,9 +47,18 @@ pub(super) enum Alone {
     Writes,
 }
 
+/// Whether a prepared statement is worth keeping for the next time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prepared {
+    /// The text is the same every time.
+    Kept,
+    /// The text has numbers in it that will be others.
+    Once,
+}
+
 impl Session {
-    pub(super) fn new(conn: Conn, server: Server, schema: Ident) -> Self {
-        Self { conn, schema, server, is_busy: false, is_broken: false }
+    pub(super) fn new(conn: Conn, server: Server, schema: Ident, answer_within: Duration) -> Self {
+        Self { conn, schema, server, answer_within, is_busy: false, is_broken: false }
     }
 
     /// Whether anything can still be asked on it.
@@ -71,7 +81,7 @@ impl Session {
     /// Runs one statement as a transaction of its own.
     pub(super) async fn alone(&mut self, does: Alone, statement: &str, params: Params) -> Result<Vec<Row>> {
         self.is_busy = true;
-        let rows = self.ask(ANSWER_WITHIN, does, statement, params).await;
+        let rows = self.ask(self.answer_within, does, statement, params).await;
         self.is_busy = false;
         rows
     }
@@ -80,6 +90,43 @@ impl Session {
     pub(super) async fn alone_changes(&mut self, statement: &str, params: Params) -> Result<u64> {
         self.alone(Alone::Writes, statement, params).await?;
         Ok(self.conn.affected_rows())
+    }
+
+    /// Runs one statement that reads, as a transaction of its own, and hands every row over as it comes: what is
+    /// done with it is done while the server gets the next ones ready. An error of whoever takes them is the
+    /// answer, once the last row is here.
+    ///
+    /// Prepared, because then values come as they are: texts cost the server as much again.
+    pub(super) async fn each(
+        &mut self,
+        prepared: Prepared,
+        statement: &str,
+        params: Params,
+        take: &mut (dyn FnMut(Row) -> Result<()> + Send),
+    ) -> Result<()> {
+        self.is_busy = true;
+        let text = self.schema.put_into_mysql(statement);
+        let mut taken = Ok(());
+        let answer = async {
+            let statement = self.conn.prep(text).await?;
+            let mut result = self.conn.exec_iter(&statement, params).await?;
+            result
+                .for_each(|row| {
+                    if taken.is_ok() {
+                        taken = take(row);
+                    }
+                })
+                .await?;
+            result.drop_result().await?;
+            if prepared == Prepared::Once {
+                self.conn.close(statement).await?;
+            }
+            Ok(())
+        };
+        let answer = tokio::time::timeout(self.answer_within, answer).await;
+        let answer = self.in_time(self.answer_within, Alone::Reads, answer);
+        self.is_busy = false;
+        answer.and(taken)
     }
 
     /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
@@ -95,8 +142,8 @@ impl Session {
             }
             Ok(all)
         };
-        let answers = tokio::time::timeout(ANSWER_WITHIN, answers).await;
-        let answers = self.in_time(ANSWER_WITHIN, does, answers);
+        let answers = tokio::time::timeout(self.answer_within, answers).await;
+        let answers = self.in_time(self.answer_within, does, answers);
         self.is_busy = false;
         answers
     }
@@ -195,7 +242,7 @@ impl Work<'_> {
             Ok(_) => (Alone::Writes, "COMMIT"),
             Err(_) => (Alone::Reads, "ROLLBACK"),
         };
-        let ended = self.session.ask(ANSWER_WITHIN, does, last, Params::new()).await;
+        let ended = self.session.ask(self.session.answer_within, does, last, Params::new()).await;
         match (result, ended) {
             (Ok(answer), Ok(_)) => {
                 self.session.is_busy = false;

@@ -4,8 +4,9 @@ use postrider::store::AfterFailover;
 use postrider_testkit::servers::pgbouncer::PgBouncer;
 use postrider_testkit::servers::skipped;
 
-use super::history::accept;
 use super::*;
+use crate::life::cases::history::accept;
+use crate::life::cases::{World as _, relay_at};
 
 /// A primary with an outbox, and a standby that follows it.
 struct Pair {
@@ -15,7 +16,7 @@ struct Pair {
 
 impl Pair {
     async fn new() -> Result<Option<Self>> {
-        let Some(world) = World::new(Options::default()).await? else { return Ok(None) };
+        let Some(world) = World::new(Wanted::Plain).await? else { return Ok(None) };
         let primary = world.server.clone();
         let standby = tokio::task::spawn_blocking(move || primary.standby()).await.unwrap().unwrap();
         Ok(Some(Self { world, standby: Arc::new(standby) }))
@@ -33,8 +34,8 @@ impl Pair {
 
     /// Commits so many events and waits until all up to here are delivered, settled, and known to the standby.
     async fn deliver(&self, events: usize, sink: &Recorder) -> Result<()> {
-        self.world.write(events).await?;
-        let all = committed(&self.world.client().await?).await?.len();
+        write(&self.world, events).await?;
+        let all = self.world.committed().await?.len();
         sink.wait_for(all).await;
         let follower = connect(self.standby.url()).await?;
         eventually("the standby has all", async || {
@@ -47,7 +48,7 @@ impl Pair {
 
     /// The primary dies and the standby takes its place.
     async fn fail_over(self) -> World {
-        self.world.server(Server::kill).await;
+        self.world.act(Act::Kill).await;
         tokio::task::block_in_place(|| self.standby.promote()).unwrap();
         World { server: self.standby }
     }
@@ -55,25 +56,28 @@ impl Pair {
     /// Stopped, the standby misses what is committed, delivered and then lost with the primary.
     async fn lost(self, events: usize, sink: &Recorder) -> Result<World> {
         tokio::task::block_in_place(|| self.standby.stop()).unwrap();
-        self.world.write(events).await?;
-        let all = committed(&self.world.client().await?).await?.len();
+        write(&self.world, events).await?;
+        let all = self.world.committed().await?.len();
         sink.wait_for(all).await;
-        let settled = async || self.world.overview().await.is_ok_and(|o| o.floor.get() == all as i64);
-        eventually("all is settled", settled).await;
-        self.world.server(Server::kill).await;
+        settled(&self.world, all).await;
+        self.world.act(Act::Kill).await;
         tokio::task::block_in_place(|| self.standby.start().and_then(|()| self.standby.promote())).unwrap();
         Ok(World { server: self.standby })
     }
+}
+
+fn store(config: &PostgresConfig) -> Arc<dyn Store> {
+    Arc::new(PostgresStore::unconnected(config))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_that_lost_events_halts_and_goes_on_once_accepted() -> Result<()> {
     let Some(pair) = Pair::new().await? else { return Ok(()) };
     let sink = Recorder::new();
-    let relay = pair.world.relay_at(&pair.either()?, &sink).await?;
+    let relay = relay_at(store(&pair.either()?), &sink).await?;
     pair.deliver(20, &sink).await?;
     let world = pair.lost(5, &sink).await?;
-    let reason = world.halted().await?;
+    let reason = halted(&world).await;
     assert!(reason.contains("timeline"), "{reason}");
     goes_on_once_accepted(&world, &sink, relay).await
 }
@@ -81,12 +85,12 @@ async fn a_failover_that_lost_events_halts_and_goes_on_once_accepted() -> Result
 /// After 20 events that were kept and 5 that were lost, an operator lets it go on.
 async fn goes_on_once_accepted(world: &World, sink: &Recorder, relay: Relay) -> Result<()> {
     // The positions of the lost events are given out again.
-    world.write(5).await?;
+    write(world, 5).await?;
     assert_eq!(sink.delivered().len(), 25, "nothing is delivered before somebody has decided");
-    accept(&world.config()?, 21).await?;
+    accept(world, 21).await?;
     sink.wait_for(30).await;
     relay.shutdown().await?;
-    let verdict = world.audit(sink).await?;
+    let verdict = verdict(world, sink).await?;
     assert_eq!((verdict.lost, verdict.phantom, verdict.duplicates), (0, 5, 0), "{verdict}");
     Ok(())
 }
@@ -96,15 +100,15 @@ async fn a_checked_failover_that_kept_everything_goes_on_by_itself() -> Result<(
     let Some(pair) = Pair::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let config = pair.either()?.after_failover(AfterFailover::Check);
-    let relay = pair.world.relay_at(&config, &sink).await?;
+    let relay = relay_at(store(&config), &sink).await?;
     pair.deliver(20, &sink).await?;
     let world = pair.fail_over().await;
-    world.write(5).await?;
+    write(&world, 5).await?;
     sink.wait_for(25).await;
     at_ease(&relay).await;
     relay.shutdown().await?;
-    assert_eq!(world.overview().await?.halted, None);
-    let verdict = world.audit(&sink).await?;
+    assert_eq!(cases::overview(&world).await?.halted, None);
+    let verdict = verdict(&world, &sink).await?;
     assert!(verdict.is_clean() && verdict.duplicates == 0, "{verdict}");
     Ok(())
 }
@@ -114,10 +118,10 @@ async fn a_checked_failover_halts_the_relay_that_saw_events_it_lost() -> Result<
     let Some(pair) = Pair::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let config = pair.either()?.after_failover(AfterFailover::Check);
-    let relay = pair.world.relay_at(&config, &sink).await?;
+    let relay = relay_at(store(&config), &sink).await?;
     pair.deliver(20, &sink).await?;
     let world = pair.lost(5, &sink).await?;
-    let reason = world.halted().await?;
+    let reason = halted(&world).await;
     assert!(reason.contains("position 25") && reason.contains("knows of 20"), "{reason}");
     goes_on_once_accepted(&world, &sink, relay).await
 }
@@ -127,15 +131,15 @@ async fn a_checked_failover_halts_where_the_last_event_seen_is_gone() -> Result<
     let Some(pair) = Pair::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let config = pair.either()?.after_failover(AfterFailover::Check);
-    let relay = pair.world.relay_at(&config, &sink).await?;
+    let relay = relay_at(store(&config), &sink).await?;
     pair.deliver(20, &sink).await?;
     // Somebody who knows nothing of it comes later.
     relay.shutdown().await?;
     let world = pair.fail_over().await;
     world.run("DELETE FROM postrider.events WHERE position = 20").await?;
     let config = world.config()?.after_failover(AfterFailover::Check);
-    let relay = world.relay_at(&config, &sink).await?;
-    let reason = world.halted().await?;
+    let relay = relay_at(store(&config), &sink).await?;
+    let reason = halted(&world).await;
     assert!(reason.contains("timeline") && reason.contains("is gone"), "{reason}");
     relay.shutdown().await?;
     assert_eq!(sink.delivered().len(), 20);
@@ -149,11 +153,11 @@ async fn a_failover_behind_a_pooler_halts_and_goes_on_once_accepted() -> Result<
     let Ok(mut pooler) = started.inspect_err(|reason| skipped("pgbouncer", reason)) else { return Ok(()) };
     let sink = Recorder::new();
     let config = PostgresConfig::new(&pooler.url().replace("postgres@", "life_relay@"))?;
-    let relay = pair.world.relay_at(&config, &sink).await?;
+    let relay = relay_at(store(&config), &sink).await?;
     pair.deliver(20, &sink).await?;
     let world = pair.lost(5, &sink).await?;
     pooler.lead_to(world.server.url()).unwrap();
-    let reason = world.halted().await?;
+    let reason = halted(&world).await;
     assert!(reason.contains("timeline"), "{reason}");
     goes_on_once_accepted(&world, &sink, relay).await
 }

@@ -1,42 +1,30 @@
-//! Life with a database that fails: each test has a server of its own and does to it what happens to servers.
-//!
-//! What was delivered is compared with what the table holds at the end: nothing lost, nothing invented, every
-//! key in its order.
+//! PostgreSQL in the cases of life with a database, and what only PostgreSQL has: a standby, a pooler.
 
+#[path = "../../life/mod.rs"]
+pub(crate) mod cases;
 mod failover;
-mod history;
-mod network;
-mod outage;
 mod pooler;
-mod recorder;
-mod refusal;
 
+use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use postrider::relay::{Policy, Relay, Subscription};
+use postrider::relay::Relay;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider::store::{Start, Store, SubscriptionOverview};
+use postrider::store::{Start, Store};
 use postrider::{Event, Ident, Outbox, Result};
-use postrider_testkit::audit::{Sighting, Verdict, audit};
-use postrider_testkit::servers::postgres::{Options, Server, own};
+use postrider_testkit::audit::Sighting;
+use postrider_testkit::servers::postgres::{Copy, Options, Server, own};
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;
-use recorder::Recorder;
+use cases::{
+    Act, Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, at_ease, eventually, halted, settled,
+    verdict, write,
+};
 
-/// Long enough for anything that will happen.
-const LONG: Duration = Duration::from_secs(60);
-
-/// Between two looks at something that will happen.
-const LOOK_AFTER: Duration = Duration::from_millis(20);
-
-/// Who relays connect as, with a password for servers that ask: a login with the role that the library's own
-/// script makes for relays, and the one that its comment tells of.
-const RELAY: &str = "life_relay:secret";
-
-/// Who writers connect as.
-const WRITER: &str = "life_writer:secret";
+cases::life!(World);
 
 /// A server with an outbox, and what writes to it.
 struct World {
@@ -44,30 +32,18 @@ struct World {
 }
 
 impl World {
-    /// `None`, with a line that says why, if there is no server to be had.
-    async fn new(options: Options) -> Result<Option<Self>> {
-        let Some(server) = tokio::task::block_in_place(|| own(options)) else { return Ok(None) };
-        let world = Self { server: Arc::new(server) };
-        PostgresStore::migrate(&PostgresConfig::new(world.server.url())?).await?;
-        world.run(&PostgresStore::roles(&Ident::default())?).await?;
-        world
-            .run(
-                "CREATE ROLE life_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
-                 CREATE ROLE life_writer LOGIN PASSWORD 'secret' IN ROLE postrider_writer",
-            )
-            .await?;
-        Ok(Some(world))
-    }
-
     /// For a relay.
     fn config(&self) -> Result<PostgresConfig> {
         PostgresConfig::new(&self.server.url_of(RELAY))
     }
 
     /// Does something to the server while everything else goes on.
-    async fn server(&self, act: impl FnOnce(&Server) -> Result<(), String> + Send + 'static) {
+    async fn server<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Server) -> Result<T, String> + Send + 'static,
+    ) -> T {
         let server = self.server.clone();
-        tokio::task::spawn_blocking(move || act(&server)).await.unwrap().unwrap();
+        tokio::task::spawn_blocking(move || act(&server)).await.unwrap().unwrap()
     }
 
     /// A connection of the superuser, for what no application does.
@@ -79,49 +55,162 @@ impl World {
         self.client().await?.batch_execute(sql).await.map_err(failed)
     }
 
-    /// Commits so many events, one by one, of five keys.
-    async fn write(&self, events: usize) -> Result<()> {
-        write(&connect(&self.server.url_of(WRITER)).await?, events).await
-    }
-
-    /// Settles at this address, delivers to this sink.
-    async fn relay_at(&self, config: &PostgresConfig, sink: &Recorder) -> Result<Relay> {
-        let store = Arc::new(PostgresStore::unconnected(config));
-        Relay::builder().outbox(store, [subscription(sink)]).spawn().await
-    }
-
-    async fn relay(&self, sink: &Recorder) -> Result<Relay> {
-        self.relay_at(&self.config()?, sink).await
-    }
-
-    /// What the table holds against what was delivered.
-    async fn audit(&self, sink: &Recorder) -> Result<Verdict> {
-        let committed = committed(&self.client().await?).await?;
-        let delivered: Vec<Sighting> = sink
-            .delivered()
-            .iter()
-            .map(|id| committed.iter().find(|event| event.id == *id).cloned())
-            .map(|known| known.unwrap_or(Sighting { id: Default::default(), key: String::new(), version: 0 }))
-            .collect();
-        Ok(audit(&committed, &delivered))
-    }
-
-    async fn overview(&self) -> Result<SubscriptionOverview> {
-        overview(&self.config()?).await
-    }
-
-    /// Waits until the subscription waits for an operator, and answers with the reason.
-    async fn halted(&self) -> Result<String> {
-        halted(&self.config()?).await
+    fn at(&self, to: To) -> Result<PostgresConfig> {
+        let url = self.server.url_of(to.user.unwrap_or(RELAY));
+        let url = match to.port {
+            Some(port) => url.replace(&format!(":{}/", self.server.port()), &format!(":{port}/")),
+            None => url,
+        };
+        let mut config = PostgresConfig::new(&format!("{url}?connect_timeout=1"))?;
+        if let Some(schema) = to.schema {
+            config = config.schema(schema);
+        }
+        if let Some(limit) = to.answer_within {
+            config = config.answer_within(limit);
+        }
+        Ok(config)
     }
 }
 
-fn policy() -> Policy {
-    Policy { lease: Duration::from_secs(2), ..Policy::default() }
-}
+impl cases::World for World {
+    type Copy = Copy;
 
-fn subscription(sink: &Recorder) -> Subscription {
-    Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy())
+    const NO_CONNECTION: [&'static str; 2] = ["too many connections", "connection slots"];
+    const WRONG_PASSWORD: &'static str = "password authentication failed";
+
+    async fn new(wanted: Wanted) -> Result<Option<Self>> {
+        let options = match wanted {
+            Wanted::Plain => Options::default(),
+            Wanted::Passwords => Options::default().asks_passwords(),
+            Wanted::FewConnections => {
+                Options::default().setting("max_connections=12").setting("superuser_reserved_connections=3")
+            }
+            Wanted::SmallDisk => Options::default().small_disk(),
+        };
+        let Some(server) = tokio::task::block_in_place(|| own(options)) else { return Ok(None) };
+        let world = Self { server: Arc::new(server) };
+        PostgresStore::migrate(&PostgresConfig::new(world.server.url())?).await?;
+        world.run(&PostgresStore::roles(&Ident::default())?).await?;
+        // Relays also have the role that the comment of that script tells of.
+        world
+            .run(
+                "CREATE ROLE life_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
+                 CREATE ROLE life_writer LOGIN PASSWORD 'secret' IN ROLE postrider_writer;
+                 CREATE ROLE others LOGIN",
+            )
+            .await?;
+        Ok(Some(world))
+    }
+
+    fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.server.data()
+    }
+
+    async fn act(&self, act: Act) {
+        let act: fn(&Server) -> Result<(), String> = match act {
+            Act::Stop => Server::stop,
+            Act::Kill => Server::kill,
+            Act::Start => Server::start,
+        };
+        self.server(act).await;
+    }
+
+    async fn back_up(&self) -> Copy {
+        self.server(Server::back_up).await
+    }
+
+    async fn restore(&self, copy: Copy) {
+        self.server(move |server| server.restore(&copy)).await;
+    }
+
+    async fn change(&self, change: Change) -> Result<()> {
+        let statements: &[&str] = match change {
+            Change::ReadOnly => {
+                &["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"]
+            }
+            Change::Writable => &[
+                "SET default_transaction_read_only = off",
+                "ALTER SYSTEM RESET default_transaction_read_only",
+                "SELECT pg_reload_conf()",
+            ],
+            Change::LastEventsGone => &["DELETE FROM postrider.events WHERE position > 5;
+                 SELECT setval('postrider.events_position_seq', 5)"],
+            Change::CounterReset => {
+                &["TRUNCATE postrider.events; ALTER SEQUENCE postrider.events_position_seq RESTART WITH 6"]
+            }
+            Change::OneConnection => {
+                &["CREATE ROLE single LOGIN PASSWORD 'secret' CONNECTION LIMIT 1 IN ROLE postrider_relay"]
+            }
+            Change::MoreConnections => &["ALTER ROLE single CONNECTION LIMIT 10"],
+            Change::SettlingDenied => &["REVOKE UPDATE ON postrider.subscriptions FROM postrider_relay"],
+            Change::SettlingAllowed => &["GRANT UPDATE ON postrider.subscriptions TO postrider_relay"],
+            Change::PasswordChanged => &["ALTER ROLE life_relay PASSWORD 'another'"],
+            Change::PasswordAsBefore => &["ALTER ROLE life_relay PASSWORD 'secret'"],
+            Change::RelayCut => &[
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'life_relay'",
+            ],
+        };
+        let client = self.client().await?;
+        for statement in statements {
+            client.batch_execute(statement).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn store(&self, to: To) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(PostgresStore::unconnected(&self.at(to)?)))
+    }
+
+    async fn connect(&self, to: To) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(PostgresStore::connect(&self.at(to)?).await?))
+    }
+
+    async fn commit(&self, events: Vec<Event>) -> Result<()> {
+        commit(&connect(&self.server.url_of(WRITER)).await?, events).await
+    }
+
+    async fn commit_as_administrator(&self, events: Vec<Event>) -> Result<()> {
+        let client = self.client().await?;
+        // Whatever the server was told last, and whether it has heard it yet.
+        client.batch_execute("SET default_transaction_read_only = off").await.map_err(failed)?;
+        commit(&client, events).await
+    }
+
+    fn write_on(&self, stop: Arc<AtomicBool>) -> impl Future<Output = ()> + Send + 'static {
+        let url = self.server.url_of(WRITER);
+        async move {
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(client) = connect(&url).await {
+                    while !stop.load(Ordering::Relaxed) && commit(&client, cases::some(1)).await.is_ok() {}
+                }
+                tokio::time::sleep(LOOK_AFTER).await;
+            }
+        }
+    }
+
+    async fn committed(&self) -> Result<Vec<Sighting>> {
+        let sql = "SELECT id, key, row_number() OVER (PARTITION BY key ORDER BY position)
+                   FROM postrider.events ORDER BY position";
+        let rows = self.client().await?.query(sql, &[]).await.map_err(failed)?;
+        let sighting = |row: &tokio_postgres::Row| Sighting {
+            id: row.get(0),
+            key: row.get(1),
+            version: row.get::<_, i64>(2).unsigned_abs(),
+        };
+        Ok(rows.iter().map(sighting).collect())
+    }
+
+    async fn take_all_connections(&self) -> Vec<Box<dyn Any>> {
+        let mut taken: Vec<Box<dyn Any>> = Vec::new();
+        while let Ok(client) = connect(&self.server.url_of("others")).await {
+            taken.push(Box::new(client));
+        }
+        taken
+    }
 }
 
 async fn connect(url: &str) -> Result<Client> {
@@ -130,66 +219,9 @@ async fn connect(url: &str) -> Result<Client> {
     Ok(client)
 }
 
-async fn write(client: &Client, events: usize) -> Result<()> {
-    let outbox = Outbox::anonymous();
-    for number in 0..events {
-        let event = Event::new("life", "{}").with_key(format!("key {}", number % 5));
-        outbox.write(client, event).await?;
+async fn commit(client: &Client, events: Vec<Event>) -> Result<()> {
+    for event in events {
+        Outbox::anonymous().write(client, event).await?;
     }
     Ok(())
-}
-
-/// Everything in the outbox, in its order, each with its number within its key.
-async fn committed(client: &Client) -> Result<Vec<Sighting>> {
-    let sql = "SELECT id, key, row_number() OVER (PARTITION BY key ORDER BY position)
-               FROM postrider.events ORDER BY position";
-    let rows = client.query(sql, &[]).await.map_err(failed)?;
-    let sighting = |row: &tokio_postgres::Row| Sighting {
-        id: row.get(0),
-        key: row.get(1),
-        version: row.get::<_, i64>(2).unsigned_abs(),
-    };
-    Ok(rows.iter().map(sighting).collect())
-}
-
-async fn overview(config: &PostgresConfig) -> Result<SubscriptionOverview> {
-    let store = PostgresStore::connect(config).await?;
-    let overview = store.overview(1_000).await?;
-    Ok(overview.subscriptions.into_iter().next().unwrap())
-}
-
-async fn halted(config: &PostgresConfig) -> Result<String> {
-    let mut reason = None;
-    eventually("the subscription halts", async || {
-        reason = overview(config).await.ok().and_then(|overview| overview.halted);
-        reason.is_some()
-    })
-    .await;
-    Ok(reason.unwrap())
-}
-
-/// Waits until it is so.
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(LOOK_AFTER).await;
-        }
-    };
-    assert!(tokio::time::timeout(LONG, waiting).await.is_ok(), "it never came that {what}");
-}
-
-/// Waits until the relay says what is wrong with the database, and answers with that.
-async fn trouble(relay: &Relay) -> String {
-    let mut trouble = None;
-    eventually("the relay is in trouble", async || {
-        trouble = relay.status()[0].trouble.clone();
-        trouble.is_some()
-    })
-    .await;
-    trouble.unwrap()
-}
-
-/// Waits until the relay has no trouble any more.
-async fn at_ease(relay: &Relay) {
-    eventually("the database answers again", async || relay.status()[0].trouble.is_none()).await;
 }

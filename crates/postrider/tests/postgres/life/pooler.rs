@@ -6,10 +6,11 @@ use postrider_testkit::servers::pgbouncer::PgBouncer;
 use postrider_testkit::servers::skipped;
 
 use super::*;
+use crate::life::cases::World as _;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() -> Result<()> {
-    let Some(world) = World::new(Options::default()).await? else { return Ok(()) };
+    let Some(world) = World::new(Wanted::Plain).await? else { return Ok(()) };
     let started = PgBouncer::start_with(world.server.url(), 4, "query_wait_timeout = 2");
     let Ok(pooler) = started.inspect_err(|reason| skipped("pgbouncer", reason)) else { return Ok(()) };
     let config = PostgresConfig::new(&pooler.url().replace("postgres@", "life_relay@"))?;
@@ -19,7 +20,7 @@ async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() ->
     let (subscription, holder) = ("mail".to_owned(), "a".to_owned());
     let lease = LeaseRequest { subscription, holder, duration: LONG };
     let Acquired::Granted(loaded) = store.acquire(lease.clone()).await? else { panic!("it is free") };
-    world.server(Server::stop).await;
+    world.act(Act::Stop).await;
     let error = store.renew(lease, loaded.epoch).await.unwrap_err();
     assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
     assert!(!error.to_string().contains("replaced"), "{error}");

@@ -10,23 +10,23 @@ use uuid::Uuid;
 
 /// Clones share what they remember.
 #[derive(Clone)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     ids: Arc<Mutex<Vec<Uuid>>>,
     distinct: watch::Sender<usize>,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { ids: Arc::default(), distinct: watch::Sender::new(0) }
     }
 
     /// The deliveries, in their order.
-    pub(super) fn delivered(&self) -> Vec<Uuid> {
+    pub(crate) fn delivered(&self) -> Vec<Uuid> {
         self.ids.lock().unwrap().clone()
     }
 
     /// Waits until so many different events were delivered.
-    pub(super) async fn wait_for(&self, events: usize) {
+    pub(crate) async fn wait_for(&self, events: usize) {
         let mut distinct = self.distinct.subscribe();
         let waiting = tokio::time::timeout(super::LONG, distinct.wait_for(|seen| *seen >= events));
         let came = waiting.await.is_ok();

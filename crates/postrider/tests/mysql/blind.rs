@@ -1,0 +1,61 @@
+//! A server that has no room to write down who writes: then nobody is taken for gone.
+
+use mysql_async::prelude::Queryable;
+use postrider::Result;
+use postrider::ledger::Progress;
+use postrider::store::mysql::MySqlStore;
+use postrider::store::{Budget, Claimed, Start, Store};
+use postrider_testkit::servers::mysql::{Kind, Options, own};
+
+use super::case::{Case, MySql, failed};
+
+const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+
+/// Looks enough for any rule that believes what the server says.
+const LOOKS: usize = 10;
+
+/// A writer that takes its time, on a server with so little room; `counter` is where the server says that it had none.
+async fn waits_for_a_writer_it_cannot_see(setting: &str, counter: &str) -> Result<()> {
+    for kind in Kind::ALL {
+        let Some(server) = own(Options::of(kind).setting(setting)) else { continue };
+        let case = Case::<MySql>::at(server.url()).await?;
+        MySqlStore::migrate(&case.config).await?;
+        let store = case.store().await?;
+        store.subscribe("s", Start::Beginning).await?;
+        let mut late = case.writing("late").await?;
+        case.committed("early").await?;
+        let mut claimer = store.claimer(&Progress::default());
+        let (mut seen, mut dead) = (Vec::new(), Vec::new());
+        for look in 0..=LOOKS {
+            if look == LOOKS {
+                late.query_drop("COMMIT").await.map_err(failed)?;
+            }
+            let Claimed::Page(page) = claimer.claim(PLENTY).await? else { panic!("a page") };
+            seen.extend(page.events.iter().map(|event| event.event.event_type.clone()));
+            dead.extend(page.dead);
+        }
+        assert_eq!((seen, dead), (vec!["early".to_owned(), "late".to_owned()], Vec::new()), "{kind:?}");
+        let lost: Option<(String, u64)> =
+            late.query_first(format!("SHOW GLOBAL STATUS LIKE '{counter}'")).await.map_err(failed)?;
+        assert!(lost.is_some_and(|(_, lost)| lost > 0), "{kind:?} had room enough, so nothing was shown");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_without_room_for_threads_buries_nobody() -> Result<()> {
+    waits_for_a_writer_it_cannot_see(
+        "performance_schema_max_thread_instances=5",
+        "performance_schema_thread_instances_lost",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_server_without_room_for_locks_buries_nobody() -> Result<()> {
+    waits_for_a_writer_it_cannot_see(
+        "performance_schema_max_metadata_locks=1",
+        "performance_schema_metadata_lock_lost",
+    )
+    .await
+}
