@@ -5,7 +5,14 @@
 
 mod compare;
 mod event_outbox;
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(any(
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres",
+    feature = "mysql_async",
+    feature = "sqlx-mysql",
+    feature = "rusqlite",
+    feature = "sqlx-sqlite"
+))]
 mod made_id;
 mod outbox;
 mod outbox_events;
@@ -14,7 +21,14 @@ mod shape;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(any(
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres",
+    feature = "mysql_async",
+    feature = "sqlx-mysql",
+    feature = "rusqlite",
+    feature = "sqlx-sqlite"
+))]
 pub(crate) use made_id::made_id;
 pub use shape::{Column, Family, Index, Shape};
 
