@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
 
 use super::address::Address;
 use super::failure::connect_failed;
-use super::migrate;
 use super::server::Server;
 use super::session::Session;
 use super::writers::Locks;
+use super::{migrate, rows};
+use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{Code, Error, Ident, Result};
@@ -37,6 +39,8 @@ pub struct MySqlConfig {
     schema: Ident,
     patience: Patience,
     after_failover: AfterFailover,
+    /// A table with a state per row in place of the default layout.
+    rows: Option<Arc<RowTable>>,
 }
 
 impl MySqlConfig {
@@ -57,6 +61,7 @@ impl MySqlConfig {
             // There is no cheaper proof than the list, so it is asked for early.
             patience: Patience { list_after: Duration::from_millis(200), holes_max: 10_000 },
             after_failover: AfterFailover::default(),
+            rows: None,
         })
     }
 
@@ -120,6 +125,11 @@ impl MySqlConfig {
         self.after_failover
     }
 
+    /// The same for a table with a state per row.
+    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
+        Self { rows: Some(Arc::new(rows)), ..self.clone() }
+    }
+
     pub(super) fn patience(&self) -> Patience {
         self.patience
     }
@@ -161,6 +171,12 @@ impl MySqlConfig {
     /// A connection to a primary with the schema this program knows, on a server that tells who writes.
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
+        if let Some(rows) = &self.rows {
+            // Rows are due by their state, whoever else writes and whatever the numbers are.
+            rows::check(&mut session, rows).await?;
+            return Ok(session);
+        }
+        session.server.refuse_positions()?;
         if session.server.locks.is_none() {
             return Err(Locks::hidden(session.server.product));
         }

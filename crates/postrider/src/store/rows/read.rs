@@ -13,7 +13,7 @@ use crate::store::Budget;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// What a statement told of one row beside its event.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) id: RowId,
     /// Failed tries so far.
