@@ -106,6 +106,8 @@ pub enum Dialect {
 pub struct RowTable {
     pub(crate) layout: RowLayout,
     pub(crate) schema: Ident,
+    /// The schema was named.
+    is_placed: bool,
     pub(crate) name: Ident,
     pub(crate) max_attempts: u32,
     pub(crate) is_shared: bool,
@@ -122,6 +124,7 @@ impl RowTable {
         Ok(Self {
             layout,
             schema: Ident::new("public")?,
+            is_placed: false,
             name: Ident::new(layout.name())?,
             max_attempts: 10,
             is_shared: false,
@@ -145,7 +148,19 @@ impl RowTable {
     #[must_use]
     pub fn in_schema(mut self, schema: Ident) -> Self {
         self.schema = schema;
+        self.is_placed = true;
         self
+    }
+
+    /// The same, unless a schema was named already.
+    #[must_use]
+    pub fn or_in_schema(self, schema: Ident) -> Self {
+        if self.is_placed { self } else { self.in_schema(schema) }
+    }
+
+    /// Whether a schema was named.
+    pub fn is_placed(&self) -> bool {
+        self.is_placed
     }
 
     /// Tries before a row is given up, where the row itself does not say; 10 if not given, at least 1.

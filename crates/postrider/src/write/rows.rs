@@ -14,6 +14,7 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
 }
 
 /// The error of a table that a driver cannot write to.
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn unwritable(table: &RowTable) -> Error {
     let what = format!("layout {} cannot be written with this driver", table.layout().name());
     Error::new(Code::LayoutUnfit, what).hint(

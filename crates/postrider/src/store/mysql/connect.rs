@@ -72,6 +72,11 @@ impl MySqlConfig {
         self
     }
 
+    /// The database that the URL names: where the application lives.
+    pub fn database(&self) -> Option<String> {
+        Opts::from(self.address.opts.clone()).db_name().map(str::to_owned)
+    }
+
     /// The password, kept elsewhere than in the URL.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {

@@ -81,6 +81,15 @@ impl<W: Which> RowCase<W> {
         self.client.lock().await.query(self.sql(sql)).await.map_err(failed)
     }
 
+    /// All values of the first row, between spaces.
+    pub(crate) async fn row_of(&self, sql: &str) -> Result<String> {
+        let row: Option<mysql_async::Row> =
+            self.client.lock().await.query_first(self.sql(sql)).await.map_err(failed)?;
+        let row = row.ok_or_else(|| failed(std::io::Error::other("no row")))?;
+        let text = |at| row.get::<Option<String>, _>(at).flatten().unwrap_or_default();
+        Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
+    }
+
     /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");

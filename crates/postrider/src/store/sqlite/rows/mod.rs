@@ -112,19 +112,23 @@ impl SqliteRowStore {
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on.
     pub fn open(path: impl AsRef<Path>, table: &RowTable) -> Result<Self> {
-        let path = path.as_ref();
-        let table = here(table)?;
-        migrate::shape(&table)?;
-        refuse_missing(path)?;
-        let writer = connect(path, OpenFlags::empty())?;
-        let names = Arc::new(migrate::check(&writer, &table)?);
+        let (writer, names) = open(path.as_ref(), table)?;
         let reader = SqliteStore::connect_to_look(path)?;
         Ok(Self(Arc::new(Rows {
-            names,
+            names: Arc::new(names),
             reader: Thread::start("postrider-read", reader)?,
             writer: Thread::start("postrider-settle", writer)?,
             session: Session::default(),
         })))
+    }
+
+    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks as the store
+    /// does and keeps what it committed through a power failure.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn connect(path: impl AsRef<Path>, table: &RowTable) -> Result<Connection> {
+        open(path.as_ref(), table).map(|(connection, _)| connection)
     }
 
     /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
@@ -139,6 +143,16 @@ impl SqliteRowStore {
         });
         Ok(overview?)
     }
+}
+
+/// A connection that may write, and what statements have to know of the table.
+fn open(path: &Path, table: &RowTable) -> Result<(Connection, Names)> {
+    let table = here(table)?;
+    migrate::shape(&table)?;
+    refuse_missing(path)?;
+    let connection = connect(path, OpenFlags::empty())?;
+    let names = migrate::check(&connection, &table)?;
+    Ok((connection, names))
 }
 
 impl Rows {
