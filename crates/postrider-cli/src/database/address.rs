@@ -74,7 +74,6 @@ impl Address {
             ("after_failover", self.after_failover != AfterFailover::default()),
             ("pooler", self.pooler != PoolerChoice::default()),
             ("listen", self.listen),
-            ("layout", self.rows.is_some()),
         ]
         .into_iter()
         .find_map(|(key, given)| given.then_some(key))

@@ -14,8 +14,8 @@ pub use address::{Address, PoolerChoice, Refused};
 use std::fmt;
 use std::sync::Arc;
 
-use postrider::layout::RowLayout;
-use postrider::store::{Overview, Store};
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::{Migrated, Overview, RowExtras, RowsMigrated, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use serde::Serialize;
 
@@ -59,15 +59,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
         &self,
         layout: Option<RowLayout>,
         extras: Extras,
-    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
-        Box::pin(async move {
-            if layout.is_some() || extras != Extras::default() {
-                let what = format!("{:?} can have the layout `postrider` only", self.to_string());
-                return Err(Error::new(Code::LayoutDiffers, what).hint("leave --layout and --with out"));
-            }
-            Ok((self.migrate().await?, Vec::new()))
-        })
-    }
+    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>>;
 
     /// The SQL that brings an empty database up to date.
     fn migrations(&self) -> String;
@@ -107,6 +99,50 @@ pub struct Extras {
     pub views: bool,
 }
 
+impl From<Extras> for RowExtras {
+    fn from(Extras { aggregate_index, views }: Extras) -> Self {
+        Self { aggregate_index, views }
+    }
+}
+
+/// The table with a state per row to make: the configured one, or of the layout that is asked for; none for the layout
+/// `postrider`.
+fn table_to_make(
+    configured: Option<&RowTable>,
+    asked: Option<RowLayout>,
+    extras: Extras,
+) -> Result<Option<RowTable>> {
+    let table = match (configured, asked) {
+        (Some(rows), Some(asked)) if rows.layout() != asked => {
+            let (is, not) = (rows.layout().name(), asked.name());
+            let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
+            return Err(
+                Error::new(Code::LayoutDiffers, what).hint("change `layout` of the outbox, or --layout")
+            );
+        }
+        (Some(rows), _) => Some(rows.clone()),
+        (None, asked) => asked.map(RowTable::new).transpose()?,
+    };
+    if table.is_none() && extras != Extras::default() {
+        let what = "the layout `postrider` has nothing optional";
+        return Err(Error::new(Code::LayoutDiffers, what).hint("leave --with out"));
+    }
+    Ok(table)
+}
+
+/// What a migration did, and how tables that were there already differ.
+fn made(migrated: RowsMigrated) -> (Schema, Vec<String>) {
+    let differences = migrated.differences.into_iter().map(|difference| difference.what).collect();
+    (migrated.ledger.into(), differences)
+}
+
+/// The error of a layout that has no roles yet.
+fn no_roles(rows: &RowTable) -> Error {
+    let what = format!("there are no roles for layout {} yet", rows.layout().name());
+    Error::new(Code::LayoutDiffers, what)
+        .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+}
+
 /// Which schema a database has, and which this program needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Schema {
@@ -114,6 +150,12 @@ pub struct Schema {
     pub found: i64,
     /// The version of this program.
     pub needed: i64,
+}
+
+impl From<Migrated> for Schema {
+    fn from(Migrated { from, to }: Migrated) -> Self {
+        Self { found: from, needed: to }
+    }
 }
 
 /// Writes events, each call in one transaction.

@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use mysql_async::{Conn, TxOpts};
-use postrider::store::mysql::{MySqlConfig, MySqlStore, commit_failed, statement_failed};
-use postrider::store::{Migrated, Overview, Schema as Found, Store};
+use postrider::layout::{Dialect, RowLayout, RowTable};
+use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
+use postrider::store::{Migration, Overview, RowExtras, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
-use super::{Address, Database, EventWriter, PoolerChoice, Refused, Schema};
+use super::{
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, made, no_roles, table_to_make,
+};
 use crate::config::url;
 use crate::doctor::{self, Examination, Patient};
 
@@ -22,9 +25,6 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     config = config.schema(schema.clone()).after_failover(address.after_failover);
     if address.listen {
         return Err(Refused::new("listen", "this kind of database tells nobody that something was written"));
-    }
-    if address.rows.is_some() {
-        return Err(Refused::new("layout", "tables with a state per row are worked on PostgreSQL only"));
     }
     if address.pooler == PoolerChoice::Transaction {
         let why =
@@ -43,13 +43,29 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
         (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
     };
-    Ok(Arc::new(MySql { config, schema, shown: url::masked(url) }))
+    let rows = address.rows.clone().map(|rows| placed(rows, &config)).transpose()?;
+    Ok(Arc::new(MySql { config, schema, rows, shown: url::masked(url) }))
+}
+
+/// The table in the database that the URL names, unless the configuration names another.
+fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
+    let refused = |error: Error| Refused::new("table_schema", error.what());
+    if rows.layout().shapes_on(Dialect::MySql).is_empty() {
+        return Err(Refused::new("layout", "its seed is not for MySQL and MariaDB"));
+    }
+    match config.database() {
+        _ if rows.is_placed() => Ok(rows),
+        Some(database) => Ok(rows.or_in_schema(Ident::new(&database).map_err(refused)?)),
+        None => Err(Refused::new("table_schema", "name the database with the table, here or in the URL")),
+    }
 }
 
 #[derive(Debug)]
 struct MySql {
     config: MySqlConfig,
     schema: Ident,
+    /// The table with a state per row, if that is the outbox.
+    rows: Option<RowTable>,
     shown: String,
 }
 
@@ -60,6 +76,13 @@ impl fmt::Display for MySql {
 }
 
 impl MySql {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(match &self.rows {
+            Some(rows) => Arc::new(MySqlRowStore::connect(&self.config, rows).await?),
+            None => Arc::new(MySqlStore::connect(&self.config).await?),
+        })
+    }
+
     /// Says of what went wrong in which database it did.
     async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
         answer.await.map_err(|error| error.within(&self.shown))
@@ -69,17 +92,17 @@ impl MySql {
 impl Database for MySql {
     fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
         Box::pin(self.named(async move {
-            let store = MySqlStore::connect(&self.config).await?;
+            let store = self.open().await?;
             if self.config.is_exposed() {
                 tracing::warn!(database = %self, "not encrypted, as ssl-mode=disabled says: who is on the way can read and change everything");
             }
-            Ok(Arc::new(store) as Arc<dyn Store>)
+            Ok(store)
         }))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(self.named(async move {
-            let store = MySqlStore::connect(&self.config).await?;
+            let store = self.open().await?;
             let overview = store.overview(backlog_max).await;
             store.close().await;
             overview
@@ -88,32 +111,61 @@ impl Database for MySql {
 
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(self.named(async move {
-            let Found { found, needed } = MySqlStore::schema(&self.config).await?;
+            let Found { found, needed } = match &self.rows {
+                Some(_) => MySqlRowStore::schema(&self.config).await?,
+                None => MySqlStore::schema(&self.config).await?,
+            };
             Ok(Schema { found, needed })
         }))
     }
 
     /// These servers commit every CREATE at once: what breaks off is completed the next time.
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
+        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+    }
+
+    fn migrate_as(
+        &self,
+        layout: Option<RowLayout>,
+        extras: Extras,
+    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
         Box::pin(self.named(async move {
-            let Migrated { from, to } = MySqlStore::migrate(&self.config).await?;
-            Ok(Schema { found: from, needed: to })
+            match table_to_make(self.rows.as_ref(), layout, extras)? {
+                Some(table) => {
+                    let wrong = |refused: Refused| Error::new(Code::ConfigValue, refused.why);
+                    let table = placed(table, &self.config).map_err(wrong)?;
+                    Ok(made(MySqlRowStore::migrate(&self.config, &table, extras.into()).await?))
+                }
+                None => Ok((MySqlStore::migrate(&self.config).await?.into(), Vec::new())),
+            }
         }))
     }
 
     fn migrations(&self) -> String {
-        let steps: Vec<String> = MySqlStore::migrations(&self.schema)
-            .map(|step| format!("-- Schema {}\n{}", step.version, step.sql))
-            .collect();
+        let steps: Vec<Migration> = match &self.rows {
+            // A layout that these servers do not have is refused by every other verb.
+            Some(rows) => {
+                MySqlRowStore::migrations(&self.schema, rows, RowExtras::default()).unwrap_or_default()
+            }
+            None => MySqlStore::migrations(&self.schema).collect(),
+        };
+        let steps: Vec<String> =
+            steps.into_iter().map(|step| format!("-- Schema {}\n{}", step.version, step.sql)).collect();
         steps.join("\n")
     }
 
     fn roles(&self) -> Result<String> {
-        MySqlStore::roles(&self.schema)
+        match &self.rows {
+            Some(rows) => Err(no_roles(rows)),
+            None => MySqlStore::roles(&self.schema),
+        }
     }
 
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
-        let outbox = outbox.schema(self.schema.clone());
+        let outbox = match &self.rows {
+            Some(rows) => outbox.rows(rows.clone()),
+            None => outbox.schema(self.schema.clone()),
+        };
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(MySqlWriter { client, outbox }) as Box<dyn EventWriter>)
@@ -125,7 +177,13 @@ impl Database for MySql {
         examination: &'a Examination,
         patient: &'a mut Patient<'_>,
     ) -> BoxFuture<'a, bool> {
-        Box::pin(doctor::mysql::examine(&self.config, &self.schema, &self.shown, examination, patient))
+        let place = doctor::mysql::Place {
+            config: &self.config,
+            schema: &self.schema,
+            rows: self.rows.as_ref(),
+            shown: &self.shown,
+        };
+        Box::pin(doctor::mysql::examine(place, examination, patient))
     }
 
     /// A server that is down or starts, or a replica that is not the primary yet.

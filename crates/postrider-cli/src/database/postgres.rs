@@ -7,11 +7,13 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{
     Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
 };
-use postrider::store::{Migrated, Migration, Overview, Schema as Found, Store};
+use postrider::store::{Migration, Overview, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 use tokio_postgres::Client;
 
-use super::{Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema};
+use super::{
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, made, no_roles, table_to_make,
+};
 use crate::config::url;
 use crate::doctor::{self, Examination, Patient};
 
@@ -113,31 +115,12 @@ impl Database for Postgres {
         extras: Extras,
     ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
         Box::pin(self.named(async move {
-            let asked = layout.map(RowTable::new).transpose()?;
-            let table = match (&self.rows, asked) {
-                (Some(rows), Some(asked)) if rows.layout() != asked.layout() => {
-                    let (is, not) = (rows.layout().name(), asked.layout().name());
-                    let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
-                    return Err(Error::new(Code::LayoutDiffers, what)
-                        .hint("change `layout` of the outbox, or --layout"));
+            match table_to_make(self.rows.as_ref(), layout, extras)? {
+                Some(table) => {
+                    Ok(made(PostgresRowStore::migrate(&self.config, &table, extras.into()).await?))
                 }
-                (Some(rows), _) => Some(rows.clone()),
-                (None, asked) => asked,
-            };
-            let Some(table) = table else {
-                if extras != Extras::default() {
-                    let what = "the layout `postrider` has nothing optional";
-                    return Err(Error::new(Code::LayoutDiffers, what).hint("leave --with out"));
-                }
-                let Migrated { from, to } = PostgresStore::migrate(&self.config).await?;
-                return Ok((Schema { found: from, needed: to }, Vec::new()));
-            };
-            let Extras { aggregate_index, views } = extras;
-            let extras = RowExtras { aggregate_index, views };
-            let migrated = PostgresRowStore::migrate(&self.config, &table, extras).await?;
-            let Migrated { from, to } = migrated.ledger;
-            let differences = migrated.differences.into_iter().map(|difference| difference.what).collect();
-            Ok((Schema { found: from, needed: to }, differences))
+                None => Ok((PostgresStore::migrate(&self.config).await?.into(), Vec::new())),
+            }
         }))
     }
 
@@ -156,10 +139,7 @@ impl Database for Postgres {
 
     fn roles(&self) -> Result<String> {
         if let Some(rows) = &self.rows {
-            let what = format!("there are no roles for layout {} yet", rows.layout().name());
-            return Err(Error::new(Code::LayoutDiffers, what).hint(
-                "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
-            ));
+            return Err(no_roles(rows));
         }
         PostgresStore::roles(&self.schema)
     }

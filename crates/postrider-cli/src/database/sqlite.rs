@@ -5,12 +5,13 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use postrider::store::sqlite::{Migrated, Schema as Found, SqliteStore};
-use postrider::store::{Overview, Store};
+use postrider::layout::{Dialect, RowLayout, RowTable};
+use postrider::store::sqlite::{Migration, Schema as Found, SqliteRowStore, SqliteStore};
+use postrider::store::{Overview, RowExtras, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Address, Database, EventWriter, Refused, Schema};
+use super::{Address, Database, EventWriter, Extras, Refused, Schema, made, table_to_make};
 use crate::doctor::{self, Examination, Patient};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
@@ -32,13 +33,25 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     }
     match address.first_of_server() {
         Some(key) => Err(Refused::new(key, "a SQLite file has none; the key is for PostgreSQL")),
-        None => Ok(Arc::new(Sqlite { path: PathBuf::from(path) })),
+        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
+            Err(Refused::new("table_schema", "a SQLite file has none; the key is for PostgreSQL and MySQL"))
+        }
+        None if address
+            .rows
+            .as_ref()
+            .is_some_and(|rows| rows.layout().shapes_on(Dialect::Sqlite).is_empty()) =>
+        {
+            Err(Refused::new("layout", "its seed is not for SQLite"))
+        }
+        None => Ok(Arc::new(Sqlite { path: PathBuf::from(path), rows: address.rows.clone() })),
     }
 }
 
 #[derive(Debug)]
 struct Sqlite {
     path: PathBuf,
+    /// The table with a state per row, if that is the outbox.
+    rows: Option<RowTable>,
 }
 
 impl fmt::Display for Sqlite {
@@ -49,30 +62,59 @@ impl fmt::Display for Sqlite {
 
 impl Database for Sqlite {
     fn store(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
-        Box::pin(async { Ok(Arc::new(SqliteStore::open(&self.path)?) as Arc<dyn Store>) })
+        Box::pin(async {
+            Ok(match &self.rows {
+                Some(rows) => Arc::new(SqliteRowStore::open(&self.path, rows)?) as Arc<dyn Store>,
+                None => Arc::new(SqliteStore::open(&self.path)?),
+            })
+        })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(async move { SqliteStore::look(&self.path, backlog_max) })
+        Box::pin(async move {
+            match &self.rows {
+                Some(rows) => SqliteRowStore::look(&self.path, rows, backlog_max),
+                None => SqliteStore::look(&self.path, backlog_max),
+            }
+        })
     }
 
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(async {
-            let Found { found, needed } = SqliteStore::schema(&self.path)?;
+            let Found { found, needed } = match &self.rows {
+                Some(_) => SqliteRowStore::schema(&self.path)?,
+                None => SqliteStore::schema(&self.path)?,
+            };
             Ok(Schema { found, needed })
         })
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
-        Box::pin(async {
-            let Migrated { from, to } = SqliteStore::migrate(&self.path)?;
-            Ok(Schema { found: from, needed: to })
+        Box::pin(async { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+    }
+
+    fn migrate_as(
+        &self,
+        layout: Option<RowLayout>,
+        extras: Extras,
+    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
+        Box::pin(async move {
+            match table_to_make(self.rows.as_ref(), layout, extras)? {
+                Some(table) => Ok(made(SqliteRowStore::migrate(&self.path, &table, extras.into())?)),
+                None => Ok((SqliteStore::migrate(&self.path)?.into(), Vec::new())),
+            }
         })
     }
 
     /// In one transaction, and in the journal mode the relay needs, which the file remembers.
     fn migrations(&self) -> String {
-        let steps: Vec<String> = SqliteStore::migrations()
+        let steps: Vec<Migration> = match &self.rows {
+            // A layout that SQLite does not have is refused by every other verb.
+            Some(rows) => SqliteRowStore::migrations(rows, RowExtras::default()).unwrap_or_default(),
+            None => SqliteStore::migrations().collect(),
+        };
+        let steps: Vec<String> = steps
+            .into_iter()
             .map(|step| format!("-- Schema {}\nBEGIN IMMEDIATE;\n\n{}\nCOMMIT;\n", step.version, step.sql))
             .collect();
         format!("PRAGMA journal_mode = WAL;\n\n{}", steps.join("\n"))
@@ -85,7 +127,10 @@ impl Database for Sqlite {
 
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         Box::pin(async move {
-            let connection = SqliteStore::connect(&self.path)?;
+            let (connection, outbox) = match &self.rows {
+                Some(rows) => (SqliteRowStore::connect(&self.path, rows)?, outbox.rows(rows.clone())),
+                None => (SqliteStore::connect(&self.path)?, outbox),
+            };
             Ok(Box::new(SqliteWriter { connection, outbox }) as Box<dyn EventWriter>)
         })
     }
@@ -95,7 +140,7 @@ impl Database for Sqlite {
         examination: &'a Examination,
         patient: &'a mut Patient<'_>,
     ) -> BoxFuture<'a, bool> {
-        Box::pin(ready(doctor::sqlite::examine(&self.path, examination.deep, patient)))
+        Box::pin(ready(doctor::sqlite::examine(&self.path, self.rows.as_ref(), examination.deep, patient)))
     }
 }
 

@@ -4,11 +4,14 @@
 //! 2. [`diagnosis`]: what was found
 //! 3. `config`: the configuration beside what it names
 //! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database
-//! 5. `ledger`: the subscriptions of any database
+//! 5. `layout`: a table with a state per row in any of them
+//! 6. `ledger`: the subscriptions of any database
 
 pub mod check;
 mod config;
 pub mod diagnosis;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod layout;
 mod ledger;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
+use postrider::layout::RowTable;
 use postrider::store::Store;
-use postrider::store::mysql::{MySqlConfig, MySqlStore};
+use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
 use postrider::{Clock, Code, Ident, SystemClock};
 
+use super::layout::Findings;
 use super::{Check, Examination, Patient};
 use crate::output::age;
 
@@ -38,14 +40,18 @@ const EXCESS: &str = "
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
 
+/// The database to look at.
+pub(crate) struct Place<'a> {
+    pub(crate) config: &'a MySqlConfig,
+    pub(crate) schema: &'a Ident,
+    /// The table with a state per row, if that is the outbox.
+    pub(crate) rows: Option<&'a RowTable>,
+    pub(crate) shown: &'a str,
+}
+
 /// Looks at the server and says whether its tables can be read.
-pub(crate) async fn examine(
-    config: &MySqlConfig,
-    schema: &Ident,
-    shown: &str,
-    examination: &Examination,
-    patient: &mut Patient<'_>,
-) -> bool {
+pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient: &mut Patient<'_>) -> bool {
+    let Place { config, schema, rows, shown } = place;
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
@@ -64,6 +70,9 @@ pub(crate) async fn examine(
     server.durable(patient).await;
     server.transactions(examination.transaction_age_max, patient).await;
     server.prepared(patient).await;
+    if let Some(rows) = rows {
+        return layout(config, rows, patient).await;
+    }
     let usable = tables(config, patient).await;
     if usable {
         server.excess(patient).await;
@@ -101,6 +110,23 @@ async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
             false
         }
     }
+}
+
+/// Looks at a table with a state per row and says whether it can be worked on.
+async fn layout(config: &MySqlConfig, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+    let opened = match MySqlRowStore::connect(config, rows).await {
+        Ok(store) => {
+            store.close().await;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    let found = Findings {
+        differences: MySqlRowStore::differences(config, rows).await,
+        strangers: MySqlRowStore::foreign_claims(config, rows).await,
+        opened,
+    };
+    found.tell(rows, patient)
 }
 
 /// A connection to ask on.

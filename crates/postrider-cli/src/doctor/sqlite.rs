@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use postrider::store::sqlite::SqliteStore;
+use postrider::layout::RowTable;
+use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
 use rusqlite::Connection;
 
 use super::Check;
 use super::config::is_writable;
 use super::diagnosis::Patient;
+use super::layout::Findings;
 
 /// Tables are STRICT from this version on.
 const VERSION_MIN: i32 = 3_037_000;
@@ -19,7 +21,7 @@ const ROOM_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
-pub(crate) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> bool {
+pub(crate) fn examine(path: &Path, rows: Option<&RowTable>, deep: bool, patient: &mut Patient<'_>) -> bool {
     let connection = match SqliteStore::connect_to_look(path) {
         Ok(connection) => {
             patient.ok(Check::Readable, format!("{} can be read", path.display()));
@@ -31,7 +33,10 @@ pub(crate) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> boo
         }
     };
     writable(path, patient);
-    let usable = schema(path, patient);
+    let usable = match rows {
+        Some(rows) => layout(path, rows, patient),
+        None => schema(path, patient),
+    };
     version(patient);
     settings(path, patient);
     wal(path, patient);
@@ -40,6 +45,17 @@ pub(crate) fn examine(path: &Path, deep: bool, patient: &mut Patient<'_>) -> boo
         undamaged(&connection, patient);
     }
     usable
+}
+
+/// Looks at a table with a state per row and says whether it can be worked on.
+fn layout(path: &Path, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+    let found = Findings {
+        differences: SqliteRowStore::differences(path, rows),
+        // Looking is enough: what could not be worked on is refused all the same.
+        opened: SqliteRowStore::look(path, rows, 0).map(drop),
+        strangers: SqliteRowStore::foreign_claims(path, rows),
+    };
+    found.tell(rows, patient)
 }
 
 fn writable(path: &Path, patient: &mut Patient<'_>) {

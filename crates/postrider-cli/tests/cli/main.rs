@@ -18,6 +18,7 @@ mod postgres;
 mod program;
 mod schema;
 mod shop;
+mod sqlite_layouts;
 mod user_story;
 mod webhook;
 mod wrong_configs;

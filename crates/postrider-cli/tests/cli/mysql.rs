@@ -191,9 +191,74 @@ fn a_wrong_password_is_refused_and_not_told() {
 #[test]
 fn keys_that_mean_nothing_here_are_refused() {
     let shop = Shop { url: "mysql://h/db".to_owned(), schema: "shop".to_owned() };
-    for key in ["listen = true", "pooler = 'transaction'", "layout = 'outbox_events'"] {
+    for key in ["listen = true", "pooler = 'transaction'", "layout = 'outbox'"] {
         let config = shop.config(&shop.url).replace("schema", &format!("{key}\nschema"));
         let ran = Program::with_config(&config).run(&["status"]);
         assert!(ran.exit != Some(0) && ran.stderr.contains(key.split_once(' ').unwrap().0), "{ran:?}");
+    }
+}
+
+/// A table of another layout in the database `{schema}_shop`, which the URL names.
+fn rows(shop: &Shop, layout: &str) -> Program {
+    shop.sql("CREATE DATABASE IF NOT EXISTS {schema}_shop");
+    let url = format!("{}/{}_shop", shop.url.trim_end_matches('/'), shop.schema);
+    let config = shop.config(&url).replace("\nschema", &format!("\nlayout = '{layout}'\nschema"));
+    Program::with_config(&config)
+}
+
+#[test]
+fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+    let inserts = [
+        (
+            "event_outbox",
+            "INSERT INTO {schema}_shop.event_outbox (event_key, entity_table, entity_pk, event_type, payload)
+             VALUES (UUID(), 'orders', '1', 'order.placed', '{}'), (UUID(), 'orders', '2', 'order.placed', '{}')",
+        ),
+        (
+            "outbox_events",
+            "INSERT INTO {schema}_shop.outbox_events (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('Order', '1', 'order.placed', '{}'), ('Order', '2', 'order.placed', '{}')",
+        ),
+    ];
+    for (layout, insert) in inserts {
+        for shop in Shop::all() {
+            let program = rows(&shop, layout);
+            let made = program.run(&["migrate", "up"]);
+            assert_eq!(made.exit, Some(0), "{layout}: {made:?}");
+            assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 1"));
+            shop.sql(insert);
+            let drained = program.run(&["relay", "--drain"]);
+            assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
+            let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+            assert_eq!(file.lines().count(), 2, "{layout}");
+            let told = status(&program);
+            assert_eq!(
+                (&told["subscription"], &told["backlog"]["events"]),
+                (&"orders".into(), &0.into()),
+                "{told}"
+            );
+            let doctor = program.run(&["doctor"]);
+            assert!(doctor.stdout.contains(&format!("as layout {layout} has it")), "{layout}: {doctor:?}");
+        }
+    }
+}
+
+#[test]
+fn an_event_written_to_another_layout_arrives_with_the_id_that_was_told() {
+    for shop in Shop::all() {
+        let program = rows(&shop, "outbox_events");
+        assert_eq!(program.run(&["migrate", "up", "--with", "aggregate-index"]).exit, Some(0));
+        let written =
+            program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", "{}"]);
+        assert_eq!(written.exit, Some(0), "{written:?}");
+        let refused = program.run(&["write", "--type", "order.placed", "--payload", "{}"]);
+        assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0120"), "{refused:?}");
+        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+        let line = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+        let event: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+        assert!(written.stdout.contains(event["id"].as_str().unwrap()), "{written:?} {line}");
+        shop.sql("ALTER TABLE {schema}_shop.outbox_events DROP COLUMN attempt_count");
+        let refused = program.run(&["relay", "--drain", "--fail-fast"]);
+        assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
     }
 }

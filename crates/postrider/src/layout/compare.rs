@@ -57,7 +57,7 @@ pub fn compare(
     for index in shape.indexes.iter().filter(|index| !index.is_optional) {
         let name = index.name.replace("{name}", table.name.as_str());
         // The primary key may have any name; without one no row is found again.
-        let is_key = name.ends_with("_pkey");
+        let is_key = name.ends_with("_pkey") || name == "PRIMARY";
         let found =
             indexes.iter().find(|found| found.name == name || is_key && found.definition == index.definition);
         match found {

@@ -5,7 +5,15 @@
 
 mod compare;
 mod event_outbox;
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(any(
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres",
+    feature = "mysql_async",
+    feature = "sqlx-mysql",
+    feature = "diesel-mysql",
+    feature = "rusqlite",
+    feature = "sqlx-sqlite"
+))]
 mod made_id;
 mod outbox;
 mod outbox_events;
@@ -14,7 +22,15 @@ mod shape;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(any(
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres",
+    feature = "mysql_async",
+    feature = "sqlx-mysql",
+    feature = "diesel-mysql",
+    feature = "rusqlite",
+    feature = "sqlx-sqlite"
+))]
 pub(crate) use made_id::made_id;
 pub use shape::{Column, Family, Index, Shape};
 
@@ -49,6 +65,19 @@ impl RowLayout {
         Self::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
+    /// What its tables look like on a database: the outbox first. None where the seed has no such table.
+    pub const fn shapes_on(self, dialect: Dialect) -> &'static [Shape] {
+        match (self, dialect) {
+            (_, Dialect::Postgres) => self.shapes(),
+            (Self::EventOutbox, Dialect::MySql) => event_outbox::MYSQL,
+            (Self::EventOutbox, Dialect::MariaDb) => event_outbox::MARIADB,
+            (Self::OutboxEvents, Dialect::MySql) => outbox_events::MYSQL,
+            (Self::OutboxEvents, Dialect::MariaDb) => outbox_events::MARIADB,
+            (Self::OutboxEvents, Dialect::Sqlite) => outbox_events::SQLITE,
+            (Self::Outbox, _) | (Self::EventOutbox, Dialect::Sqlite) => &[],
+        }
+    }
+
     /// What its tables look like on PostgreSQL: the outbox first.
     pub const fn shapes(self) -> &'static [Shape] {
         match self {
@@ -59,11 +88,26 @@ impl RowLayout {
     }
 }
 
+/// A database, as far as types and names differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL.
+    MySql,
+    /// MariaDB, where JSON is a text.
+    MariaDb,
+    /// SQLite.
+    Sqlite,
+}
+
 /// One table of a layout, and how it is worked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTable {
     pub(crate) layout: RowLayout,
     pub(crate) schema: Ident,
+    /// The schema was named.
+    is_placed: bool,
     pub(crate) name: Ident,
     pub(crate) max_attempts: u32,
     pub(crate) is_shared: bool,
@@ -71,7 +115,8 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// The layout's table under its own name in the schema `public`.
+    /// The layout's table under its own name in the schema `public`. On MySQL and MariaDB say in which database it is:
+    /// [`in_schema`](Self::in_schema). SQLite has neither.
     ///
     /// # Errors
     /// None: every layout's name is a table's name.
@@ -79,6 +124,7 @@ impl RowTable {
         Ok(Self {
             layout,
             schema: Ident::new("public")?,
+            is_placed: false,
             name: Ident::new(layout.name())?,
             max_attempts: 10,
             is_shared: false,
@@ -102,7 +148,19 @@ impl RowTable {
     #[must_use]
     pub fn in_schema(mut self, schema: Ident) -> Self {
         self.schema = schema;
+        self.is_placed = true;
         self
+    }
+
+    /// The same, unless a schema was named already.
+    #[must_use]
+    pub fn or_in_schema(self, schema: Ident) -> Self {
+        if self.is_placed { self } else { self.in_schema(schema) }
+    }
+
+    /// Whether a schema was named.
+    pub fn is_placed(&self) -> bool {
+        self.is_placed
     }
 
     /// Tries before a row is given up, where the row itself does not say; 10 if not given, at least 1.
@@ -125,6 +183,42 @@ impl RowTable {
     pub fn foreign_claim_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.foreign_claim_timeout = timeout;
         self
+    }
+
+    /// Whether rows are marked before they are published: only then can others tell, and only beside others must they.
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn marks_rows(&self) -> bool {
+        self.layout == RowLayout::OutboxEvents && (self.is_shared || self.foreign_claim_timeout.is_some())
+    }
+
+    /// Tries after which a row is given up, as an expression: its own column where the table has one.
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn limit_of_row(&self, has_own_limit: bool) -> String {
+        match has_own_limit {
+            true => format!("COALESCE(t.max_attempts, {})", self.max_attempts),
+            false => self.max_attempts.to_string(),
+        }
+    }
+
+    /// The statement with the names of the table put in: `{table}` in the quotes of MySQL, `{views}` the database,
+    /// `{name}` as part of the name of an index, `{check}` the name of the seed's CHECK. Those are the database's, so
+    /// a table of another name has another.
+    #[cfg(feature = "_mysql")]
+    pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
+        let (schema, name) = (self.schema.as_str(), self.name.as_str());
+        let own_check = format!("chk_{name}_status");
+        let check = if name == self.layout.name() { "chk_status" } else { &own_check };
+        statement
+            .replace("{table}", &format!("`{schema}`.`{name}`"))
+            .replace("{views}", &format!("`{schema}`"))
+            .replace("{name}", name)
+            .replace("{check}", check)
+    }
+
+    /// The statement with the name of the table put in, and as part of the name of an index.
+    #[cfg(feature = "_sqlite")]
+    pub(crate) fn put_into_sqlite(&self, statement: &str) -> String {
+        statement.replace("{table}", &self.name.to_string()).replace("{name}", self.name.as_str())
     }
 
     /// The statement with the names of the tables put in: `{table}`, `{processed}` and the schema of `{views}`

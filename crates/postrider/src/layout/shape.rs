@@ -79,13 +79,15 @@ impl Family {
     /// The family of a type, as the database prints it.
     pub fn of(sql_type: &str) -> Option<Self> {
         let base = sql_type.split('(').next().unwrap_or_default().trim();
-        Some(match base {
-            "smallint" | "integer" | "bigint" => Self::Number,
+        Some(match base.strip_suffix(" unsigned").unwrap_or(base) {
+            "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => Self::Number,
             "text" | "character varying" | "character" => Self::Text,
+            "char" | "varchar" | "tinytext" | "mediumtext" | "longtext" | "enum" => Self::Text,
             "json" | "jsonb" => Self::Document,
             "uuid" => Self::Uuid,
-            "timestamp" if sql_type.ends_with("with time zone") => Self::Time,
-            "timestamp with time zone" => Self::Time,
+            // Only PostgreSQL has one without a zone of its own, and says so.
+            "timestamp" if !sql_type.contains("without") => Self::Time,
+            "timestamp with time zone" | "datetime" => Self::Time,
             _ => return None,
         })
     }
@@ -115,5 +117,9 @@ mod tests {
         let time = Column::new("created_at", "timestamp with time zone");
         assert!(time.takes("timestamp(6) with time zone") && !time.takes("timestamp without time zone"));
         assert!(!time.takes("timestamp(3) without time zone"));
+        let mysql = Column::new("created_at", "datetime(6)");
+        assert!(mysql.takes("timestamp") && mysql.takes("datetime") && !mysql.takes("varchar(30)"));
+        let count = Column::new("attempts", "int");
+        assert!(count.takes("int unsigned") && count.takes("bigint(20)") && !count.takes("decimal(10,0)"));
     }
 }

@@ -17,6 +17,8 @@ mod history;
 mod holes;
 mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod rows;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
 mod trim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -31,6 +33,8 @@ pub mod sqlite;
 
 pub use failover::AfterFailover;
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};

@@ -25,9 +25,7 @@ impl<'a> Columns<'a> {
     /// All rows of a batch. An event that has no row is found before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
         if let Some(table) = batch.rows() {
-            let what = format!("layout {} cannot be written with this driver", table.layout().name());
-            return Err(Error::new(Code::LayoutUnfit, what)
-                .hint("write it on PostgreSQL, with tokio-postgres or sqlx"));
+            return Err(super::rows::unwritable(table));
         }
         batch.events().iter().map(Self::of_event).collect()
     }
@@ -45,16 +43,29 @@ impl<'a> Columns<'a> {
             action: event.action.as_ref().map(action_to_json).transpose()?,
         })
     }
+}
 
-    /// About what it is in a statement.
+/// What stands in one row of a statement.
+pub(super) trait Weighty {
+    /// About how large it is there.
+    fn bytes(&self) -> usize;
+}
+
+impl Weighty for Columns<'_> {
     fn bytes(&self) -> usize {
         let texts = [&self.headers, &self.action].into_iter().flatten().map(String::len).sum::<usize>();
         self.event.payload.len() + texts + self.event.event_type.len()
     }
 }
 
+impl Weighty for Event {
+    fn bytes(&self) -> usize {
+        self.payload.len() + self.event_type.len()
+    }
+}
+
 /// The rows as one statement takes them.
-pub(super) fn pieces<'r, 'a>(rows: &'r [Columns<'a>]) -> Vec<&'r [Columns<'a>]> {
+pub(super) fn pieces<T: Weighty>(rows: &[T]) -> Vec<&[T]> {
     let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (place, row) in rows.iter().enumerate() {
         let is_full = place - start == ROWS_MAX || bytes + row.bytes() > BYTES_MAX;

@@ -43,8 +43,12 @@ mod outbox;
 #[cfg(feature = "_postgres")]
 mod postgres;
 mod rows;
+#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+mod rows_mysql;
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
 mod rows_postgres;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod rows_sqlite;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
 #[cfg(feature = "sea-orm")]

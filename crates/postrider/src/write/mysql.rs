@@ -3,8 +3,9 @@
 use std::future::Future;
 
 use super::columns::{Columns, consecutive, pieces};
-use super::{Batch, Written};
-use crate::{Code, Error, Ident, Result};
+use super::{Batch, Written, rows_mysql};
+use crate::layout::RowTable;
+use crate::{Code, Error, Event, Ident, Result};
 
 /// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
 /// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
@@ -30,6 +31,32 @@ pub(super) trait Driver: Send {
     /// Inserts the rows and tells the position of the first one.
     fn insert(&mut self, statement: String, rows: &[Columns<'_>])
     -> impl Future<Output = Result<u64>> + Send;
+
+    /// Inserts rows of texts and tells the number of the first one.
+    fn insert_texts(
+        &mut self,
+        _statement: String,
+        _values: Vec<Option<String>>,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        std::future::ready(Err(not_with_this()))
+    }
+
+    /// Asks for pairs of numbers.
+    fn numbers(&mut self, _statement: String) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send {
+        std::future::ready(Err(not_with_this()))
+    }
+}
+
+fn not_with_this() -> Error {
+    Error::new(Code::LayoutUnfit, "a table of another layout cannot be written with this driver")
+        .hint("write it with mysql_async or sqlx")
+}
+
+/// Rows of one statement.
+enum Piece<'r, 'a> {
+    Events(&'r [Columns<'a>]),
+    /// Of a table of another layout.
+    Rows(&'r RowTable, &'r [Event]),
 }
 
 /// The statement for so many rows.
@@ -40,8 +67,11 @@ pub(super) fn statement(schema: &Ident, rows: usize) -> String {
 /// Inserts all rows or none: in one statement, which undoes itself when it fails, or in several behind a savepoint.
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
 pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
-    let rows = Columns::of(batch)?;
-    let pieces = pieces(&rows);
+    let rows = if batch.rows().is_some() { Vec::new() } else { Columns::of(batch)? };
+    let pieces: Vec<Piece<'_, '_>> = match batch.rows() {
+        Some(table) => pieces(batch.events()).into_iter().map(|piece| Piece::Rows(table, piece)).collect(),
+        None => pieces(&rows).into_iter().map(Piece::Events).collect(),
+    };
     if let [all] = pieces.as_slice() {
         return insert_piece(driver, batch.schema(), all).await;
     }
@@ -51,8 +81,8 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
             _ => error,
         })?;
     }
-    let mut written = Vec::with_capacity(rows.len());
-    for piece in pieces {
+    let mut written = Vec::with_capacity(batch.events().len());
+    for piece in &pieces {
         match insert_piece(driver, batch.schema(), piece).await {
             Ok(more) => written.extend(more),
             Err(error) => {
@@ -69,10 +99,15 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
 async fn insert_piece<D: Driver>(
     driver: &mut D,
     schema: &Ident,
-    rows: &[Columns<'_>],
+    piece: &Piece<'_, '_>,
 ) -> Result<Vec<Written>> {
-    let first = driver.insert(statement(schema, rows.len()), rows).await?;
-    consecutive(first, rows)
+    match piece {
+        Piece::Events(rows) => {
+            let first = driver.insert(statement(schema, rows.len()), rows).await?;
+            consecutive(first, rows)
+        }
+        Piece::Rows(table, events) => rows_mysql::insert(driver, table, events).await,
+    }
 }
 
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]

@@ -30,6 +30,18 @@ impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
         answer.drop_result().await.map_err(error)?;
         Ok(first)
     }
+
+    async fn insert_texts(&mut self, statement: String, values: Vec<Option<String>>) -> Result<u64> {
+        let values = values.into_iter().map(Value::from).collect();
+        let answer = self.0.exec_iter(statement, Params::Positional(values)).await.map_err(error)?;
+        let first = answer.last_insert_id().unwrap_or_default();
+        answer.drop_result().await.map_err(error)?;
+        Ok(first)
+    }
+
+    async fn numbers(&mut self, statement: String) -> Result<Vec<(i64, i64)>> {
+        self.0.query(statement).await.map_err(error)
+    }
 }
 
 fn values(row: &Columns<'_>) -> [Value; 14] {

@@ -13,6 +13,53 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
     table.layout() == RowLayout::EventOutbox
 }
 
+/// The error of a table that a driver cannot write to.
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+pub(super) fn unwritable(table: &RowTable) -> Error {
+    let what = format!("layout {} cannot be written with this driver", table.layout().name());
+    Error::new(Code::LayoutUnfit, what).hint(
+        "write it with tokio-postgres, mysql_async, rusqlite or sqlx, on a database that its seed is for",
+    )
+}
+
+/// The payload as the text it is.
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+pub(super) fn text_of(event: &Event) -> Result<&str> {
+    std::str::from_utf8(&event.payload)
+        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").source(e))
+}
+
+/// What was written, of the rows' numbers and creations in the order of the events. A row with a UUID has no number.
+#[cfg(any(
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres",
+    feature = "mysql_async",
+    feature = "sqlx-mysql",
+    feature = "diesel-mysql",
+    feature = "rusqlite",
+    feature = "sqlx-sqlite"
+))]
+pub(super) fn written(
+    table: &RowTable,
+    events: &[Event],
+    told: Vec<(i64, i64)>,
+) -> Result<Vec<super::Written>> {
+    if told.len() != events.len() {
+        return Err(Error::new(Code::OutcomeUnknown, "the database did not tell which rows were written"));
+    }
+    let written = events.iter().zip(told).map(|(event, (number, created))| {
+        let id = match (table.layout(), &event.aggregate) {
+            (RowLayout::OutboxEvents, Some(aggregate)) => {
+                let created = crate::Timestamp::from_micros(created);
+                crate::layout::made_id(created, number, aggregate, &event.event_type)
+            }
+            _ => event.id,
+        };
+        super::Written { id, position: crate::Position::new(number) }
+    });
+    Ok(written.collect())
+}
+
 /// Refuses the first event that does not fit.
 pub(super) fn check(table: &RowTable, events: &[Event]) -> Result<()> {
     let name =
@@ -49,10 +96,6 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     }
     let own_key = format!("{}/{}", aggregate.kind, aggregate.id);
     let key = event.key.as_deref();
-    let too_long = |field: &str, text: &str, most: usize| {
-        let found = text.chars().count();
-        (found > most).then(|| format!("its {field} has {found} characters, {most} fit"))
-    };
     match layout {
         RowLayout::EventOutbox => too_long("aggregate type", &aggregate.kind, 64)
             .or_else(|| too_long("aggregate id", &aggregate.id, 64))
@@ -78,6 +121,12 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
         }
         RowLayout::OutboxEvents => other_key(key, &own_key),
     }
+}
+
+/// Why a text does not fit a column, if so.
+pub(super) fn too_long(field: &str, text: &str, most: usize) -> Option<String> {
+    let found = text.chars().count();
+    (found > most).then(|| format!("its {field} has {found} characters, {most} fit"))
 }
 
 /// The layout orders by the aggregate; a key of another kind would not be kept.

@@ -1,11 +1,10 @@
 //! Events as one INSERT into a table of another layout on PostgreSQL.
 
-use uuid::Uuid;
-
+use super::rows::{text_of, written};
 use super::{Batch, Written};
+use crate::Result;
 use crate::event::columns::headers_to_json;
-use crate::layout::{RowLayout, RowTable, made_id};
-use crate::{Code, Error, Position, Result, Timestamp};
+use crate::layout::{RowLayout, RowTable};
 
 /// Every value as text, one array per column, so that both drivers send the same. The creation is the time of the
 /// INSERT, not of the transaction's begin: written under the lock of the key's row, it keeps the key's order.
@@ -52,8 +51,7 @@ impl RowColumns {
         let mut columns: [Vec<Option<String>>; 10] = Default::default();
         for event in batch.events() {
             let aggregate = event.aggregate.as_ref();
-            let payload = std::str::from_utf8(&event.payload)
-                .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").source(e))?;
+            let payload = text_of(event)?;
             let row = [
                 Some(event.id.to_string()),
                 Some(event.event_type.clone()),
@@ -86,21 +84,10 @@ impl RowColumns {
 
     /// What was written, of ids and creations told in the order of the events. A row with a UUID has no position.
     pub(super) fn written(&self, batch: &Batch, told: Vec<(String, i64)>) -> Result<Vec<Written>> {
-        let untold = || Error::new(Code::OutcomeUnknown, "the database did not tell which rows were written");
-        if told.len() != batch.events().len() {
-            return Err(untold());
+        let told = told.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
+        match batch.rows() {
+            Some(table) => written(table, batch.events(), told),
+            None => Ok(Vec::new()),
         }
-        let layout = batch.rows().map(RowTable::layout);
-        let written = batch.events().iter().zip(told).map(|(event, (row, created))| {
-            let number: i64 = row.parse().unwrap_or(0);
-            let id: Uuid = match (layout, &event.aggregate) {
-                (Some(RowLayout::OutboxEvents), Some(aggregate)) => {
-                    made_id(Timestamp::from_micros(created), number, aggregate, &event.event_type)
-                }
-                _ => event.id,
-            };
-            Written { id, position: Position::new(number) }
-        });
-        Ok(written.collect())
     }
 }

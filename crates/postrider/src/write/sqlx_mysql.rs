@@ -43,6 +43,18 @@ impl Driver for MySqlConnection {
         }
         query.execute(self).await.map(|done| done.last_insert_id()).map_err(error)
     }
+
+    async fn insert_texts(&mut self, statement: String, values: Vec<Option<String>>) -> Result<u64> {
+        let mut query = sqlx::query(AssertSqlSafe(statement));
+        for value in values {
+            query = query.bind(value);
+        }
+        query.execute(self).await.map(|done| done.last_insert_id()).map_err(error)
+    }
+
+    async fn numbers(&mut self, statement: String) -> Result<Vec<(i64, i64)>> {
+        sqlx::query_as(AssertSqlSafe(statement)).fetch_all(self).await.map_err(error)
+    }
 }
 
 fn error(error: sqlx::Error) -> Error {

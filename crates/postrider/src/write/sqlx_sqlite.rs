@@ -4,13 +4,23 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::columns::Columns;
 use super::sqlite::INSERT;
-use super::{Batch, Written};
+use super::{Batch, Written, rows, rows_sqlite};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
 answers_later!('c, insert: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
+    if let Some(table) = batch.rows() {
+        let statement = rows_sqlite::statement(table)?;
+        let values = batch
+            .events()
+            .iter()
+            .map(|event| rows_sqlite::values(table, event))
+            .collect::<Result<Vec<_>>>()?;
+        let told = insert_rows(connection, &statement, &values).await.map_err(error)?;
+        return rows::written(table, batch.events(), told);
+    }
     let rows = Columns::of(batch)?;
     // A statement that fails undoes itself; several need a savepoint around them.
     let written = match rows.as_slice() {
@@ -18,6 +28,24 @@ async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<
         _ => insert_all_or_none(connection, &rows).await,
     };
     written.map_err(error)
+}
+
+/// Into a table of another layout. The only text put into the statement is a checked [`Ident`](crate::Ident).
+async fn insert_rows(
+    connection: &mut SqliteConnection,
+    statement: &str,
+    values: &[[&str; 4]],
+) -> Result<Vec<(i64, i64)>, sqlx::Error> {
+    let mut savepoint = connection.begin().await?;
+    let mut told = Vec::with_capacity(values.len());
+    for row in values {
+        let mut query = sqlx::query_as(sqlx::AssertSqlSafe(statement.to_owned()));
+        for value in row {
+            query = query.bind(*value);
+        }
+        told.push(query.fetch_one(&mut *savepoint).await?);
+    }
+    savepoint.commit().await.map(|()| told)
 }
 
 /// sqlx's nested transaction is a savepoint that is rolled back when the future is dropped.

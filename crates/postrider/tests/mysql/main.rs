@@ -17,4 +17,5 @@ mod holes;
 mod life;
 mod replaced;
 mod roles;
+mod rows;
 mod start;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -9,9 +10,10 @@ use mysql_async::{Conn, Opts, OptsBuilder};
 use super::address::Address;
 use super::engine;
 use super::failure::connect_failed;
-use super::migrate;
 use super::server::Server;
 use super::session::{ANSWER_WITHIN, Session};
+use super::{migrate, rows};
+use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
 use crate::{Code, Error, Ident, Result};
@@ -44,6 +46,8 @@ pub struct MySqlConfig {
     statements_end: Duration,
     after_failover: AfterFailover,
     answer_within: Duration,
+    /// A table with a state per row in place of the default layout.
+    rows: Option<Arc<RowTable>>,
 }
 
 impl MySqlConfig {
@@ -66,6 +70,7 @@ impl MySqlConfig {
             statements_end: STATEMENTS_END,
             after_failover: AfterFailover::default(),
             answer_within: ANSWER_WITHIN,
+            rows: None,
         })
     }
 
@@ -74,6 +79,11 @@ impl MySqlConfig {
     pub fn schema(mut self, schema: Ident) -> Self {
         self.schema = schema;
         self
+    }
+
+    /// The database that the URL names: where the application lives.
+    pub fn database(&self) -> Option<String> {
+        Opts::from(self.address.opts.clone()).db_name().map(str::to_owned)
     }
 
     /// The password, kept elsewhere than in the URL.
@@ -151,6 +161,11 @@ impl MySqlConfig {
         self.statements_end
     }
 
+    /// The same for a table with a state per row.
+    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
+        Self { rows: Some(Arc::new(rows)), ..self.clone() }
+    }
+
     pub(super) fn patience(&self) -> Patience {
         self.patience
     }
@@ -192,6 +207,12 @@ impl MySqlConfig {
     /// A connection to a primary with the schema this program knows, on a server that tells who may still commit.
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
+        if let Some(rows) = &self.rows {
+            // Rows are due by their state, whoever else writes and whatever the numbers are.
+            rows::check(&mut session, rows).await?;
+            return Ok(session);
+        }
+        session.server.refuse_positions()?;
         migrate::check(&mut session).await?;
         if session.server.locks.is_none() {
             engine::check(&mut session).await?;

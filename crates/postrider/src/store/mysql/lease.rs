@@ -54,7 +54,7 @@ pub(super) async fn acquire(
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
-async fn refusal(work: &mut Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+pub(super) async fn refusal(work: &mut Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
                FROM {schema}.subscriptions AS s
@@ -88,7 +88,7 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+pub(super) async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions
                  SET epoch = ?, clean = FALSE, updated_at = UTC_TIMESTAMP(6)

@@ -32,6 +32,14 @@ const WAIT_SECONDS: i64 = 20;
 /// Applies what is missing. Several processes may do so at once: the first does the work, the others wait for it
 /// and find it done. Where it breaks off it goes on the next time.
 pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
+    let lock = lock(session).await?;
+    let migrated = apply(session).await;
+    unlock(session, &lock).await?;
+    migrated
+}
+
+/// Waits until nobody else migrates. Answers the name of the lock, for [`unlock`].
+pub(super) async fn lock(session: &mut Session) -> Result<String> {
     let lock = format!("postrider migrations {}", session.schema().as_str());
     // A name of a lock has at most 64 characters.
     let lock: String = lock.chars().take(64).collect();
@@ -40,9 +48,11 @@ pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
     if taken.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() != Some(1) {
         return Err(Error::new(Code::StoreBusy, "another process migrates the database"));
     }
-    let migrated = apply(session).await;
-    session.alone(Alone::Reads, "SELECT RELEASE_LOCK(?)", params![lock.as_str()]).await?;
-    migrated
+    Ok(lock)
+}
+
+pub(super) async fn unlock(session: &mut Session, lock: &str) -> Result<()> {
+    session.alone(Alone::Reads, "SELECT RELEASE_LOCK(?)", params![lock]).await.map(drop)
 }
 
 async fn apply(session: &mut Session) -> Result<Migrated> {

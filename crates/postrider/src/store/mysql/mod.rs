@@ -31,6 +31,7 @@ mod progress;
 mod ranges;
 mod roles;
 mod row;
+mod rows;
 mod server;
 mod session;
 mod settle;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 
 pub use connect::MySqlConfig;
 pub use failure::{commit_failed, failed as statement_failed};
+pub use rows::MySqlRowStore;
 pub use server::Product;
 
 use self::line::{Line, Reached};
@@ -75,7 +77,9 @@ impl MySqlStore {
     /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database; then
     /// nothing was changed.
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
-        migrate::migrate(&mut config.connect_unchecked().await?).await
+        let mut session = config.connect_unchecked().await?;
+        session.server.refuse_positions()?;
+        migrate::migrate(&mut session).await
     }
 
     /// The schema a database has and the one this program needs. Creates and changes nothing.

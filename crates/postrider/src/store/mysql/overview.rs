@@ -84,7 +84,7 @@ async fn time_of(snapshot: &mut Work<'_>, position: Position) -> Result<Option<T
     row.map(|row| row::time(&row, 0)).transpose()
 }
 
-async fn lease(snapshot: &mut Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+pub(super) async fn lease(snapshot: &mut Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
     // Index: the primary key (name).
     let sql = concat!("SELECT holder, ", micros!("expires_at"), " FROM {schema}.leases WHERE name = ?");
     let row = snapshot.query_opt(sql, params![name]).await?;

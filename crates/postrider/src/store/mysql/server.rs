@@ -38,6 +38,10 @@ pub(super) struct Server {
     pub(super) history: String,
     /// Where it tells who has a table open for writing, if it does.
     pub(super) locks: Option<Locks>,
+    /// It takes writes together with others.
+    many_write: bool,
+    /// `auto_increment_increment`.
+    increment: String,
 }
 
 /// The least versions: CHECKs that are kept, expressions as defaults; JSON_TABLE.
@@ -63,7 +67,31 @@ impl Server {
             Product::MariaDb => format!("server_id {}", known.get("server_id")),
         };
         let locks = Locks::of(conn, product, known.is_on("performance_schema")).await?;
-        Ok(Self { product, history, locks })
+        let (many_write, increment) = (known.many_write(), known.get("auto_increment_increment").to_owned());
+        Ok(Self { product, history, locks, many_write, increment })
+    }
+
+    /// Refuses a server on which positions would not be trustworthy.
+    pub(super) fn refuse_positions(&self) -> Result<()> {
+        if self.many_write {
+            let what =
+                "the server takes writes together with others (Galera, or a group with several primaries)";
+            return Err(Error::new(Code::ServerUnfit, what)
+                .effect(
+                    "nothing was read or changed: there, positions say nothing about who may still commit",
+                )
+                .hint(
+                    "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
+                       whose rows carry their own state",
+                ));
+        }
+        if self.increment != "1" {
+            let what = format!("the server has auto_increment_increment = {}", self.increment);
+            return Err(Error::new(Code::ServerUnfit, what)
+                .effect("nothing was read or changed: every position left out would be waited for")
+                .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
+        }
+        Ok(())
     }
 
     /// Who it is, for those outside. When it started is of no matter: a restart loses no committed event, and its
@@ -85,30 +113,14 @@ impl Variables {
         !matches!(self.get(name).to_ascii_uppercase().as_str(), "" | "OFF" | "0" | "NO")
     }
 
-    /// Refuses a server on which positions would not be trustworthy, and one that cannot be written to.
-    fn refuse(&self) -> Result<()> {
-        let many_write = self.is_on("wsrep_on")
+    fn many_write(&self) -> bool {
+        self.is_on("wsrep_on")
             || !self.get("group_replication_group_name").is_empty()
-                && !self.is_on("group_replication_single_primary_mode");
-        if many_write {
-            let what =
-                "the server takes writes together with others (Galera, or a group with several primaries)";
-            return Err(Error::new(Code::ServerUnfit, what)
-                .effect(
-                    "nothing was read or changed: there, positions say nothing about who may still commit",
-                )
-                .hint(
-                    "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
-                       whose rows carry their own state",
-                ));
-        }
-        let increment = self.get("auto_increment_increment");
-        if increment != "1" {
-            let what = format!("the server has auto_increment_increment = {increment}");
-            return Err(Error::new(Code::ServerUnfit, what)
-                .effect("nothing was read or changed: every position left out would be waited for")
-                .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
-        }
+                && !self.is_on("group_replication_single_primary_mode")
+    }
+
+    /// Refuses a server that cannot be written to as it is done here.
+    fn refuse(&self) -> Result<()> {
         if self.is_on("log_bin") && self.get("binlog_format").eq_ignore_ascii_case("STATEMENT") {
             return Err(Error::new(Code::ServerUnfit, "the server has binlog_format = STATEMENT")
                 .effect("nothing was read or changed: it refuses every write at READ COMMITTED, which is used here")
@@ -144,7 +156,15 @@ mod tests {
     fn refused(settings: &[(&str, &str)]) -> Option<Code> {
         let mut known = HashMap::from([("auto_increment_increment".to_owned(), "1".to_owned())]);
         known.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        Variables(known).refuse().err().map(|error| error.code())
+        let known = Variables(known);
+        let server = Server {
+            product: Product::MySql,
+            history: String::new(),
+            locks: None,
+            many_write: known.many_write(),
+            increment: known.get("auto_increment_increment").to_owned(),
+        };
+        known.refuse().and(server.refuse_positions()).err().map(|error| error.code())
     }
 
     #[test]

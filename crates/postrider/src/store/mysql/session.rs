@@ -10,6 +10,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error as SqlError, Row, Value};
 
 use super::failure::{commit_failed, failed};
+use super::rows::Names;
 use super::server::Server;
 use crate::{Code, Error, Ident, Result};
 
@@ -33,6 +34,8 @@ pub(super) use params;
 pub(super) struct Session {
     conn: Conn,
     schema: Ident,
+    /// The table with a state per row, if it is about one.
+    rows: Option<Names>,
     pub(super) server: Server,
     answer_within: Duration,
     /// Something was asked and its answer is not fully read, or a transaction is open.
@@ -58,7 +61,21 @@ pub(super) enum Prepared {
 
 impl Session {
     pub(super) fn new(conn: Conn, server: Server, schema: Ident, answer_within: Duration) -> Self {
-        Self { conn, schema, server, answer_within, is_busy: false, is_broken: false }
+        Self { conn, schema, rows: None, server, answer_within, is_busy: false, is_broken: false }
+    }
+
+    /// From here on statements are about this table.
+    pub(super) fn set_rows(&mut self, rows: Names) {
+        self.rows = Some(rows);
+    }
+
+    /// A statement with the names put in.
+    fn text(&self, statement: &str) -> String {
+        let text = self.schema.put_into_mysql(statement);
+        match &self.rows {
+            Some(rows) => rows.put_into(&text),
+            None => text,
+        }
     }
 
     /// Whether anything can still be asked on it.
@@ -133,7 +150,7 @@ impl Session {
     /// them to the end, whether anybody waits or not. An error leaves out those that follow.
     pub(super) async fn several(&mut self, does: Alone, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
-        let text = self.schema.put_into_mysql(statements);
+        let text = self.text(statements);
         let answers = async {
             let mut result = self.conn.query_iter(text).await?;
             let mut all = Vec::new();
@@ -175,7 +192,7 @@ impl Session {
         statement: &str,
         params: Params,
     ) -> Result<Vec<Row>> {
-        let text = self.schema.put_into_mysql(statement);
+        let text = self.text(statement);
         // A statement without parameters is not worth preparing, and some cannot be.
         let answer = async {
             if params.is_empty() { self.conn.query(text).await } else { self.conn.exec(text, params).await }

@@ -48,7 +48,11 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired
 }
 
 /// Somebody else who has the lease now, and until when.
-fn other_holder(tx: &Connection, lease: &LeaseRequest, now: i64) -> Attempt<Option<(String, i64)>> {
+pub(super) fn other_holder(
+    tx: &Connection,
+    lease: &LeaseRequest,
+    now: i64,
+) -> Attempt<Option<(String, i64)>> {
     // Index: the primary key (name).
     let mut statement = tx.prepare_cached(
         "SELECT holder, expires_at
@@ -61,7 +65,7 @@ fn other_holder(tx: &Connection, lease: &LeaseRequest, now: i64) -> Attempt<Opti
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-fn take(tx: &Connection, lease: &LeaseRequest, epoch: Epoch, now: i64) -> Attempt<()> {
+pub(super) fn take(tx: &Connection, lease: &LeaseRequest, epoch: Epoch, now: i64) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
     tx.prepare_cached(
         "INSERT INTO postrider_leases (name, holder, epoch, acquired_at, expires_at)

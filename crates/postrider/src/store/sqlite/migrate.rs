@@ -83,7 +83,7 @@ fn version(connection: &Connection) -> Attempt<i64> {
 
 /// Makes readers and the writer independent of each other; the file remembers it. SQLite does not wait
 /// for others on this switch, so a refused try waits for the write lock and tries again.
-fn use_wal(connection: &mut Connection) -> Attempt<()> {
+pub(super) fn use_wal(connection: &mut Connection) -> Attempt<()> {
     for _ in 1..WAL_TRIES_MAX {
         match switch_to_wal(connection) {
             Err(busy) if busy.code() == Code::StoreBusy => {

@@ -21,6 +21,7 @@ mod overview;
 mod park;
 mod progress;
 mod row;
+mod rows;
 mod settle;
 mod thread;
 
@@ -28,6 +29,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+pub use rows::SqliteRowStore;
 
 pub use super::{Migrated, Migration, Schema};
 

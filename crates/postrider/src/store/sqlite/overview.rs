@@ -30,7 +30,7 @@ pub(super) fn overview(snapshot: &Connection, backlog_max: u64) -> Attempt<Overv
     Ok(Overview { now: Timestamp::from_micros(now(snapshot)?), last, oldest, newest, subscriptions })
 }
 
-fn names(snapshot: &Connection) -> Attempt<Vec<String>> {
+pub(super) fn names(snapshot: &Connection) -> Attempt<Vec<String>> {
     let mut statement = snapshot.prepare_cached("SELECT name FROM postrider_subscriptions ORDER BY name")?;
     let names = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names)
@@ -95,7 +95,7 @@ fn time_of(snapshot: &Connection, position: Position) -> Attempt<Option<Timestam
     Ok(time.map(Timestamp::from_micros))
 }
 
-fn lease(snapshot: &Connection, name: &str) -> Attempt<Option<LeaseOverview>> {
+pub(super) fn lease(snapshot: &Connection, name: &str) -> Attempt<Option<LeaseOverview>> {
     // Index: the primary key (name).
     let mut statement =
         snapshot.prepare_cached("SELECT holder, expires_at FROM postrider_leases WHERE name = ?1")?;

@@ -6,8 +6,9 @@ use super::super::row::get;
 use super::super::session::Work;
 use super::Rows;
 use super::read::foreign_timeout;
+use crate::Result;
 use crate::store::Start;
-use crate::{Code, Error, Result};
+use crate::store::rows::start;
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) async fn subscribe(
@@ -26,12 +27,7 @@ pub(super) async fn subscribe(
     let other =
         work.query_opt("SELECT name FROM {schema}.subscriptions WHERE name <> $1", &[&subscription]).await?;
     match other {
-        Some(row) => {
-            let (other, table) = (get::<String>(&row, 0)?, &rows.table.name);
-            let what =
-                format!("{table} has the subscription {other:?} already, and a state per row serves one");
-            Err(Error::new(Code::SecondSubscription, what))
-        }
+        Some(row) => Err(start::second(&rows.table, get(&row, 0)?)),
         None => Ok(false),
     }
 }
@@ -45,19 +41,7 @@ async fn refuse_start(work: &Work<'_>, rows: &Rows, start: Start) -> Result<()> 
     let due = work
         .query_opt(rows.sql.list, &[&1i64, &i64::from(table.max_attempts), &foreign_timeout(table)])
         .await?;
-    match (due, start) {
-        (None, Start::Now) => Ok(()),
-        (Some(_), Start::Now) => {
-            let what =
-                format!("{} has rows that are due, and a start at \"now\" would leave them out", table.name);
-            Err(Error::new(Code::StartRefused, what))
-        }
-        _ => {
-            let what =
-                format!("{} begins with its first row that is due, at no position or time", table.name);
-            Err(Error::new(Code::StartRefused, what))
-        }
-    }
+    start::refuse(table, start, due.is_some())
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Nothing is read again that is not due.

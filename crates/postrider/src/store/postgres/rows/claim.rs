@@ -1,19 +1,17 @@
 //! Claiming: due rows in the order of the table, each once per session.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::super::row::get;
-use super::book::{Entry, RowId, Stage};
-use super::read::{self, Read, Which, foreign_timeout};
+use super::read::{self, foreign_timeout};
 use super::{Rows, lost};
 use crate::ledger::Progress;
+use crate::store::rows::book::RowId;
+use crate::store::rows::hands::hand_out;
+use crate::store::rows::listing::Listing;
+use crate::store::rows::read::Which;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
-use crate::{BoxFuture, Code, Result, StoredEvent};
-
-/// Due rows listed in one snapshot. What one snapshot shows may be worked off before the next is taken; see
-/// adr/0020-row-state-store.md.
-const LIST_ROWS_MAX: usize = 20_000;
+use crate::{BoxFuture, Code, Result};
 
 /// Reads on from a loaded state. Dropping the future of a claim loses nothing where rows are not marked; where they
 /// are, those of the claim are given back with the lease.
@@ -21,16 +19,13 @@ pub(super) struct RowClaimer {
     rows: Arc<Rows>,
     /// The session it reads for.
     epoch: Epoch,
-    /// Rows to be handed out, in their order.
-    list: VecDeque<RowId>,
-    /// There were more than the list took.
-    is_cut: bool,
+    listing: Listing,
 }
 
 impl RowClaimer {
     pub(super) fn new(rows: Arc<Rows>, _: &Progress) -> Self {
-        let (epoch, list) = rows.with_book(|book| (book.epoch, book.reserved().collect()));
-        Self { rows, epoch, list, is_cut: true }
+        let (epoch, listing) = rows.with_book(|book| (book.epoch, Listing::new(book)));
+        Self { rows, epoch, listing }
     }
 
     async fn claim_next(&mut self, budget: Budget) -> Result<Page> {
@@ -38,30 +33,22 @@ impl RowClaimer {
         let mut turn = rows.claimer.turn().await?;
         rows.check_server(&mut turn)?;
         self.check_session()?;
-        if self.list.is_empty() {
-            // Rows in the book may still be due by the table; they are counted in, so that they hide nobody.
-            let most = LIST_ROWS_MAX + rows.with_book(|book| book.len());
+        if self.listing.is_empty() {
+            let most = rows.with_book(|book| Listing::most(book));
             let limit = i64::try_from(most).unwrap_or(i64::MAX);
             let table = &rows.table;
             let found = turn
                 .read(rows.sql.list, &[&limit, &i64::from(table.max_attempts), &foreign_timeout(table)])
                 .await?;
-            self.is_cut = found.len() >= most;
             let ids = found.iter().map(|row| get::<&str>(row, 0)).collect::<Result<Vec<_>>>()?;
-            self.list = rows
-                .with_book(|book| ids.into_iter().filter(|id| !book.is_out(id)).map(RowId::from).collect());
+            rows.with_book(|book| self.listing.take(ids.into_iter().map(RowId::from), most, book));
         }
-        let asked: Vec<RowId> = self.list.iter().take(budget.events_max.max(1)).cloned().collect();
+        let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {
-            return Ok(Page { left_unread: self.is_cut, ..Page::default() });
+            return Ok(Page { left_unread: self.listing.has_more(), ..Page::default() });
         }
-        let Read { rows: found, left } =
-            read::read(&mut turn, &rows.sql, &rows.table, &asked, budget, Which::Due).await?;
-        let due: Vec<(RowId, i64)> = found
-            .iter()
-            .filter(|row| row.told.is_due)
-            .map(|row| (row.told.id.clone(), row.told.attempts))
-            .collect();
+        let read = read::read(&mut turn, &rows.sql, &rows.table, &asked, budget, Which::Due).await?;
+        let due = read.due();
         let won = match rows.sql.claim {
             Some(claim) if !due.is_empty() => {
                 let name = rows.subscription();
@@ -70,41 +57,10 @@ impl RowClaimer {
             _ => None,
         };
         self.check_session()?;
-        // Everything up to the first that did not fit has been dealt with.
-        let passed: Vec<RowId> = asked.into_iter().take_while(|id| Some(id) != left.as_ref()).collect();
-        self.list.drain(..passed.len());
-        let mut found: HashMap<RowId, read::ReadRow> =
-            found.into_iter().filter(|row| row.told.is_due).map(|row| (row.told.id.clone(), row)).collect();
-        let mut page = Page::default();
-        rows.with_book(|book| {
-            for id in passed {
-                let claim = won.as_ref().map(|won| won.get(&id).copied());
-                let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)));
-                let Some(read::ReadRow { told, event }) = row else {
-                    // Somebody else was first. Of a row that has a position, the relay must hear.
-                    if let Some(position) = book.position_of(&id).filter(|_| !book.is_out(&id)) {
-                        page.dead.push((position, position));
-                        book.remove(position);
-                    }
-                    continue;
-                };
-                let position = book.enter(Entry {
-                    id: told.id.clone(),
-                    stage: Stage::Out,
-                    is_noted: false,
-                    tried_before: told.tried(),
-                    limit: told.limit,
-                    claim: claim.flatten(),
-                });
-                match event {
-                    Ok(event) => page.events.push(StoredEvent { position, event: Arc::new(event) }),
-                    Err(error) => page.damaged.push((position, error.sentence())),
-                }
-            }
-        });
-        let more = !self.list.is_empty() || self.is_cut;
-        page.more_at_once = more;
-        page.left_unread = more;
+        let passed = self.listing.pass(asked, read.left.as_ref());
+        let mut page = rows.with_book(|book| hand_out(book, passed, read, won.as_ref()));
+        page.more_at_once = self.listing.has_more();
+        page.left_unread = page.more_at_once;
         Ok(page)
     }
 
@@ -120,8 +76,7 @@ impl Claimer for RowClaimer {
             let claimed = self.claim_next(budget).await;
             if claimed.as_ref().is_err_and(|error| error.code() != Code::StoreBusy) {
                 // What was asked for may have been marked without our knowing it.
-                self.list.clear();
-                self.is_cut = true;
+                self.listing.forget();
             }
             claimed.map(Claimed::Page)
         })

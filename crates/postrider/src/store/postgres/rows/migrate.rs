@@ -7,8 +7,11 @@ use super::super::pooler::settings_here;
 use super::super::session::Session;
 use super::super::statement::query_unnamed;
 use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::store::rows::tables::{
+    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+};
 use crate::store::schema::{self, Migrated, Migration, Schema};
-use crate::{Code, Error, Ident, Result};
+use crate::{Ident, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
@@ -25,26 +28,6 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 const VIEWS: &str = include_str!("views.sql");
-
-/// What is made only when it is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RowExtras {
-    /// The index over aggregate type and id, of `outbox_events`.
-    pub aggregate_index: bool,
-    /// The six views of `event_outbox` on a table that is there already; a new one has them.
-    pub views: bool,
-}
-
-/// What a migration of a table with a state per row did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowsMigrated {
-    /// Our own tables.
-    pub ledger: Migrated,
-    /// Tables of the layout that were made.
-    pub created: Vec<String>,
-    /// How tables that were there already differ from the layout. They were not altered.
-    pub differences: Vec<Difference>,
-}
 
 /// The statements that make the tables of a layout, in their order, each with its table.
 fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
@@ -99,7 +82,8 @@ pub(super) async fn migrate(
     table: &RowTable,
     extras: RowExtras,
 ) -> Result<RowsMigrated> {
-    check_names(table)?;
+    extras.check(table.layout)?;
+    check_names(table, table.layout.shapes())?;
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
@@ -144,10 +128,6 @@ pub(super) async fn migrate(
 }
 
 async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
-    if table.layout != RowLayout::OutboxEvents {
-        let what = format!("layout {} has no optional index aggregate-index", table.layout.name());
-        return Err(Error::new(Code::NameInvalid, what).hint("it belongs to outbox_events; leave it out"));
-    }
     let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
         client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
@@ -157,23 +137,9 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
 
 /// Makes the views that seed 002 names, unless somebody has them.
 async fn views(client: &Client, table: &RowTable) -> Result<()> {
-    if table.layout != RowLayout::EventOutbox {
-        let what = format!("layout {} has no views", table.layout.name());
-        return Err(Error::new(Code::NameInvalid, what).hint("they belong to event_outbox; leave them out"));
-    }
     let name = format!("{}.\"vw_event_outbox\"", table.schema);
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
         client.batch_execute(&table.put_into(VIEWS)).await.map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// Refuses a table whose name leaves no room for the names of its indexes.
-fn check_names(table: &RowTable) -> Result<()> {
-    for shape in table.layout.shapes() {
-        for index in shape.indexes {
-            Ident::new(&index.name.replace("{name}", table.name.as_str()))?;
-        }
     }
     Ok(())
 }
@@ -183,9 +149,7 @@ async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
     if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", schema.as_str()).await? {
         return Ok(());
     }
-    let what = format!("{schema} holds the tables of another outbox");
-    Err(Error::new(Code::LayoutDiffers, what)
-        .hint("give this outbox another `schema` for Postrider's own tables"))
+    Err(other_layout(&schema.to_string()))
 }
 
 /// The schema of a database beside that of this program.
@@ -196,12 +160,7 @@ pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
 /// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on.
 pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
     let place = format!("the PostgreSQL database, in {schema},");
-    let hint =
-        format!("run `postrider migrate up --layout {}`, or the store's `migrate`", table.layout.name());
-    schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| match error.code() {
-        Code::SchemaMissing => error.hint(hint),
-        _ => error,
-    })?;
+    schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;
     check_table(client, schema, table).await?;
     refuse_harmful(table, &differences(client, table).await?)
 }
@@ -212,44 +171,19 @@ pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec
     for shape in table.layout.shapes() {
         match found(client, table, shape).await? {
             Some(different) => all.extend(different),
-            None => {
-                let name = shape.table.replace("{name}", table.name.as_str());
-                // The relay works on the outbox alone.
-                let is_harmful = shape.table == "{name}";
-                all.push(Difference { what: format!("there is no table {name:?}"), is_harmful });
-            }
+            None => all.push(missing(table, shape)),
         }
     }
     Ok(all)
-}
-
-fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Result<()> {
-    let harmful: Vec<&str> = differences.iter().filter(|d| d.is_harmful).map(|d| d.what.as_str()).collect();
-    if harmful.is_empty() {
-        return Ok(());
-    }
-    let layout = table.layout.name();
-    let what = format!("{}.{} is not of layout {layout}: {}", table.schema, table.name, harmful.join("; "));
-    Err(Error::new(Code::LayoutDiffers, what))
 }
 
 /// Refuses a ledger that is about another table.
 async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
     let sql = schema.put_into("SELECT layout, table_schema, table_name FROM {schema}.row_table");
     let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
-    let Some(row) = rows.first() else {
-        return Err(Error::new(Code::SchemaAltered, format!("{schema}.row_table is empty")));
-    };
-    let told = |column| row.try_get::<_, String>(column).map_err(failed);
-    let (layout, at, name) = (told(0)?, told(1)?, told(2)?);
-    if (layout.as_str(), at.as_str(), name.as_str())
-        == (table.layout.name(), table.schema.as_str(), table.name.as_str())
-    {
-        return Ok(());
-    }
-    let what = format!("{schema} is about {at}.{name} with layout {layout}, not this one");
-    Err(Error::new(Code::LayoutDiffers, what)
-        .hint("give each outbox a `schema` of its own for Postrider's tables"))
+    let told = |column| rows[0].try_get::<_, String>(column).map_err(failed);
+    let told = if rows.is_empty() { None } else { Some([told(0)?, told(1)?, told(2)?]) };
+    check_about(&schema.to_string(), told, table)
 }
 
 async fn version(client: &Client, schema: &Ident) -> Result<i64> {

@@ -4,7 +4,6 @@
 //! found, marked, settled and cleaned. See adr/0020-row-state-store.md.
 
 mod admin;
-mod book;
 mod claim;
 mod event;
 mod fetch;
@@ -17,15 +16,10 @@ mod settle;
 mod sql;
 
 use std::fmt;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
-
-use tokio::sync::Mutex;
+use std::sync::Arc;
 
 pub(super) use migrate::check;
-pub use migrate::{RowExtras, RowsMigrated};
 
-use self::book::Book;
-use self::fetch::Purpose;
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
@@ -33,6 +27,11 @@ use super::row::get;
 use super::{admin as operator, lease, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
+use crate::store::rows::book::Book;
+use crate::store::rows::hands::Purpose;
+use crate::store::rows::lost;
+use crate::store::rows::session::Session;
+pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
     Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, Schema, Settled,
     Settlement, Start, Store, Trim, Trimmed, Wakes,
@@ -52,16 +51,7 @@ struct Rows {
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
     claimer: Line,
     cleaner: Line,
-    session: StdMutex<Session>,
-    /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
-    /// handed out.
-    hands: Mutex<()>,
-}
-
-/// The one session of this process.
-struct Session {
-    subscription: String,
-    book: Book,
+    session: Session,
 }
 
 impl PostgresRowStore {
@@ -146,11 +136,7 @@ impl PostgresRowStore {
             cleaner: line(),
             table: table.clone(),
             sql,
-            session: StdMutex::new(Session {
-                subscription: String::new(),
-                book: Book::new(Epoch::default()),
-            }),
-            hands: Mutex::default(),
+            session: Session::default(),
             config,
         })))
     }
@@ -158,11 +144,11 @@ impl PostgresRowStore {
 
 impl Rows {
     fn with_book<T>(&self, act: impl FnOnce(&mut Book) -> T) -> T {
-        act(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner).book)
+        self.session.with_book(act)
     }
 
     fn subscription(&self) -> String {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).subscription.clone()
+        self.session.subscription()
     }
 
     /// Refuses a connection that leads to another server than the lease was taken on.
@@ -175,16 +161,11 @@ impl Rows {
     }
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
-        let _hands = self.hands.lock().await;
+        let _hands = self.session.hands.lock().await;
         let mut turn = self.reader.turn().await?;
         self.check_server(&mut turn)?;
         fetch::fetch(self, &mut turn, positions, bytes_max, purpose).await
     }
-}
-
-fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the lease under which rows were read is over")
-        .hint("nothing to do: the subscription is loaded anew")
 }
 
 impl fmt::Debug for PostgresRowStore {
@@ -207,15 +188,14 @@ impl Store for PostgresRowStore {
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let _hands = self.0.hands.lock().await;
+            let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
             let work = turn.begin().await?;
             let (acquired, book) = load::acquire(&work, &lease, &self.0.table).await?;
             work.commit().await?;
             if let Some(book) = book {
                 turn.remember_lease(&lease.subscription)?;
-                *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Session { subscription: lease.subscription, book };
+                self.0.session.begin(lease.subscription, book);
             }
             Ok(acquired)
         })
@@ -232,7 +212,7 @@ impl Store for PostgresRowStore {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let _hands = self.0.hands.lock().await;
+            let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
             if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
                 let work = turn.begin().await?;
@@ -257,7 +237,7 @@ impl Store for PostgresRowStore {
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
-            let _hands = self.0.hands.lock().await;
+            let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&settlement.subscription)?;
             settle::settle(&self.0, &mut turn, &settlement).await

@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::super::time::Time;
-use crate::Position;
 use crate::store::Epoch;
+use crate::{Position, Timestamp};
 
 /// A row's id as text.
-pub(super) type RowId = Arc<str>;
+pub(crate) type RowId = Arc<str>;
 
 /// All rows that a session knows of. Positions are given in the order in which rows are handed out, from 1, and mean
 /// nothing to any other session.
 #[derive(Debug)]
-pub(super) struct Book {
-    pub(super) epoch: Epoch,
+pub(crate) struct Book {
+    pub(crate) epoch: Epoch,
     rows: BTreeMap<Position, Entry>,
     by_id: HashMap<RowId, Position>,
     last: Position,
@@ -24,29 +23,31 @@ pub(super) struct Book {
 
 /// One row.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) id: RowId,
-    pub(super) stage: Stage,
+pub(crate) struct Entry {
+    pub(crate) id: RowId,
+    pub(crate) stage: Stage,
     /// There is a note of ours about it.
-    pub(super) is_noted: bool,
+    pub(crate) is_noted: bool,
     /// Failed tries before this session, which the relay does not know of.
-    pub(super) tried_before: u32,
+    pub(crate) tried_before: u32,
     /// Tries after which the row is given up.
-    pub(super) limit: u32,
+    pub(crate) limit: u32,
     /// The mark that makes a row ours, while it carries one.
-    pub(super) claim: Option<Claim>,
+    pub(crate) claim: Option<Claim>,
 }
 
 /// When a row was marked as being published, and in which batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Claim {
-    pub(super) at: Time,
-    pub(super) number: i64,
+pub(crate) struct Claim {
+    pub(crate) at: Timestamp,
+    pub(crate) number: i64,
+    /// What the row counted once it was marked: where times are whole seconds they alone tell little.
+    pub(crate) attempts: i64,
 }
 
 /// What the relay does with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// Kept for the first claim: the last owner was trying it when it died.
     Reserved,
     /// Handed out.
@@ -62,7 +63,7 @@ pub(super) enum Stage {
 }
 
 impl Book {
-    pub(super) fn new(epoch: Epoch) -> Self {
+    pub(crate) fn new(epoch: Epoch) -> Self {
         Self {
             epoch,
             rows: BTreeMap::new(),
@@ -73,36 +74,36 @@ impl Book {
     }
 
     /// How many rows it knows of.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// The last position given.
-    pub(super) fn last(&self) -> Position {
+    pub(crate) fn last(&self) -> Position {
         self.last
     }
 
-    pub(super) fn get(&self, position: Position) -> Option<&Entry> {
+    pub(crate) fn get(&self, position: Position) -> Option<&Entry> {
         self.rows.get(&position)
     }
 
-    pub(super) fn position_of(&self, id: &str) -> Option<Position> {
+    pub(crate) fn position_of(&self, id: &str) -> Option<Position> {
         self.by_id.get(id).copied()
     }
 
     /// Whether a row is known and not to be handed out by a claim.
-    pub(super) fn is_out(&self, id: &str) -> bool {
+    pub(crate) fn is_out(&self, id: &str) -> bool {
         let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
         entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
     }
 
     /// Rows kept for the first claim, in their order.
-    pub(super) fn reserved(&self) -> impl Iterator<Item = RowId> {
+    pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
         self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
     }
 
     /// Enters a row under its position, or under the next if it has none. One that was given up begins anew.
-    pub(super) fn enter(&mut self, mut entry: Entry) -> Position {
+    pub(crate) fn enter(&mut self, mut entry: Entry) -> Position {
         let known = self.position_of(&entry.id);
         if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
         {
@@ -120,7 +121,7 @@ impl Book {
     }
 
     /// Changes what is known of a row.
-    pub(super) fn change(&mut self, position: Position, change: impl FnOnce(&mut Entry)) {
+    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut Entry)) {
         let Some(entry) = self.rows.get_mut(&position) else { return };
         let before = entry.claim.map(|claim| claim.number);
         change(entry);
@@ -132,7 +133,7 @@ impl Book {
     }
 
     /// Forgets a row.
-    pub(super) fn remove(&mut self, position: Position) {
+    pub(crate) fn remove(&mut self, position: Position) {
         let Some(entry) = self.rows.remove(&position) else { return };
         self.by_id.remove(&entry.id);
         if let Some(claim) = entry.claim {
@@ -141,12 +142,12 @@ impl Book {
     }
 
     /// Rows that were handed out by a claim and are not set aside.
-    pub(super) fn out(&self) -> impl Iterator<Item = (Position, &Entry)> {
+    pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &Entry)> {
         self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
     }
 
     /// Of these rows' claims, those that have no other row left.
-    pub(super) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
+    pub(crate) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
         let mut count: HashMap<i64, usize> = HashMap::new();
         for claim in leaving.iter().filter_map(|at| self.rows.get(at)?.claim) {
             *count.entry(claim.number).or_default() += 1;
@@ -171,17 +172,16 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Timestamp;
 
     fn entry(id: &str, claim: Option<i64>) -> Entry {
-        let at = Time(Timestamp::from_micros(7));
+        let at = Timestamp::from_micros(7);
         Entry {
             id: id.into(),
             stage: Stage::Out,
             is_noted: false,
             tried_before: 0,
             limit: 3,
-            claim: claim.map(|number| Claim { at, number }),
+            claim: claim.map(|number| Claim { at, number, attempts: 1 }),
         }
     }
 

@@ -1,0 +1,59 @@
+//! A table with a state per row, whatever its database.
+
+use postrider::Result;
+use postrider::layout::{Difference, RowLayout, RowTable};
+
+use super::{Check, Patient};
+
+/// What was found out about the table.
+pub(super) struct Findings {
+    pub(super) differences: Result<Vec<Difference>>,
+    /// Whether a store can be opened.
+    pub(super) opened: Result<()>,
+    /// Rows that somebody else has marked as being published. A publisher that died leaves them so for ever.
+    pub(super) strangers: Result<u64>,
+}
+
+impl Findings {
+    /// Tells of it, and whether the table can be worked on.
+    pub(super) fn tell(self, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+        let name = rows.layout().name();
+        match self.differences {
+            Ok(differences) if differences.is_empty() => {
+                patient.ok(Check::LayoutTable, format!("as layout {name} has it"));
+            }
+            Ok(differences) => {
+                let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
+                patient.warn(Check::LayoutTable, told.join("; "));
+            }
+            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+        }
+        if rows.layout() == RowLayout::Outbox {
+            patient.warn(
+                Check::LayoutInbox,
+                "the key of processed_events lets one consumer group only see an event",
+            );
+        }
+        if let Err(error) = self.opened {
+            patient.fail(Check::SchemaCurrent, error.sentence());
+            return false;
+        }
+        if rows.layout() == RowLayout::OutboxEvents {
+            strangers(self.strangers, patient);
+        }
+        patient.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
+        true
+    }
+}
+
+fn strangers(found: Result<u64>, patient: &mut Patient<'_>) {
+    match found {
+        Ok(0) => patient.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by somebody else"),
+        Ok(1) => patient.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by somebody else"),
+        Ok(many) => {
+            patient
+                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
+        }
+        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+    }
+}

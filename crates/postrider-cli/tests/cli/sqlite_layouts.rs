@@ -1,0 +1,66 @@
+//! A table of another layout in a SQLite file, from the command line.
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::program::Program;
+use crate::shop::status;
+
+fn program(layout: &str) -> Program {
+    Program::with_config(&format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = '{layout}'\n[sink.out]\ntype = 'file'\n\
+         path = 'events.jsonl'\n[subscription.orders]\nsink = 'out'\nstart = 'beginning'\n"
+    ))
+}
+
+#[test]
+fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+    let program = program("outbox_events");
+    let file = program.path().join("shop.db");
+    // The table is there already, as somebody has it.
+    let theirs = Connection::open(&file).unwrap();
+    theirs
+        .execute_batch(
+            "CREATE TABLE outbox_events (
+                 id INTEGER PRIMARY KEY AUTOINCREMENT, aggregate_type TEXT NOT NULL, aggregate_id TEXT NOT NULL,
+                 event_type TEXT NOT NULL, payload TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'PENDING',
+                 created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, last_attempt_at TIMESTAMP,
+                 attempt_count INTEGER NOT NULL DEFAULT 0);
+             INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('Order', '1', 'order.placed', '{}'), ('Order', '2', 'order.placed', 'no JSON');",
+        )
+        .unwrap();
+    let made = program.run(&["migrate", "up"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    assert!(made.stderr.contains("index \"idx_outbox_events_status\" is missing"), "{made:?}");
+    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 1"));
+    let written =
+        program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", "{}"]);
+    assert_eq!(written.exit, Some(0), "{written:?}");
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(0), "{drained:?}");
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert!(written.stdout.contains(last["id"].as_str().unwrap()), "{written:?} {lines}");
+    let left = "SELECT count(*) FROM outbox_events WHERE status <> 'PUBLISHED'";
+    assert_eq!(theirs.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    let told = status(&program);
+    assert_eq!((&told["subscription"], &told["backlog"]["events"]), (&"orders".into(), &0.into()), "{told}");
+    let doctor = program.run(&["doctor"]);
+    assert!(doctor.stdout.contains("no row is marked as PUBLISHING by somebody else"), "{doctor:?}");
+    assert!(doctor.stdout.contains("index \"idx_outbox_events_status\" is missing"), "{doctor:?}");
+}
+
+#[test]
+fn a_layout_that_is_not_for_files_is_refused() {
+    for layout in ["outbox", "event_outbox"] {
+        let refused = program(layout).run(&["status"]);
+        assert!(
+            refused.exit != Some(0) && refused.stderr.contains("its seed is not for SQLite"),
+            "{refused:?}"
+        );
+    }
+    let made = program("outbox_events").run(&["migrate", "up", "--with", "aggregate-index"]);
+    assert!(made.exit != Some(0) && made.stderr.contains("no optional index"), "{made:?}");
+}

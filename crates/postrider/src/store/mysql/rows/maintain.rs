@@ -1,0 +1,21 @@
+//! Retention by the rule of each layout, in short transactions.
+
+use super::super::maintain::clock;
+use super::super::session::{Params, Work};
+use super::sql::Sql;
+use crate::Result;
+use crate::store::{Trim, Trimmed};
+
+/// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
+pub(super) async fn trim(work: &mut Work<'_>, sql: &Sql, trim: &Trim) -> Result<Trimmed> {
+    let cutoff = trim.cutoff(clock(work).await?).as_micros();
+    // Before 1970 there was nothing, and to a TIMESTAMP there is no such time.
+    if cutoff <= 0 {
+        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    }
+    let times = sql.trim.matches('?').count();
+    let statement = sql.trim.replace("{most}", &trim.events_max.to_string());
+    let deleted = work.execute(&statement, Params::from(vec![cutoff.into(); times])).await?;
+    let more = deleted >= trim.events_max as u64;
+    Ok(Trimmed { deleted, reached: trim.after, more, held: None })
+}

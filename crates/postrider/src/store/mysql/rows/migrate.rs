@@ -1,0 +1,270 @@
+//! Making the tables, and comparing tables that are there already with what they should be.
+
+use super::super::migrate::{lock, unlock};
+use super::super::row::{get, get_opt};
+use super::super::server::Product;
+use super::super::session::{Alone, Params, Session, params};
+use super::names::Names;
+use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::store::rows::tables::{
+    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Code, Error, Ident, Result};
+
+/// Every migration of our own tables, oldest first. A released one never changes. Each may be run again where it broke
+/// off: on these servers every CREATE is committed at once.
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
+
+/// The database, and the book of these migrations. Not that of the default layout: the two never share a database.
+const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
+CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
+    version    BIGINT NOT NULL PRIMARY KEY,
+    applied_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+";
+
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+const VIEWS: &str = include_str!("views.sql");
+
+/// The statement that makes the table of a layout.
+///
+/// # Errors
+/// [`Code::LayoutDiffers`] if the seed has no such table.
+fn table_of(layout: RowLayout) -> Result<&'static str> {
+    match layout {
+        RowLayout::EventOutbox => Ok(include_str!("event_outbox.sql")),
+        RowLayout::OutboxEvents => Ok(include_str!("outbox_events.sql")),
+        RowLayout::Outbox => Err(not_here(layout)),
+    }
+}
+
+/// The error of a layout that these databases do not have.
+pub(super) fn not_here(layout: RowLayout) -> Error {
+    let what = format!("there is no layout {} on MySQL and MariaDB", layout.name());
+    Error::new(Code::LayoutDiffers, what)
+        .hint("its seed is for PostgreSQL; take event_outbox or outbox_events")
+}
+
+fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
+    table.layout.shapes_on(match session.server.product {
+        Product::MySql => Dialect::MySql,
+        Product::MariaDb => Dialect::MariaDb,
+    })
+}
+
+/// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
+pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
+    let mut seed = table_of(table.layout)?.to_owned();
+    if table.layout == RowLayout::EventOutbox {
+        seed.push_str(VIEWS);
+    }
+    if extras.aggregate_index {
+        seed.push_str(AGGREGATE_INDEX);
+    }
+    let seed = table.put_into_mysql(&seed);
+    let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let (begin, named) =
+            if version == 1 { (format!("{seed}\n{BOOK}"), naming(table)) } else { Default::default() };
+        let sql = format!("{begin}{}\n\n{named}{}\n", sql.trim_end(), entry(version));
+        Migration { version, sql: schema.put_into_mysql(&sql) }
+    });
+    Ok(steps.collect())
+}
+
+fn entry(version: i64) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_migrations (version) VALUES ({version}) ON DUPLICATE KEY UPDATE version = version;"
+    )
+}
+
+/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
+fn naming(table: &RowTable) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}')
+         ON DUPLICATE KEY UPDATE only_one = 1;\n",
+        table.layout.name(),
+        table.schema.as_str(),
+        table.name.as_str()
+    )
+}
+
+/// Makes what is missing. Tables that are there are compared and left alone; before anything is made it is refused
+/// what will not do. Where it breaks off it goes on the next time.
+pub(super) async fn migrate(
+    session: &mut Session,
+    table: &RowTable,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    extras.check(table.layout)?;
+    let seed = table_of(table.layout)?;
+    check_names(table, shapes(session, table))?;
+    let lock = lock(session).await?;
+    let migrated = apply(session, table, seed, extras).await;
+    unlock(session, &lock).await?;
+    migrated
+}
+
+async fn apply(
+    session: &mut Session,
+    table: &RowTable,
+    seed: &str,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    let from = version(session).await?;
+    schema::refuse_newer("the database", from, LATEST)?;
+    let ledger = session.schema().clone();
+    if from == 0 && is_table(session, ledger.as_str(), "migrations").await? {
+        return Err(other_layout(ledger.as_str()));
+    }
+    if from > 0 {
+        check_table(session, table).await?;
+    }
+    let found = found(session, table).await?;
+    refuse_harmful(table, found.as_deref().unwrap_or_default())?;
+    let mut created = Vec::new();
+    if found.is_none() {
+        if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
+            let database = table.put_into_mysql("CREATE DATABASE {views}");
+            session.several(Alone::Writes, &database).await?;
+        }
+        session.several(Alone::Writes, &table.put_into_mysql(seed)).await?;
+        created.push(table.name.as_str().to_owned());
+    }
+    if extras.aggregate_index && !has_aggregate_index(session, table).await? {
+        session.several(Alone::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
+    }
+    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    if (extras.views || is_new)
+        && !is_table(session, table.schema.as_str(), "vw_sync_backlog_by_node").await?
+    {
+        session.several(Alone::Writes, &table.put_into_mysql(VIEWS)).await?;
+    }
+    if from < LATEST {
+        let own = format!("{BOOK}{}\n{}{}", MIGRATIONS[0], naming(table), entry(1));
+        session.several(Alone::Writes, &own).await?;
+    }
+    check_table(session, table).await?;
+    let differences = found.unwrap_or_default();
+    Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
+}
+
+async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<bool> {
+    let index = format!("idx_{}_aggregate", table.name.as_str());
+    let condition = "statistics WHERE table_schema = ? AND table_name = ? AND index_name = ?";
+    holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
+    Ok(Schema { found: version(session).await?, needed: LATEST })
+}
+
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. From
+/// here on the session's statements are about the table.
+pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTable) -> Result<()> {
+    let place = format!("the database {}", session.schema().as_str());
+    schema::check(&place, version(session).await?, LATEST).map_err(|error| hinted(error, table))?;
+    check_table(session, table).await?;
+    refuse_harmful(table, &differences(session, table).await?)?;
+    let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
+    let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
+    let has_own_limit = own_limit && table.layout == RowLayout::OutboxEvents;
+    session.set_rows(Names { table: table.clone(), has_own_limit });
+    Ok(())
+}
+
+/// How the table differs from the layout; one that is missing is a difference too.
+pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
+    match (found(session, table).await?, shapes(session, table).first()) {
+        (_, None) => Err(not_here(table.layout)),
+        (Some(different), _) => Ok(different),
+        (None, Some(shape)) => Ok(vec![missing(table, shape)]),
+    }
+}
+
+/// Refuses a ledger that is about another table.
+async fn check_table(session: &mut Session, table: &RowTable) -> Result<()> {
+    let sql = "SELECT layout, table_schema, table_name FROM {schema}.row_table";
+    let rows = session.alone(Alone::Reads, sql, Params::new()).await?;
+    let told = match rows.first() {
+        Some(row) => Some([get(row, 0)?, get(row, 1)?, get(row, 2)?]),
+        None => None,
+    };
+    check_about(session.schema().as_str(), told, table)
+}
+
+async fn version(session: &mut Session) -> Result<i64> {
+    let ledger = session.schema().as_str().to_owned();
+    if !is_table(session, &ledger, "row_migrations").await? {
+        return Ok(0);
+    }
+    let sql = "SELECT MAX(version) FROM {schema}.row_migrations";
+    let newest = session.alone(Alone::Reads, sql, Params::new()).await?;
+    Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
+}
+
+/// How an existing table differs; `None` if there is none. Index: the dictionary's own, by name.
+async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Difference>>> {
+    let place = || params![table.schema.as_str(), table.name.as_str()];
+    let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    let engine = session.alone(Alone::Reads, engine, place()).await?;
+    let (Some(engine), Some(shape)) = (engine.first(), shapes(session, table).first()) else {
+        return Ok(None);
+    };
+    let engine: Option<String> = get(engine, 0)?;
+    let columns = "SELECT column_name, column_type, is_nullable = 'YES',
+                          column_default IS NOT NULL AND column_default <> 'NULL' OR extra LIKE '%auto_increment%'
+                   FROM information_schema.columns
+                   WHERE table_schema = ? AND table_name = ?
+                   ORDER BY ordinal_position";
+    let mut all = Vec::new();
+    for row in session.alone(Alone::Reads, columns, place()).await? {
+        all.push(FoundColumn {
+            name: get(&row, 0)?,
+            sql_type: without_width(get(&row, 1)?),
+            is_nullable: get_opt::<i64>(&row, 2)? == Some(1),
+            has_default: get_opt::<i64>(&row, 3)? == Some(1),
+        });
+    }
+    let indexes = "SELECT index_name, CONCAT(LOWER(MAX(index_type)), ' (',
+                          GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', '), ')')
+                   FROM information_schema.statistics
+                   WHERE table_schema = ? AND table_name = ?
+                   GROUP BY index_name";
+    let mut keys = Vec::new();
+    for row in session.alone(Alone::Reads, indexes, place()).await? {
+        keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
+    }
+    let mut different = compare(table, shape, &all, &keys);
+    if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
+        let (name, engine) = (table.name.as_str(), engine.unwrap_or_else(|| "a view".to_owned()));
+        let what =
+            format!("{name} is of engine {engine}, not InnoDB: there is nothing to roll back or to lock");
+        different.insert(0, Difference { what, is_harmful: true });
+    }
+    Ok(Some(different))
+}
+
+/// Numbers without the width that only some versions print.
+fn without_width(sql_type: String) -> String {
+    match sql_type.split_once('(') {
+        Some((base, rest)) if base.ends_with("int") => {
+            base.to_owned() + rest.split_once(')').map_or("", |(_, after)| after)
+        }
+        _ => sql_type,
+    }
+}
+
+async fn is_table(session: &mut Session, schema: &str, name: &str) -> Result<bool> {
+    holds(session, "tables WHERE table_schema = ? AND table_name = ?", params![schema, name]).await
+}
+
+/// Whether the dictionary has what is asked for.
+async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
+    let sql = format!("SELECT 1 FROM information_schema.{condition} LIMIT 1");
+    Ok(!session.alone(Alone::Reads, &sql, values).await?.is_empty())
+}

@@ -1,0 +1,136 @@
+//! Rows by id, as far as a budget goes, with their payloads; and the marks on them.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use mysql_async::Row;
+
+use super::super::page::with_payload_limit;
+use super::super::row::{self, get, get_opt};
+use super::super::session::{Alone, Params, Session, params};
+use super::sql::{Marks, Sql};
+use crate::store::rows::book::{Claim, RowId};
+use crate::store::rows::lost;
+use crate::store::rows::read::{Body, Read, Told, Which};
+use crate::store::{Budget, Epoch};
+use crate::{Aggregate, Code, Error, Result, Timestamp};
+
+/// Ids as they stand in a statement: numbers only. None is an id that does not exist.
+pub(super) fn listed<'a>(ids: impl IntoIterator<Item = &'a str>) -> String {
+    let mut list = String::from("-1");
+    for number in ids.into_iter().filter_map(|id| id.parse::<i64>().ok()) {
+        list.push(',');
+        list.push_str(&number.to_string());
+    }
+    list
+}
+
+/// An id as text.
+pub(super) fn id(row: &Row) -> Result<RowId> {
+    get::<i64>(row, 0).map(|id| id.to_string().into())
+}
+
+/// Reads rows until the budget is used up; at least one.
+pub(super) async fn read(
+    session: &mut Session,
+    sql: &Sql,
+    ids: &[RowId],
+    budget: Budget,
+    which: Which,
+) -> Result<Read> {
+    let asked = listed(ids.iter().map(|id| &**id));
+    let statement = with_payload_limit(sql.read, budget).replace("{ids}", &asked);
+    let mut found: HashMap<RowId, Row> = HashMap::new();
+    for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
+        found.insert(id(&row)?, row);
+    }
+    let in_order = ids.iter().filter_map(|id| found.remove(id));
+    let mut read = Read::of(in_order, budget, which, told, body)?;
+    let bare = read.bare();
+    if !bare.is_empty() {
+        let statement = sql.payloads.replace("{ids}", &listed(bare));
+        let mut payloads = HashMap::new();
+        for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
+            payloads.insert(id(&row)?.to_string(), Bytes::from(get::<Vec<u8>>(&row, 1)?));
+        }
+        read.complete(payloads)?;
+    }
+    Ok(read)
+}
+
+fn told(row: &Row) -> Result<Told> {
+    let is_bare = matches!(row.as_ref(6), None | Some(mysql_async::Value::NULL));
+    Ok(Told {
+        id: id(row)?,
+        attempts: get(row, 13)?,
+        limit: u32::try_from(get::<i64>(row, 11)?).unwrap_or(1).max(1),
+        is_due: get_opt::<i64>(row, 14)? == Some(1),
+        is_open: get_opt::<i64>(row, 15)? == Some(1),
+        bytes: usize::try_from(get_opt::<i64>(row, 7)?.unwrap_or(0)).unwrap_or(0),
+        is_bare,
+    })
+}
+
+fn body(mut row: Row) -> Result<Body> {
+    let payload: Option<Vec<u8>> = match row.take_opt(6) {
+        Some(Ok(payload)) => payload,
+        _ => return Err(Error::new(Code::RowDamaged, "the payload cannot be read")),
+    };
+    Ok(Body {
+        event_key: get(&row, 1)?,
+        event_type: get(&row, 2)?,
+        aggregate: Aggregate { kind: get(&row, 3)?, id: get(&row, 4)? },
+        key: get(&row, 5)?,
+        payload: payload.map(Bytes::from).unwrap_or_default(),
+        headers: get(&row, 8)?,
+        created: row::time(&row, 9)?,
+        topic: get(&row, 10)?,
+        producer: get(&row, 12)?,
+    })
+}
+
+/// Marks rows as being published, by compare and set. Answers which were won.
+pub(super) async fn claim(
+    session: &mut Session,
+    marks: &Marks,
+    subscription: &str,
+    epoch: Epoch,
+    rows: &[(RowId, i64)],
+) -> Result<HashMap<RowId, Claim>> {
+    let mut work = session.begin().await?;
+    let won = async {
+        // The lock keeps a takeover waiting until the claim is written down. Index: the primary key (name).
+        let fence =
+            "SELECT epoch FROM {schema}.subscriptions WHERE name = ? AND epoch = ? LOCK IN SHARE MODE";
+        if work.query(fence, params![subscription, epoch.0]).await?.is_empty() {
+            return Err(lost());
+        }
+        let asked = marks.lock.replace("{ids}", &listed(rows.iter().map(|(id, _)| &**id)));
+        let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
+        let mut won: Vec<(RowId, i64)> = Vec::new();
+        for row in work.query(&asked, Params::new()).await? {
+            let (id, attempts) = (id(&row)?, get::<i64>(&row, 1)?);
+            if seen.get(&*id) == Some(&attempts) {
+                won.push((id, attempts + 1));
+            }
+        }
+        if won.is_empty() {
+            return Ok(HashMap::new());
+        }
+        // Whole seconds: the seed's column has no more.
+        let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
+        let clock = work.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
+        let at = get::<i64>(&clock, 0)?;
+        let mark = marks.mark.replace("{ids}", &listed(won.iter().map(|(id, _)| &**id)));
+        work.execute(&mark, params![at]).await?;
+        let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
+        let note = "INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)
+                    VALUES (?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?)";
+        work.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
+        let number = work.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
+        let (number, at) = (get::<i64>(&number, 0)?, Timestamp::from_micros(at));
+        Ok(won.into_iter().map(|(id, attempts)| (id, Claim { at, number, attempts })).collect())
+    }
+    .await;
+    work.finish(won).await
+}

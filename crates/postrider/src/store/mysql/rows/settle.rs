@@ -1,0 +1,168 @@
+//! Settling: all outcomes in one transaction, fenced by the epoch.
+
+use serde::Serialize;
+
+use super::super::line::Turn;
+use super::super::row::get;
+use super::super::session::{Alone, params};
+use super::Rows;
+use super::read::listed;
+use crate::store::rows::plan::{Note, Outcome, Plan, tell_missed};
+use crate::store::{Settled, Settlement};
+use crate::{Code, Error, Result, Timestamp};
+
+/// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
+/// middle leaves no lock behind.
+const REMEMBER: &str = "
+    SET @postrider_name = ?, @postrider_epoch = ?, @postrider_trial = ?, @postrider_deaths = ?,
+        @postrider_done = ?, @postrider_retried = ?, @postrider_ended = ?, @postrider_returned = ?,
+        @postrider_notes = ?, @postrider_changed = 0";
+
+/// It begins with the lock on the subscription's row: a takeover waits for it, or makes it find nothing, and then
+/// nothing else finds the epoch either. Index: the primary key (name).
+const FENCE: &str = "
+    START TRANSACTION READ WRITE;
+    UPDATE {schema}.subscriptions
+    SET trial = @postrider_trial, trial_deaths = @postrider_deaths, updated_at = UTC_TIMESTAMP(6)
+    WHERE name = @postrider_name AND epoch = @postrider_epoch;
+    SELECT COUNT(*) INTO @postrider_owns
+    FROM {schema}.subscriptions
+    WHERE name = @postrider_name AND epoch = @postrider_epoch;";
+
+/// After each statement about rows.
+const COUNT: &str = "SET @postrider_changed = @postrider_changed + ROW_COUNT();";
+
+/// Indexes: the primary keys (row_id) and (number).
+const NOTES: &str = "
+    DELETE FROM {schema}.row_notes WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
+    DELETE FROM {schema}.row_claims WHERE @postrider_owns = 1 AND number IN ({claims});
+    INSERT INTO {schema}.row_notes (row_id, `key`, destination, state, attempts, next_attempt_at, last_error)
+    SELECT r.i, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e
+    FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (
+             i BIGINT PATH '$.i', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
+             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e')) AS r
+    WHERE @postrider_owns = 1
+    ON DUPLICATE KEY UPDATE
+        `key` = COALESCE(VALUES(`key`), row_notes.`key`),
+        destination = COALESCE(VALUES(destination), row_notes.destination),
+        state = VALUES(state), attempts = VALUES(attempts), next_attempt_at = VALUES(next_attempt_at),
+        last_error = VALUES(last_error), updated_at = UTC_TIMESTAMP(6);
+    COMMIT;
+    SELECT @postrider_owns, @postrider_changed";
+
+/// A row of an outcome, as JSON for the server to take apart again.
+#[derive(Debug, Serialize)]
+struct Changed {
+    i: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    m: Option<i64>,
+    a: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<i64>,
+}
+
+/// A note, in the same way.
+#[derive(Debug, Serialize)]
+struct Noted<'a> {
+    i: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d: Option<&'a str>,
+    s: &'static str,
+    a: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    e: Option<&'a str>,
+}
+
+fn number(id: &str) -> i64 {
+    id.parse().unwrap_or(-1)
+}
+
+/// In the order of the primary key, in which a claim locks rows too.
+fn outcome(outcome: &Outcome) -> Result<String> {
+    let mut rows: Vec<Changed> = (0..outcome.ids.len())
+        .map(|place| Changed {
+            i: number(&outcome.ids[place]),
+            s: outcome.stamps[place].map(Timestamp::as_micros),
+            m: outcome.marked[place],
+            a: outcome.attempts[place],
+            n: outcome.next[place].map(Timestamp::as_micros),
+        })
+        .collect();
+    rows.sort_by_key(|row| row.i);
+    json(&rows)
+}
+
+fn notes(notes: &[Note]) -> Result<String> {
+    let notes = notes.iter().map(|note| Noted {
+        i: number(&note.id),
+        k: note.key.as_deref(),
+        d: note.destination.as_deref(),
+        s: note.state,
+        a: note.attempts,
+        n: note.next_attempt_at.map(Timestamp::as_micros),
+        e: note.last_error.as_deref(),
+    });
+    json(&notes.collect::<Vec<_>>())
+}
+
+fn json(rows: &impl Serialize) -> Result<String> {
+    serde_json::to_string(rows)
+        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").source(cause))
+}
+
+/// See [`Store::settle`](crate::store::Store::settle).
+pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
+    let (epoch, plan) = rows.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+    if epoch != settlement.epoch {
+        return Ok(Settled::Fenced);
+    }
+    let values = params![
+        settlement.subscription.as_str(),
+        epoch.0,
+        plan.trial.as_deref(),
+        plan.trial_deaths,
+        outcome(&plan.done)?,
+        outcome(&plan.retried)?,
+        outcome(&plan.ended)?,
+        outcome(&plan.returned)?,
+        notes(&plan.notes)?,
+    ];
+    let session = turn.session()?;
+    session.alone(Alone::Reads, REMEMBER, values).await?;
+    let mut statements = String::from(FENCE);
+    let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
+    for (_, statement) in outcomes.iter().zip(rows.sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
+        statements.push_str(statement);
+        statements.push(';');
+        statements.push_str(COUNT);
+    }
+    let claims: Vec<String> = plan.claims_over.iter().map(i64::to_string).collect();
+    statements.push_str(
+        &NOTES
+            .replace("{forgotten}", &listed(plan.forgotten.iter().map(String::as_str)))
+            .replace("{claims}", &listed(claims.iter().map(String::as_str))),
+    );
+    let answers = match session.several(Alone::Writes, &statements).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            // An error leaves out what follows, the end of the transaction as well.
+            _ = session.several(Alone::Reads, "ROLLBACK").await;
+            return Err(error);
+        }
+    };
+    let last = answers.iter().rev().find_map(|rows| rows.first());
+    let last = last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
+    if get::<i64>(last, 0)? != 1 {
+        return Ok(Settled::Fenced);
+    }
+    let changed = usize::try_from(get::<i64>(last, 1)?).unwrap_or(0);
+    tell_missed(&settlement.subscription, plan.rows(), changed);
+    rows.session.with_book(|book| plan.enter(book));
+    Ok(Settled::Done)
+}

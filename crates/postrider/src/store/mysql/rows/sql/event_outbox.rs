@@ -1,0 +1,138 @@
+//! Seed 002: pending, sent, failed.
+
+use super::{Sql, micros, rows_of};
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    marks: None,
+    outcomes: [DONE, RETRIED, ENDED, NOTHING],
+    load: LOAD,
+    waiting: Some(WAITING),
+    trim: TRIM,
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// A row that may be handed out.
+macro_rules! due {
+    () => {
+        "t.status IN ('pending', 'failed') AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= UTC_TIMESTAMP(6))"
+    };
+}
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the seed has none that is in
+/// order too.
+const LIST: &str = concat!(
+    "SELECT page.id
+     FROM (SELECT t.id
+           FROM {table} AS t
+           WHERE ",
+    due!(),
+    "      ORDER BY t.created_at, t.id
+           LIMIT {most}) AS page
+     ORDER BY page.id"
+);
+
+/// Index: the primary key (id).
+const READ: &str = concat!(
+    "SELECT t.id, t.event_key, t.event_type, t.entity_table, t.entity_pk, CONCAT(t.entity_table, '/', t.entity_pk),
+            CASE WHEN LENGTH(t.payload) <= {payload_max} THEN t.payload END, LENGTH(t.payload), NULL, ",
+    micros!("t.created_at"),
+    "     , NULL, {limit}, t.producer_node, t.attempts, ",
+    due!(),
+    "     , t.status <> 'sent'
+     FROM {table} AS t
+     WHERE t.id IN ({ids})"
+);
+
+/// Index: the primary key (id).
+const PAYLOADS: &str = "SELECT id, payload FROM {table} WHERE id IN ({ids})";
+
+/// A row that nobody has delivered meanwhile.
+macro_rules! ours {
+    () => {
+        " WHERE @postrider_owns = 1 AND t.status IN ('pending', 'failed')"
+    };
+}
+
+/// Index: the primary key (id), as of those below.
+const DONE: &str = concat!(
+    "UPDATE ",
+    rows_of!("@postrider_done"),
+    " SET t.status = 'sent', t.processed_at = UTC_TIMESTAMP(6), t.next_attempt_at = NULL",
+    ours!()
+);
+
+const RETRIED: &str = concat!(
+    "UPDATE ",
+    rows_of!("@postrider_retried"),
+    " SET t.status = 'failed', t.attempts = c.a, t.next_attempt_at = TIMESTAMPADD(MICROSECOND, c.n, '1970-01-01')",
+    ours!()
+);
+
+const ENDED: &str = concat!(
+    "UPDATE ",
+    rows_of!("@postrider_ended"),
+    " SET t.status = 'failed', t.attempts = c.a, t.next_attempt_at = '9999-12-31'",
+    ours!()
+);
+
+/// Nothing was marked, so nothing is given back.
+const NOTHING: &str = "SET @postrider_nothing = 0";
+
+/// Index: the primary key (id).
+const LOAD: &str = concat!(
+    "SELECT n.row_id, n.`key`, n.destination, n.state, n.attempts,
+            CASE WHEN n.state = 'retry' THEN ",
+    micros!("t.next_attempt_at"),
+    " END, n.last_error, ",
+    micros!("t.created_at"),
+    ", t.status = 'sent', t.status = 'failed' AND COALESCE(t.next_attempt_at >= '9999-12-31', FALSE), {limit}
+     FROM {schema}.row_notes AS n
+     LEFT JOIN {table} AS t ON t.id = n.row_id"
+);
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), one range.
+const WAITING: &str = concat!(
+    "SELECT t.id, CONCAT(t.entity_table, '/', t.entity_pk), t.attempts, ",
+    micros!("t.next_attempt_at"),
+    ", ",
+    micros!("t.created_at"),
+    " FROM {table} AS t
+      WHERE t.status = 'failed' AND t.next_attempt_at > UTC_TIMESTAMP(6) AND t.next_attempt_at < '9999-12-31'
+        AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = t.id)"
+);
+
+/// Index: idx_event_outbox_created_at (created_at), from its begin: nothing is delivered before it is made.
+const TRIM: &str = "
+    DELETE FROM {table}
+    WHERE status = 'sent' AND created_at < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+      AND COALESCE(processed_at, created_at) < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+    ORDER BY created_at
+    LIMIT {most}";
+
+/// What is neither done nor noted.
+macro_rules! open {
+    () => {
+        "FROM {table} AS t
+         WHERE (t.status = 'pending'
+                OR t.status = 'failed' AND (t.next_attempt_at IS NULL OR t.next_attempt_at < '9999-12-31'))
+           AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = t.id)"
+    };
+}
+
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at).
+const BACKLOG: &str = concat!(
+    "SELECT (SELECT COUNT(*) FROM (SELECT t.id ",
+    open!(),
+    " LIMIT {most}) AS counted), (SELECT ",
+    micros!("MIN(t.created_at)"),
+    " ",
+    open!(),
+    ")"
+);
+
+/// Index: idx_event_outbox_created_at (created_at), its last entry.
+const NEWEST: &str = concat!("SELECT ", micros!("MAX(created_at)"), " FROM {table}");

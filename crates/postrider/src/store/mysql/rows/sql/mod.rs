@@ -1,0 +1,74 @@
+//! The statements, one file per layout, each with the same names.
+//!
+//! Beside `{schema}` and `{table}` they hold `{ids}`, numbers between commas; `{most}` and `{payload_max}`, numbers;
+//! `{limit}`, tries after which the row `t` is given up; `{abandoned}`, whether the claim of somebody else on the row
+//! `t` is over. Only numbers and checked names are ever written into a statement.
+
+mod event_outbox;
+mod outbox_events;
+
+use crate::layout::RowLayout;
+
+/// The statements of a layout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sql {
+    /// Ids of due rows in their order: `{most}` of them.
+    pub(super) list: &'static str,
+    /// Rows by `{ids}`, due or not, in any order. The columns are those of [`read`](super::read).
+    pub(super) read: &'static str,
+    /// Payloads by `{ids}`: id, payload.
+    pub(super) payloads: &'static str,
+    /// How rows are marked as being published, where the layout can.
+    pub(super) marks: Option<Marks>,
+    /// Records outcomes, between the fence and the notes; see [`settle`](super::settle).
+    pub(super) outcomes: [&'static str; 4],
+    /// Noted rows beside what the table says of them; see [`load`](super::load).
+    pub(super) load: &'static str,
+    /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
+    pub(super) waiting: Option<&'static str>,
+    /// Deletes what is delivered and old: microseconds since 1970, twice where two times count.
+    pub(super) trim: &'static str,
+    /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.
+    pub(super) backlog: &'static str,
+    /// Creation of the newest row.
+    pub(super) newest: &'static str,
+}
+
+/// The statements about rows that say that they are being published.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    /// Locks those of `{ids}` that may be marked: id, count of attempts.
+    pub(super) lock: &'static str,
+    /// Marks `{ids}`, which are locked. One parameter: microseconds since 1970.
+    pub(super) mark: &'static str,
+    /// Gives back what was claimed and is not settled.
+    pub(super) give_back: &'static str,
+    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
+    pub(super) foreign: &'static str,
+}
+
+impl Sql {
+    /// `None` where the seed has no such table.
+    pub(super) const fn of(layout: RowLayout) -> Option<Self> {
+        match layout {
+            RowLayout::EventOutbox => Some(event_outbox::SQL),
+            RowLayout::Outbox => None,
+            RowLayout::OutboxEvents => Some(outbox_events::SQL),
+        }
+    }
+}
+
+/// Rows of an outcome: id, time and count of their claim, what they are to count, time of the next try.
+macro_rules! rows_of {
+    ($variable:literal) => {
+        concat!(
+            "JSON_TABLE(",
+            $variable,
+            ", '$[*]' COLUMNS (i BIGINT PATH '$.i', s BIGINT PATH '$.s', m BIGINT PATH '$.m', a BIGINT PATH '$.a',
+                               n BIGINT PATH '$.n')) AS c
+             STRAIGHT_JOIN {table} AS t ON t.id = c.i"
+        )
+    };
+}
+use super::super::row::micros;
+use rows_of;

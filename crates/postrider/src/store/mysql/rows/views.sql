@@ -1,0 +1,76 @@
+-- The six views of seed 002, written from what they mean. A view that counts cannot be merged into the query around it,
+-- whatever it says; the seed lists MERGE for all.
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox AS
+SELECT e.*,
+       e.status = 'pending' AS is_pending,
+       e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6)) AS is_due
+FROM {table} AS e;
+
+-- What a publisher would take now. Unlike is_due above this counts failed rows in: they are to be tried again.
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_due AS
+SELECT e.*,
+       TIMESTAMPDIFF(SECOND, e.created_at, UTC_TIMESTAMP(6)) AS age_sec,
+       TIMESTAMPDIFF(SECOND, COALESCE(e.next_attempt_at, e.created_at), UTC_TIMESTAMP(6)) AS since_next_sec
+FROM {table} AS e
+WHERE e.status IN ('pending', 'failed')
+  AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6));
+
+-- From creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the nearer one:
+-- a row's weight is one minus its distance from there, if it is less than one away.
+CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
+SELECT event_type,
+       COUNT(*) AS processed,
+       AVG(latency_sec) AS avg_latency_sec,
+       SUM(latency_sec * GREATEST(0, 1 - ABS(place - (1 + 0.5 * (places - 1))))) AS p50_latency_sec,
+       SUM(latency_sec * GREATEST(0, 1 - ABS(place - (1 + 0.95 * (places - 1))))) AS p95_latency_sec,
+       MAX(latency_sec) AS max_latency_sec
+FROM (SELECT event_type,
+             latency_sec,
+             ROW_NUMBER() OVER (PARTITION BY event_type ORDER BY latency_sec) AS place,
+             COUNT(*) OVER (PARTITION BY event_type) AS places
+      FROM (SELECT event_type, TIMESTAMPDIFF(MICROSECOND, created_at, processed_at) / 1000000 AS latency_sec
+            FROM {table}
+            WHERE processed_at IS NOT NULL) AS done) AS ranked
+GROUP BY event_type;
+
+-- Per type: how many, how old what is not delivered is, and how often it was tried.
+CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
+SELECT event_type,
+       COUNT(*) AS total,
+       COALESCE(SUM(status = 'pending'), 0) AS pending,
+       COALESCE(SUM(status = 'sent'), 0) AS sent,
+       COALESCE(SUM(status = 'failed'), 0) AS failed,
+       AVG(lag_sec) AS avg_created_lag_sec,
+       SUM(lag_sec * GREATEST(0, 1 - ABS(place - (1 + 0.5 * (places - 1))))) AS p50_created_lag_sec,
+       SUM(lag_sec * GREATEST(0, 1 - ABS(place - (1 + 0.95 * (places - 1))))) AS p95_created_lag_sec,
+       AVG(attempts) AS avg_attempts,
+       MAX(attempts) AS max_attempts,
+       COALESCE(SUM(status IN ('pending', 'failed')
+                    AND (next_attempt_at IS NULL OR next_attempt_at <= UTC_TIMESTAMP(6))), 0) AS due_now
+FROM (SELECT measured.*,
+             ROW_NUMBER() OVER (PARTITION BY event_type ORDER BY lag_sec IS NULL, lag_sec) AS place,
+             COUNT(lag_sec) OVER (PARTITION BY event_type) AS places
+      FROM (SELECT event_type, status, attempts, next_attempt_at,
+                   CASE WHEN status <> 'sent'
+                        THEN TIMESTAMPDIFF(MICROSECOND, created_at, UTC_TIMESTAMP(6)) / 1000000 END AS lag_sec
+            FROM {table}) AS measured) AS ranked
+GROUP BY event_type;
+
+-- Events written per hour. There is no inbox yet, so what was received is 0.
+CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_throughput_hourly AS
+SELECT TIMESTAMP(DATE(created_at), MAKETIME(HOUR(created_at), 0, 0)) AS hour_ts,
+       COUNT(*) AS outbox_cnt,
+       0 AS inbox_cnt
+FROM {table}
+GROUP BY hour_ts;
+
+-- What is not delivered, per producer and type.
+CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_sync_backlog_by_node AS
+SELECT COALESCE(e.producer_node, '(unknown)') AS producer_node,
+       e.event_type AS event_type,
+       SUM(e.status = 'pending') AS pending,
+       SUM(e.status = 'failed') AS failed,
+       COUNT(*) AS total
+FROM {table} AS e
+GROUP BY 1, 2
+ORDER BY pending DESC, failed DESC;

@@ -1,0 +1,64 @@
+//! Which due rows a claimer hands out next.
+
+use std::collections::VecDeque;
+
+use super::book::{Book, RowId};
+
+/// Due rows listed in one snapshot. What one snapshot shows may be worked off before the next is taken; see
+/// adr/0020-row-state-store.md.
+const LIST_ROWS_MAX: usize = 20_000;
+
+/// Due rows of one snapshot, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Listing {
+    /// Rows to be handed out.
+    list: VecDeque<RowId>,
+    /// There were more than the list took.
+    is_cut: bool,
+}
+
+impl Listing {
+    /// Begins with the rows that are kept for the first claim.
+    pub(crate) fn new(book: &Book) -> Self {
+        Self { list: book.reserved().collect(), is_cut: true }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many rows to list. Rows in the book may still be due by the table; they are counted in, so that they hide
+    /// nobody.
+    pub(crate) fn most(book: &Book) -> usize {
+        LIST_ROWS_MAX + book.len()
+    }
+
+    /// Takes a new list of ids that was asked for with `most`.
+    pub(crate) fn take(&mut self, ids: impl ExactSizeIterator<Item = RowId>, most: usize, book: &Book) {
+        self.is_cut = ids.len() >= most;
+        self.list = ids.filter(|id| !book.is_out(id)).collect();
+    }
+
+    /// The next rows to read.
+    pub(crate) fn next(&self, events_max: usize) -> Vec<RowId> {
+        self.list.iter().take(events_max.max(1)).cloned().collect()
+    }
+
+    /// Everything up to the first that did not fit has been dealt with.
+    pub(crate) fn pass(&mut self, asked: Vec<RowId>, left: Option<&RowId>) -> Vec<RowId> {
+        let passed: Vec<RowId> = asked.into_iter().take_while(|id| Some(id) != left).collect();
+        self.list.drain(..passed.len());
+        passed
+    }
+
+    /// Nobody knows what became of the rows that were asked for.
+    pub(crate) fn forget(&mut self) {
+        self.list.clear();
+        self.is_cut = true;
+    }
+
+    /// The list is not at its end.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.list.is_empty() || self.is_cut
+    }
+}

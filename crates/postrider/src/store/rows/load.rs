@@ -1,0 +1,215 @@
+//! What the notes beside a table make of a new session.
+
+use super::book::{Book, Entry, Stage};
+use crate::layout::RowTable;
+use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
+use crate::store::{Epoch, Loaded};
+use crate::{Code, Error, Position, Result, Timestamp};
+
+/// A note of ours beside what the table says of its row.
+#[derive(Debug)]
+pub(crate) struct NotedRow {
+    pub(crate) id: String,
+    pub(crate) key: Option<String>,
+    pub(crate) destination: Option<String>,
+    pub(crate) state: String,
+    pub(crate) attempts: u32,
+    pub(crate) next_attempt_at: Option<Timestamp>,
+    pub(crate) last_error: Option<String>,
+    /// When the row was made; `None` if it is gone.
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) is_done: bool,
+    pub(crate) is_given_up: bool,
+    /// Tries after which the row is given up.
+    pub(crate) limit: Option<i64>,
+}
+
+impl NotedRow {
+    /// The parked row that it is about.
+    pub(super) fn parked(self, position: Position, state: ParkedState) -> ParkedRow {
+        ParkedRow {
+            position,
+            key: self.key,
+            destination: self.destination,
+            state,
+            attempts: self.attempts,
+            next_attempt_at: self.next_attempt_at,
+            last_error: self.last_error,
+        }
+    }
+}
+
+/// A row without a note that somebody else has tried, and wants to be tried again later.
+#[derive(Debug)]
+pub(crate) struct WaitingRow {
+    pub(crate) id: String,
+    pub(crate) key: Option<String>,
+    pub(crate) attempts: i64,
+    pub(crate) next_attempt_at: Timestamp,
+    pub(crate) created: Timestamp,
+}
+
+/// A row that left the straight way, and where it stands in the order.
+#[derive(Debug)]
+struct Noted {
+    id: String,
+    created: Timestamp,
+    limit: u32,
+    /// There is a row of ours about it.
+    is_noted: bool,
+    row: ParkedRow,
+}
+
+/// Everything that left the straight way.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    noted: Vec<Noted>,
+    /// Notes that say nothing any more: the row is gone, delivered, or was given another chance.
+    pub(crate) stale: Vec<String>,
+}
+
+/// What the row of the subscription told.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) clean: bool,
+    pub(crate) paused: Option<String>,
+    /// Ids of the rows that were being tried when the last owner died.
+    pub(crate) trial: Option<String>,
+    pub(crate) trial_deaths: u32,
+}
+
+impl Aside {
+    /// # Errors
+    /// [`Code::RowDamaged`] if a note has a state that is none.
+    pub(crate) fn of(
+        notes: impl IntoIterator<Item = NotedRow>,
+        waiting: impl IntoIterator<Item = WaitingRow>,
+        table: &RowTable,
+    ) -> Result<Self> {
+        let mut aside = Self::default();
+        for note in notes {
+            aside.judge(note)?;
+        }
+        aside.noted.extend(waiting.into_iter().map(|row| Noted {
+            id: row.id,
+            created: row.created,
+            limit: table.max_attempts,
+            is_noted: false,
+            row: ParkedRow {
+                position: Position::ZERO,
+                key: row.key,
+                destination: None,
+                state: ParkedState::Retry,
+                attempts: u32::try_from(row.attempts).unwrap_or(0),
+                next_attempt_at: Some(row.next_attempt_at),
+                last_error: None,
+            },
+        }));
+        aside.noted.sort_by(|a, b| (a.created, number(&a.id), &a.id).cmp(&(b.created, number(&b.id), &b.id)));
+        Ok(aside)
+    }
+
+    fn judge(&mut self, note: NotedRow) -> Result<()> {
+        let (id, word) = (note.id.clone(), &note.state);
+        let state = ParkedState::from_word(word).ok_or_else(|| {
+            Error::new(Code::RowDamaged, format!("the note of row {id} has state {word:?}"))
+        })?;
+        // Who takes a row out of the state it was given up in wants it tried again; who gives it up for us has the
+        // last word.
+        let ended = matches!(state, ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted);
+        match note.created {
+            Some(created) if !note.is_done && ended == note.is_given_up => self.noted.push(Noted {
+                id,
+                created,
+                limit: limit(note.limit),
+                is_noted: true,
+                row: note.parked(Position::ZERO, state),
+            }),
+            _ => self.stale.push(id),
+        }
+        Ok(())
+    }
+
+    /// The state that comes with the lease, and the book of the session.
+    pub(crate) fn load(self, epoch: Epoch, owned: Owned, table: &RowTable) -> (Loaded, Book) {
+        let (mut book, mut parked, mut dead) = (Book::new(epoch), Vec::new(), Vec::new());
+        for Noted { id, limit, is_noted, mut row, .. } in self.noted {
+            let stage = if row.state.is_final() { Stage::Ended } else { Stage::Parked };
+            let entry = Entry { id: id.into(), stage, is_noted, tried_before: 0, limit, claim: None };
+            row.position = book.enter(entry);
+            match row.state {
+                ParkedState::Dead => dead.push(row),
+                ParkedState::Expired => {}
+                _ => parked.push(row),
+            }
+        }
+        let (done, parked_count) = (Intervals::up_to(book.last()), book.len() as u64);
+        let trial = owned.trial.map(|words| trial(&words, owned.trial_deaths, table, &mut book));
+        let loaded = Loaded {
+            epoch,
+            progress: Progress { done, highest: None, trial },
+            parked_count,
+            parked,
+            dead,
+            clean: owned.clean,
+            paused: owned.paused,
+            // A row is due by its state, whichever server tells it.
+            origin: None,
+        };
+        (loaded, book)
+    }
+}
+
+/// Ids that are numbers stand in the order of numbers.
+fn number(id: &str) -> i64 {
+    id.parse().unwrap_or(0)
+}
+
+fn limit(limit: Option<i64>) -> u32 {
+    limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(1).max(1)
+}
+
+/// The rows that were being tried when the last owner died, under positions of this session.
+fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
+    let mut positions = Vec::new();
+    for id in words.split_ascii_whitespace() {
+        let known = book.position_of(id);
+        positions.push(known.unwrap_or_else(|| {
+            book.enter(Entry {
+                id: id.into(),
+                stage: Stage::Reserved,
+                is_noted: false,
+                tried_before: 0,
+                limit: table.max_attempts,
+                claim: None,
+            })
+        }));
+    }
+    Trial { positions, deaths }
+}
+
+/// Tells of rows of an owner that died and that were given back.
+pub(crate) fn tell_recovered(subscription: &str, rows: u64) {
+    if rows > 0 {
+        tracing::warn!(subscription, rows, "rows of an owner that died are due again; some may arrive twice");
+    }
+}
+
+/// Refuses to begin while somebody else publishes, unless that was said, and tells of rows that somebody left behind.
+/// `recent` were marked within ten minutes. All claims of ours are given back by now.
+pub(crate) fn refuse_strangers(table: &RowTable, recent: i64, all: i64) -> Result<()> {
+    if recent > 0 && !table.is_shared {
+        let what = format!(
+            "somebody else has marked {recent} rows of {} as PUBLISHING within ten minutes",
+            table.name
+        );
+        return Err(Error::new(Code::ForeignPublisher, what));
+    }
+    if all > 0 && table.foreign_claim_timeout.is_none() {
+        tracing::warn!(
+            rows = all,
+            "rows are marked as PUBLISHING by somebody else and left alone; see foreign_claim_timeout"
+        );
+    }
+    Ok(())
+}

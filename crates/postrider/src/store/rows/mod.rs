@@ -1,0 +1,24 @@
+//! Tables with a state per row, as far as no database is asked: the book of a session, what a settlement means for the
+//! rows, what a load makes of notes, what is handed out. The stores bring the statements; see
+//! adr/0020-row-state-store.md.
+
+pub(crate) mod book;
+pub(crate) mod hands;
+pub(crate) mod listing;
+pub(crate) mod load;
+pub(crate) mod overview;
+pub(crate) mod plan;
+pub(crate) mod read;
+pub(crate) mod session;
+pub(crate) mod start;
+pub(crate) mod tables;
+
+pub use tables::{RowExtras, RowsMigrated};
+
+use crate::{Code, Error};
+
+/// The error of whoever goes on after its lease is over.
+pub(crate) fn lost() -> Error {
+    Error::new(Code::StoreFailed, "the lease under which rows were read is over")
+        .hint("nothing to do: the subscription is loaded anew")
+}

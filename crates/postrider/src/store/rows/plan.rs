@@ -1,0 +1,199 @@
+//! What a settlement means for the rows of a table.
+
+use std::collections::BTreeMap;
+
+use super::book::{Book, Entry, Stage};
+use crate::ledger::{ParkedRow, ParkedState, Trial};
+use crate::store::Settlement;
+use crate::{Position, Timestamp};
+
+/// Rows of one outcome, as one array per column.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) positions: Vec<Position>,
+    pub(crate) ids: Vec<String>,
+    /// When they were marked as being published, if they were.
+    pub(crate) stamps: Vec<Option<Timestamp>>,
+    /// What they counted then.
+    pub(crate) marked: Vec<Option<i64>>,
+    /// What they are to count.
+    pub(crate) attempts: Vec<i64>,
+    pub(crate) next: Vec<Option<Timestamp>>,
+}
+
+impl Outcome {
+    fn push(&mut self, position: Position, entry: &Entry, attempts: u32, next: Option<Timestamp>) {
+        self.positions.push(position);
+        self.ids.push(entry.id.to_string());
+        self.stamps.push(entry.claim.map(|claim| claim.at));
+        self.marked.push(entry.claim.map(|claim| claim.attempts));
+        self.attempts.push(attempts.into());
+        self.next.push(next);
+    }
+}
+
+/// A note to write.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) id: String,
+    pub(crate) key: Option<String>,
+    pub(crate) destination: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) attempts: u32,
+    pub(crate) next_attempt_at: Option<Timestamp>,
+    pub(crate) last_error: Option<String>,
+}
+
+impl Note {
+    fn of(entry: &Entry, row: &ParkedRow, attempts: u32) -> Self {
+        Self {
+            id: entry.id.to_string(),
+            key: row.key.clone(),
+            destination: row.destination.clone(),
+            state: row.state.as_str(),
+            attempts,
+            next_attempt_at: row.next_attempt_at,
+            last_error: row.last_error.clone(),
+        }
+    }
+}
+
+/// What a settlement means for the rows of the table.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) done: Outcome,
+    pub(crate) retried: Outcome,
+    pub(crate) ended: Outcome,
+    /// Unrouted rows: given up in the table, and still waited for.
+    unrouted: Vec<Position>,
+    /// Rows that wait and are not to be marked meanwhile.
+    pub(crate) returned: Outcome,
+    /// Rows that wait, marked or not.
+    parked: Vec<Position>,
+    /// Rows that somebody else settled.
+    taken: Vec<Position>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) forgotten: Vec<String>,
+    pub(crate) claims_over: Vec<i64>,
+    /// Ids of the rows on trial.
+    pub(crate) trial: Option<String>,
+    pub(crate) trial_deaths: u32,
+}
+
+impl Plan {
+    pub(crate) fn of(settlement: &Settlement, book: &Book) -> Self {
+        let mut plan = Self {
+            trial: settlement.trial.as_ref().map(|trial| words(trial, book)),
+            trial_deaths: settlement.trial.as_ref().map_or(0, |trial| trial.deaths),
+            ..Self::default()
+        };
+        let park: BTreeMap<Position, &ParkedRow> =
+            settlement.park.iter().map(|row| (row.position, row)).collect();
+        for (position, row) in &park {
+            if let Some(entry) = book.get(*position) {
+                plan.park(*position, entry, row);
+            }
+        }
+        let unparked = settlement.unpark.iter().filter(|position| !park.contains_key(position));
+        for position in unparked {
+            if let Some(entry) = book.get(*position) {
+                plan.finish(*position, entry);
+            }
+        }
+        for (position, entry) in book.out() {
+            if settlement.done.contains(position) && !park.contains_key(&position) {
+                plan.finish(position, entry);
+            }
+        }
+        let leaving = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
+        let leaving: Vec<Position> =
+            leaving.iter().flat_map(|outcome| &outcome.positions).chain(&plan.taken).copied().collect();
+        plan.claims_over = book.claims_over(&leaving);
+        plan
+    }
+
+    fn finish(&mut self, position: Position, entry: &Entry) {
+        if entry.is_noted {
+            self.forgotten.push(entry.id.to_string());
+        }
+        match entry.stage {
+            Stage::Taken => self.taken.push(position),
+            _ => self.done.push(position, entry, 0, None),
+        }
+    }
+
+    fn park(&mut self, position: Position, entry: &Entry, row: &ParkedRow) {
+        if entry.stage == Stage::Taken {
+            self.taken.push(position);
+            return;
+        }
+        let tried = entry.tried_before.saturating_add(row.attempts);
+        match row.state {
+            ParkedState::Retry => {
+                // At its limit it would count as given up.
+                let kept = tried.min(entry.limit.saturating_sub(1)).max(1);
+                self.retried.push(position, entry, kept, row.next_attempt_at);
+                self.notes.push(Note::of(entry, row, tried));
+            }
+            ParkedState::Dead | ParkedState::Expired => {
+                self.ended.push(position, entry, tried.max(entry.limit), None);
+                self.notes.push(Note::of(entry, row, tried));
+            }
+            ParkedState::Unrouted => {
+                self.ended.push(position, entry, tried.max(entry.limit), None);
+                self.unrouted.push(position);
+                self.notes.push(Note::of(entry, row, tried));
+            }
+            ParkedState::Behind | ParkedState::Held => {
+                if row.state == ParkedState::Held {
+                    self.notes.push(Note::of(entry, row, tried));
+                }
+                // One that is in the relay's hands again by now stays marked.
+                if entry.stage != Stage::Recalled {
+                    self.parked.push(position);
+                    if entry.claim.is_some() {
+                        self.returned.push(position, entry, 0, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many rows are to be changed.
+    pub(crate) fn rows(&self) -> usize {
+        [&self.done, &self.retried, &self.ended, &self.returned].iter().map(|outcome| outcome.ids.len()).sum()
+    }
+
+    /// Enters what was settled.
+    pub(crate) fn enter(self, book: &mut Book) {
+        let noted: Vec<Position> = self.notes.iter().filter_map(|note| book.position_of(&note.id)).collect();
+        for position in noted {
+            book.change(position, |row| row.is_noted = true);
+        }
+        self.done.positions.iter().chain(&self.taken).for_each(|position| book.remove(*position));
+        for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
+            book.change(*position, |row| (row.stage, row.claim) = (Stage::Parked, None));
+        }
+        for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
+            book.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
+        }
+    }
+}
+
+/// Tells if fewer rows were changed than planned.
+pub(crate) fn tell_missed(subscription: &str, planned: usize, changed: usize) {
+    if let Some(missed) = planned.checked_sub(changed).filter(|missed| *missed > 0) {
+        tracing::warn!(
+            subscription,
+            rows = missed,
+            "rows were changed by somebody else while they were published here; they were left as they are"
+        );
+    }
+}
+
+/// The rows of a trial by their ids.
+fn words(trial: &Trial, book: &Book) -> String {
+    let ids: Vec<&str> =
+        trial.positions.iter().filter_map(|position| book.get(*position)).map(|entry| &*entry.id).collect();
+    ids.join(" ")
+}

@@ -1,0 +1,187 @@
+//! From what a statement told of rows to events, as far as a budget goes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::book::RowId;
+use crate::event::columns;
+use crate::layout::made_id;
+use crate::store::Budget;
+use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
+
+/// What a statement told of one row beside its event.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) id: RowId,
+    /// Failed tries so far.
+    pub(crate) attempts: i64,
+    /// Tries after which it is given up.
+    pub(crate) limit: u32,
+    /// It may be handed out by a claim.
+    pub(crate) is_due: bool,
+    /// Nobody has settled it as delivered.
+    pub(crate) is_open: bool,
+    /// Bytes of its payload, headers included.
+    pub(crate) bytes: usize,
+    /// The payload stayed behind.
+    pub(crate) is_bare: bool,
+}
+
+impl Told {
+    /// Failed tries as the relay counts them.
+    pub(crate) fn tried(&self) -> u32 {
+        u32::try_from(self.attempts).unwrap_or(0)
+    }
+}
+
+/// The columns of a row that become an event.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// What the table has as its event's id, a UUID or not.
+    pub(crate) event_key: Option<String>,
+    pub(crate) event_type: String,
+    pub(crate) aggregate: Aggregate,
+    pub(crate) key: Option<String>,
+    pub(crate) payload: Bytes,
+    /// A JSON object, or `null`.
+    pub(crate) headers: Option<String>,
+    pub(crate) created: Timestamp,
+    pub(crate) topic: Option<String>,
+    pub(crate) producer: Option<String>,
+}
+
+impl Body {
+    /// The event of the row with this id; `max_attempts` is what is left of its tries.
+    fn event(self, row: &str, max_attempts: u32) -> Result<Event> {
+        let mut headers = match self.headers.as_deref() {
+            Some(json) if json != "null" => columns::headers_from_json(json)?,
+            _ => Headers::default(),
+        };
+        let key = self.event_key.as_deref().map(str::trim);
+        let id = match key.map(Uuid::parse_str) {
+            Some(Ok(id)) => id,
+            other => {
+                if let (Some(Err(_)), Some(key)) = (other, key) {
+                    headers = headers.into_iter().chain([("event_key".to_owned(), key.to_owned())]).collect();
+                }
+                made_id(self.created, row.parse().unwrap_or(0), &self.aggregate, &self.event_type)
+            }
+        };
+        Ok(Event {
+            id,
+            event_type: self.event_type,
+            key: self.key,
+            payload: self.payload,
+            headers,
+            time: self.created,
+            topic: self.topic,
+            max_attempts: Some(max_attempts.max(1)),
+            expires_at: None,
+            action: None,
+            namespace: None,
+            producer: self.producer,
+            aggregate: Some(self.aggregate),
+        })
+    }
+}
+
+/// What was read of the ids asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// In the order asked.
+    pub(crate) rows: Vec<ReadRow>,
+    /// The first id that did not fit.
+    pub(crate) left: Option<RowId>,
+    /// Places of rows whose payload is still to come.
+    bare: Vec<usize>,
+}
+
+/// One row and its event, unless none can be made of it.
+#[derive(Debug)]
+pub(crate) struct ReadRow {
+    pub(crate) told: Told,
+    pub(crate) event: Result<Event>,
+}
+
+/// Which rows of those asked for are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that may be handed out by a claim; others cost nothing.
+    Due,
+    /// All.
+    Any,
+}
+
+impl Read {
+    /// Takes rows until the budget is used up; at least one. `body` is asked of a row that fits.
+    pub(crate) fn of<R>(
+        rows: impl IntoIterator<Item = R>,
+        budget: Budget,
+        which: Which,
+        told: impl Fn(&R) -> Result<Told>,
+        body: impl Fn(R) -> Result<Body>,
+    ) -> Result<Self> {
+        let (mut read, mut bytes) = (Self::default(), 0usize);
+        for row in rows {
+            let told = told(&row)?;
+            if which == Which::Due && !told.is_due {
+                read.rows.push(ReadRow { told, event: Err(not_due()) });
+                continue;
+            }
+            let full = bytes.saturating_add(told.bytes) > budget.bytes_max && bytes > 0;
+            if full || read.rows.len() >= budget.events_max {
+                read.left = Some(told.id);
+                break;
+            }
+            bytes = bytes.saturating_add(told.bytes.max(1));
+            if told.is_bare {
+                read.bare.push(read.rows.len());
+            }
+            let left = told.limit.saturating_sub(told.tried()).max(1);
+            let event = body(row).and_then(|body| body.event(&told.id, left));
+            read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&told.id, cause)), told });
+        }
+        Ok(read)
+    }
+
+    /// Rows whose payload stayed behind.
+    pub(crate) fn bare(&self) -> Vec<&str> {
+        self.bare.iter().map(|place| &*self.rows[*place].told.id).collect()
+    }
+
+    /// Puts the payloads in that stayed behind.
+    ///
+    /// # Errors
+    /// [`Code::StoreBusy`] if one was deleted meanwhile.
+    pub(crate) fn complete(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
+        for place in &self.bare {
+            let ReadRow { told, event } = &mut self.rows[*place];
+            let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");
+            let payload = payloads.remove(&*told.id).ok_or_else(gone)?;
+            if let Ok(event) = event {
+                event.payload = payload;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that a claim would mark, with the attempts they were seen with.
+    pub(crate) fn due(&self) -> Vec<(RowId, i64)> {
+        let due = self.rows.iter().filter(|row| row.told.is_due);
+        due.map(|row| (Arc::clone(&row.told.id), row.told.attempts)).collect()
+    }
+}
+
+/// Of a row that is passed by; nobody sees it.
+fn not_due() -> Error {
+    Error::new(Code::StoreBusy, "the row is not due")
+}
+
+fn damaged(id: &str, cause: Error) -> Error {
+    Error::new(Code::RowDamaged, format!("row {id} cannot be read"))
+        .hint("repair or delete the row; the subscription goes on from there")
+        .source(cause)
+}

@@ -1,0 +1,22 @@
+//! Retention by the rule of the seed, in short transactions.
+
+use rusqlite::{Connection, params};
+
+use super::super::failure::Attempt;
+use super::super::lease::now;
+use super::sql::{Names, TRIM};
+use crate::Timestamp;
+use crate::store::{Trim, Trimmed};
+
+/// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
+pub(super) fn trim(tx: &Connection, names: &Names, trim: &Trim) -> Attempt<Trimmed> {
+    let cutoff = trim.cutoff(Timestamp::from_micros(now(tx)?)).as_micros();
+    // Before 1970 there was nothing.
+    if cutoff <= 0 {
+        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    }
+    let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
+    let deleted = tx.prepare_cached(&names.put_into(TRIM))?.execute(params![cutoff, most])?;
+    let more = deleted >= trim.events_max;
+    Ok(Trimmed { deleted: deleted as u64, reached: trim.after, more, held: None })
+}

@@ -1,0 +1,296 @@
+//! The store of a table with a state per row in a SQLite file: `outbox_events`.
+//!
+//! Lease, fence, pause and threads are those of the default layout; what is particular is how due rows are found,
+//! marked, settled and cleaned. What knows no database is shared with the other stores. See
+//! adr/0020-row-state-store.md. Postrider's own tables are in the same file.
+
+mod admin;
+mod claim;
+mod load;
+mod maintain;
+mod migrate;
+mod overview;
+mod read;
+mod settle;
+mod sql;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use self::sql::Names;
+use super::thread::{Thread, in_transaction};
+use super::{SqliteStore, admin as operator, connect, lease, refuse_missing};
+use crate::layout::{Difference, RowTable};
+use crate::ledger::Progress;
+use crate::store::rows::book::{Claim, RowId};
+use crate::store::rows::hands::{Purpose, Recall};
+use crate::store::rows::plan::{Plan, tell_missed};
+use crate::store::rows::read::{Read, Which};
+use crate::store::rows::session::Session;
+use crate::store::{
+    Acquired, Budget, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, RowExtras,
+    RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+};
+use crate::{BoxFuture, Ident, Position, Result};
+
+/// An outbox in a table with a state per row, in a SQLite file. Clones share its connections.
+#[derive(Clone)]
+pub struct SqliteRowStore(Arc<Rows>);
+
+struct Rows {
+    names: Arc<Names>,
+    reader: Thread,
+    writer: Thread,
+    session: Session,
+}
+
+/// The table as it is called here: a file has one schema.
+fn here(table: &RowTable) -> Result<RowTable> {
+    Ok(table.clone().in_schema(Ident::new("main")?))
+}
+
+impl SqliteRowStore {
+    /// Makes the file and the table of the layout if there are none, and Postrider's own tables beside it. A table that
+    /// is there is compared and never altered; the file is switched to WAL. Safe to run again; all of it happens or none.
+    /// Blocks the calling thread.
+    ///
+    /// # Errors
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, the file holds another outbox, or
+    /// the layout is not for SQLite. Nothing was changed.
+    pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
+        let table = here(table)?;
+        migrate::shape(&table)?;
+        let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
+        Ok(migrate::migrate(&mut connection, &table, extras)?)
+    }
+
+    /// How the table differs from the layout. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn differences(path: impl AsRef<Path>, table: &RowTable) -> Result<Vec<Difference>> {
+        Ok(migrate::differences(&SqliteStore::connect_to_look(path)?, &here(table)?)?)
+    }
+
+    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing.
+    ///
+    /// # Errors
+    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
+    pub fn foreign_claims(path: impl AsRef<Path>, table: &RowTable) -> Result<u64> {
+        let connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        let count = || -> super::failure::Attempt<i64> {
+            Ok(connection.query_row(&names.put_into(sql::FOREIGN), [], |row| row.get(1))?)
+        };
+        Ok(count()?.unsigned_abs())
+    }
+
+    /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says. A file that is not there has version 0.
+    pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
+        let connection = path.as_ref().exists().then(|| SqliteStore::connect_to_look(path)).transpose()?;
+        Ok(migrate::schema(connection.as_ref())?)
+    }
+
+    /// Every migration, oldest first, for those who run them with a tool of their own.
+    ///
+    /// # Errors
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for SQLite.
+    pub fn migrations(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
+        migrate::all(&here(table)?, extras)
+    }
+
+    /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
+    ///
+    /// # Errors
+    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on.
+    pub fn open(path: impl AsRef<Path>, table: &RowTable) -> Result<Self> {
+        let (writer, names) = open(path.as_ref(), table)?;
+        let reader = SqliteStore::connect_to_look(path)?;
+        Ok(Self(Arc::new(Rows {
+            names: Arc::new(names),
+            reader: Thread::start("postrider-read", reader)?,
+            writer: Thread::start("postrider-settle", writer)?,
+            session: Session::default(),
+        })))
+    }
+
+    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks as the store
+    /// does and keeps what it committed through a power failure.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn connect(path: impl AsRef<Path>, table: &RowTable) -> Result<Connection> {
+        open(path.as_ref(), table).map(|(connection, _)| connection)
+    }
+
+    /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn look(path: impl AsRef<Path>, table: &RowTable, backlog_max: u64) -> Result<Overview> {
+        let mut connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
+            overview::overview(snapshot, &names, backlog_max)
+        });
+        Ok(overview?)
+    }
+}
+
+/// A connection that may write, and what statements have to know of the table.
+fn open(path: &Path, table: &RowTable) -> Result<(Connection, Names)> {
+    let table = here(table)?;
+    migrate::shape(&table)?;
+    refuse_missing(path)?;
+    let connection = connect(path, OpenFlags::empty())?;
+    let names = migrate::check(&connection, &table)?;
+    Ok((connection, names))
+}
+
+impl Rows {
+    /// Marks rows as being published. Answers which were won.
+    async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<HashMap<RowId, Claim>> {
+        let (names, name) = (self.names.clone(), self.session.subscription());
+        self.writer.write(move |tx| read::claim(tx, &names, &name, epoch, &due)).await
+    }
+
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
+        let _hands = self.session.hands.lock().await;
+        let (mut recall, epoch) = self.session.with_book(|book| (Recall::of(book, &positions), book.epoch));
+        let (ids, names) = (recall.ids(), self.names.clone());
+        let budget = Budget { events_max: ids.len(), bytes_max };
+        let found: Read =
+            self.reader.read(move |snapshot| read::read(snapshot, &names, &ids, budget, Which::Any)).await?;
+        let unclaimed = recall.cut(&found);
+        let must_mark = self.names.table.marks_rows() && purpose == Purpose::HandOut;
+        let won = match must_mark {
+            true if unclaimed.is_empty() => Some(HashMap::new()),
+            true => Some(self.claim(epoch, unclaimed).await?),
+            false => None,
+        };
+        Ok(self.session.with_book(|book| recall.finish(book, found, won, purpose)))
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
+        let _hands = self.session.hands.lock().await;
+        let (epoch, plan) = self.session.with_book(|book| (book.epoch, Plan::of(&settlement, book)));
+        if epoch != settlement.epoch {
+            return Ok(Settled::Fenced);
+        }
+        let (names, name) = (self.names.clone(), settlement.subscription.clone());
+        let record = move |tx: &Connection| Ok((settle::record(tx, &names, &name, epoch, &plan)?, plan));
+        let (Some(changed), plan) = self.writer.write(record).await? else { return Ok(Settled::Fenced) };
+        tell_missed(&settlement.subscription, plan.rows(), changed);
+        self.session.with_book(|book| plan.enter(book));
+        Ok(Settled::Done)
+    }
+}
+
+impl fmt::Debug for SqliteRowStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SqliteRowStore").field(&self.0.names).finish()
+    }
+}
+
+impl Store for SqliteRowStore {
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
+        let (names, name) = (self.0.names.clone(), subscription.to_owned());
+        Box::pin(self.0.writer.write(move |tx| admin::subscribe(tx, &names, &name, start)))
+    }
+
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+        Box::pin(async move {
+            let _hands = self.0.session.hands.lock().await;
+            let (names, name) = (self.0.names.clone(), lease.subscription.clone());
+            let (acquired, book) = self.0.writer.write(move |tx| load::acquire(tx, &names, &lease)).await?;
+            if let Some(book) = book {
+                self.0.session.begin(name, book);
+            }
+            Ok(acquired)
+        })
+    }
+
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+        Box::pin(self.0.writer.write(move |tx| lease::renew(tx, &lease, epoch)))
+    }
+
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let _hands = self.0.session.hands.lock().await;
+            let names = self.0.names.clone();
+            let release = move |tx: &Connection| {
+                load::give_back_as_owner(tx, &names, &name, epoch)?;
+                lease::release(tx, &name, epoch, clean)
+            };
+            self.0.writer.write(release).await
+        })
+    }
+
+    fn claimer(&self, _: &Progress) -> Box<dyn Claimer> {
+        Box::new(claim::RowClaimer::new(self.0.clone()))
+    }
+
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(self.0.fetch(positions, bytes_max, Purpose::HandOut))
+    }
+
+    fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(self.0.fetch(positions, bytes_max, Purpose::Look))
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+        Box::pin(self.0.settle(settlement))
+    }
+
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(self.0.writer.write(move |tx| operator::pause(tx, &name, reason.as_deref())))
+    }
+
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(self.0.writer.write(move |tx| operator::pause_as_owner(tx, &name, epoch, &reason)))
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(self.0.writer.write(move |tx| operator::halt(tx, &name, epoch, &reason)))
+    }
+
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
+        let (names, name) = (self.0.names.clone(), subscription.to_owned());
+        Box::pin(self.0.writer.write(move |tx| admin::accept_history(tx, &names, &name, start)))
+    }
+
+    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+        let names = self.0.names.clone();
+        Box::pin(self.0.writer.write(move |tx| maintain::trim(tx, &names, &trim)))
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        let names = self.0.names.clone();
+        Box::pin(self.0.reader.read(move |snapshot| overview::overview(snapshot, &names, backlog_max)))
+    }
+
+    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.reader.close().await;
+            self.0.writer.close().await;
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! The statements about `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//!
+//! Beside `{table}` they hold `{limit}`, tries after which the row `t` is given up, and `{abandoned}`, whether the claim
+//! of somebody else on the row `t` is over. Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole
+//! seconds; so a claim is known by its time and the count of attempts together, see
+//! adr/0028-claims-in-whole-seconds.md.
+
+use crate::layout::RowTable;
+
+/// The table, and what is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    pub(super) table: RowTable,
+    /// It has the column `max_attempts`.
+    pub(super) has_own_limit: bool,
+}
+
+impl Names {
+    /// The statement with all of it put in.
+    pub(super) fn put_into(&self, statement: &str) -> String {
+        let abandoned = match self.table.foreign_claim_timeout {
+            Some(timeout) => format!(
+                "(t.status = 'PUBLISHING' AND t.last_attempt_at < datetime('now', '-{} seconds'))",
+                timeout.as_secs()
+            ),
+            None => "0".to_owned(),
+        };
+        self.table
+            .put_into_sqlite(statement)
+            .replace("{limit}", &self.table.limit_of_row(self.has_own_limit))
+            .replace("{abandoned}", &abandoned)
+    }
+}
+
+/// A time of the table as microseconds since 1970.
+macro_rules! micros {
+    ($time:literal) => {
+        concat!("CAST(round((julianday(", $time, ") - 2440587.5) * 86400000) AS INTEGER) * 1000")
+    };
+}
+
+/// Microseconds since 1970 as a time of the table.
+macro_rules! time {
+    ($micros:literal) => {
+        concat!("datetime(", $micros, " / 1000000, 'unixepoch')")
+    };
+}
+
+/// Ids of due rows in their order: `?1` of them. Index: idx_outbox_events_status (status, created_at), one range per
+/// state, each in its order.
+pub(super) const LIST: &str = "
+    SELECT id
+    FROM (SELECT id, created_at
+          FROM (SELECT * FROM (SELECT t.id, t.created_at FROM {table} AS t
+                               WHERE t.status = 'PENDING'
+                               ORDER BY t.created_at, t.id LIMIT ?1)
+                UNION ALL
+                SELECT * FROM (SELECT t.id, t.created_at FROM {table} AS t
+                               WHERE t.status = 'FAILED' AND t.attempt_count < {limit}
+                               ORDER BY t.created_at, t.id LIMIT ?1)
+                UNION ALL
+                SELECT * FROM (SELECT t.id, t.created_at FROM {table} AS t
+                               WHERE {abandoned}
+                               ORDER BY t.created_at, t.id LIMIT ?1))
+          ORDER BY created_at, id
+          LIMIT ?1)
+    ORDER BY id";
+
+/// One row, due or not. Index: the primary key (id).
+pub(super) const READ: &str = concat!(
+    "SELECT t.id, t.event_type, t.aggregate_type, t.aggregate_id, t.payload, ",
+    micros!("t.created_at"),
+    ", {limit}, t.attempt_count,
+       t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned},
+       t.status <> 'PUBLISHED'
+     FROM {table} AS t
+     WHERE t.id = ?1"
+);
+
+/// The seed's MarkEventForProcessing, for a row that was seen with `?2` attempts, at `?3`. Index: the primary key (id).
+pub(super) const MARK: &str = concat!(
+    "UPDATE {table} AS t
+     SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = ",
+    time!("?3"),
+    " WHERE t.id = ?1 AND t.attempt_count = ?2 AND (t.status IN ('PENDING', 'FAILED') OR {abandoned})"
+);
+
+/// Rows of claims: id, count, time.
+macro_rules! claims {
+    () => {
+        "SELECT json_extract(e.value, '$[0]') AS id, json_extract(e.value, '$[1]') AS marked, o.claimed_at AS at
+         FROM postrider_row_claims AS o, json_each(o.ids) AS e"
+    };
+}
+
+/// A row as the claim `c` left it.
+macro_rules! claimed {
+    () => {
+        concat!(
+            "t.status = 'PUBLISHING' AND t.attempt_count = c.marked AND t.last_attempt_at = ",
+            time!("c.at")
+        )
+    };
+}
+
+/// Gives back what was claimed and is not settled. Index: the primary key (id).
+pub(super) const GIVE_BACK: &str = concat!(
+    "UPDATE {table} AS t
+     SET status = 'PENDING', attempt_count = max(attempt_count - 1, 0)
+     FROM (",
+    claims!(),
+    ") AS c
+     WHERE t.id = c.id AND ",
+    claimed!()
+);
+
+/// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all. Index:
+/// idx_outbox_events_status (status, created_at), the rows being published.
+pub(super) const FOREIGN: &str = concat!(
+    "SELECT coalesce(sum(t.last_attempt_at > datetime('now', '-10 minutes')), 0), count(*)
+     FROM {table} AS t
+     WHERE t.status = 'PUBLISHING'
+       AND NOT EXISTS (SELECT 1 FROM (",
+    claims!(),
+    ") AS c WHERE c.id = t.id AND ",
+    claimed!(),
+    ")"
+);
+
+/// A row `?1` that is ours: as we claimed it at `?2` with count `?3`, or not claimed at all and waiting.
+macro_rules! ours {
+    () => {
+        concat!(
+            " WHERE t.id = ?1
+               AND (t.status = 'PUBLISHING' AND t.attempt_count = ?3 AND t.last_attempt_at = ",
+            time!("?2"),
+            "        OR ?2 IS NULL AND t.status IN ('PENDING', 'FAILED'))"
+        )
+    };
+}
+
+/// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
+macro_rules! tried {
+    () => {
+        "last_attempt_at = CASE WHEN ?2 IS NULL THEN CURRENT_TIMESTAMP ELSE last_attempt_at END"
+    };
+}
+
+/// Index: the primary key (id), as of those below.
+pub(super) const DONE: &str = concat!(
+    "UPDATE {table} AS t
+     SET status = 'PUBLISHED',
+         attempt_count = CASE WHEN ?2 IS NULL THEN attempt_count + 1 ELSE attempt_count END, ",
+    tried!(),
+    ours!()
+);
+
+/// Retried or given up, with `?4` attempts.
+pub(super) const FAILED: &str =
+    concat!("UPDATE {table} AS t SET status = 'FAILED', attempt_count = ?4, ", tried!(), ours!());
+
+pub(super) const RETURNED: &str = concat!(
+    "UPDATE {table} AS t SET status = 'PENDING', attempt_count = max(attempt_count - 1, 0)",
+    ours!(),
+    " AND ?2 IS NOT NULL"
+);
+
+/// Noted rows beside what the table says of them. Index: the primary key (id).
+pub(super) const LOAD: &str = concat!(
+    "SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error, ",
+    micros!("t.created_at"),
+    ", coalesce(t.status = 'PUBLISHED', 0),
+       coalesce(t.status = 'FAILED' AND t.attempt_count >= {limit}, 0), {limit}
+     FROM postrider_row_notes AS n
+     LEFT JOIN {table} AS t ON t.id = n.row_id"
+);
+
+/// The seed's DeletePublishedEventsOlderThan, `?2` at most. Index: idx_outbox_events_status (status, created_at), one
+/// range from its begin.
+pub(super) const TRIM: &str = concat!(
+    "DELETE FROM {table}
+     WHERE id IN (SELECT id
+                  FROM {table}
+                  WHERE status = 'PUBLISHED' AND created_at < ",
+    time!("?1"),
+    "             ORDER BY created_at
+                  LIMIT ?2)"
+);
+
+/// What is neither done nor noted.
+macro_rules! open {
+    () => {
+        "FROM {table} AS t
+         WHERE (t.status IN ('PENDING', 'PUBLISHING') OR t.status = 'FAILED' AND t.attempt_count < {limit})
+           AND NOT EXISTS (SELECT 1 FROM postrider_row_notes AS n WHERE n.row_id = t.id)"
+    };
+}
+
+/// Their number up to `?1`, and the creation of the first. Index: idx_outbox_events_status (status, created_at).
+pub(super) const BACKLOG: &str = concat!(
+    "SELECT (SELECT count(*) FROM (SELECT 1 ",
+    open!(),
+    " LIMIT ?1)), (SELECT ",
+    micros!("min(t.created_at)"),
+    " ",
+    open!(),
+    ")"
+);
+
+/// Creation of the newest row. Index: idx_outbox_events_status (status, created_at), the last entry of each state.
+pub(super) const NEWEST: &str = concat!(
+    "SELECT ",
+    micros!("max(newest)"),
+    " FROM (SELECT max(created_at) AS newest FROM {table} WHERE status = 'PENDING'
+            UNION ALL SELECT max(created_at) FROM {table} WHERE status = 'PUBLISHING'
+            UNION ALL SELECT max(created_at) FROM {table} WHERE status = 'FAILED'
+            UNION ALL SELECT max(created_at) FROM {table} WHERE status = 'PUBLISHED')"
+);

@@ -1,0 +1,82 @@
+//! A whole relay on both layouts and both servers.
+
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider::store::Store;
+
+use super::anywhere::{self, Table};
+use super::case::{LAYOUTS, RowCase};
+use crate::case::{MariaDb, MySql, Which};
+
+impl<W: Which> RowCase<W> {
+    fn attempts(&self) -> &'static str {
+        if self.layout == RowLayout::EventOutbox { "attempts" } else { "attempt_count" }
+    }
+}
+
+/// A table of seed 004, or of seed 002.
+struct Of<W, const LAYOUT: usize>(RowCase<W>);
+
+impl<W: Which, const LAYOUT: usize> Table for Of<W, LAYOUT> {
+    const COUNTS_SUCCESS: bool = LAYOUT == 1;
+
+    async fn store(&self) -> Result<Arc<dyn Store>> {
+        self.0.store().await
+    }
+
+    async fn write(&self, key: &str, number: usize) -> Result<()> {
+        self.0.run(&self.0.insert(key, number)).await
+    }
+
+    async fn delivered(&self) -> Result<usize> {
+        self.0.one("SELECT COUNT(*) FROM {t} WHERE LOWER(status) IN ('sent', 'published')").await
+    }
+
+    async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
+        let sql = format!(
+            "SELECT CAST({} AS UNSIGNED) * 2 + (LOWER(status) = 'failed') FROM {{t}}
+             WHERE LOWER(status) NOT IN ('sent', 'published')",
+            self.0.attempts()
+        );
+        let all: Vec<u32> = self.0.all(&sql).await?;
+        Ok(all.into_iter().map(|both| (both / 2, both % 2 == 1)).collect())
+    }
+
+    async fn tries_max(&self) -> Result<u32> {
+        self.0.one(&format!("SELECT MAX({}) FROM {{t}}", self.0.attempts())).await
+    }
+}
+
+/// Each test of a relay on one server with one layout.
+macro_rules! relays {
+    ($name:ident: $which:ty, $layout:literal, $($test:ident)+) => {
+        mod $name {
+            use super::*;
+
+            $(
+                #[tokio::test]
+                async fn $test() -> Result<()> {
+                    if !RowCase::<$which>::is_available() {
+                        return Ok(());
+                    }
+                    anywhere::$test(Of::<$which, $layout>(RowCase::new(LAYOUTS[$layout]).await?)).await
+                }
+            )+
+        }
+    };
+    ($name:ident: $which:ty, $layout:literal) => {
+        relays! { $name: $which, $layout,
+            every_key_arrives_in_its_order_and_once
+            a_poison_row_is_given_up_and_delays_only_its_own_key
+            an_outage_burns_no_attempt_of_any_row
+            what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+        }
+    };
+}
+
+relays!(event_outbox_on_mysql: MySql, 0);
+relays!(event_outbox_on_mariadb: MariaDb, 0);
+relays!(outbox_events_on_mysql: MySql, 1);
+relays!(outbox_events_on_mariadb: MariaDb, 1);

@@ -1,0 +1,85 @@
+//! The store passes the suite of tables with a state per row.
+
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::store::Store;
+use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+use rusqlite::OptionalExtension;
+
+use super::case::{Case, failed};
+
+/// A table alone, or beside others.
+struct Of<const SHARED: bool>(Case);
+
+mod outbox_events {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<false>);
+}
+
+mod outbox_events_shared {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<true>);
+}
+
+impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
+    const MARKS: bool = SHARED;
+
+    async fn fresh() -> Result<Self> {
+        let mut case = Case::new()?;
+        case.table = case.table.shared(SHARED);
+        Ok(Self(case))
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.0.store()
+    }
+
+    async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
+        let mut connection = self.0.connect()?;
+        let tx = connection.transaction().map_err(failed)?;
+        let mut ids = Vec::new();
+        for number in 0..rows {
+            tx.execute_batch(&Case::insert(key, number)).map_err(failed)?;
+            ids.push(tx.last_insert_rowid().to_string());
+        }
+        tx.commit().map_err(failed)?;
+        Ok(ids)
+    }
+
+    async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
+        let sql = "SELECT status, attempt_count FROM outbox_events WHERE id = ?1";
+        let row: Option<(String, u32)> = self
+            .0
+            .connect()?
+            .query_row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(failed)?;
+        Ok(row.map(|(status, attempts)| {
+            let state = match status.as_str() {
+                "PUBLISHED" => RowState::Done,
+                "PUBLISHING" => RowState::InFlight,
+                "PENDING" => RowState::Waiting,
+                _ if attempts >= 3 => RowState::GivenUp,
+                _ => RowState::Retry,
+            };
+            (state, attempts)
+        }))
+    }
+
+    async fn put_back(&self, id: &str) -> Result<()> {
+        self.0.run(&format!("UPDATE outbox_events SET status = 'PENDING', attempt_count = 0 WHERE id = {id}"))
+    }
+
+    async fn deliver_elsewhere(&self, id: &str) -> Result<()> {
+        self.0.run(&format!("UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = {id}"))
+    }
+
+    async fn expire_lease(&self) -> Result<()> {
+        self.0.run("UPDATE postrider_leases SET expires_at = 0")
+    }
+
+    async fn age(&self) -> Result<()> {
+        self.0.run("UPDATE outbox_events SET created_at = datetime(created_at, '-2 days')")
+    }
+}

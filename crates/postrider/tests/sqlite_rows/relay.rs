@@ -1,0 +1,54 @@
+//! A whole relay on the table.
+
+use std::sync::Arc;
+
+use postrider::Result;
+use postrider::store::Store;
+
+use super::anywhere::{self, Table};
+use super::case::{Case, failed};
+
+impl Table for Case {
+    const COUNTS_SUCCESS: bool = true;
+
+    async fn store(&self) -> Result<Arc<dyn Store>> {
+        Case::store(self)
+    }
+
+    async fn write(&self, key: &str, number: usize) -> Result<()> {
+        self.run(&Case::insert(key, number))
+    }
+
+    async fn delivered(&self) -> Result<usize> {
+        self.one::<i64>("SELECT count(*) FROM outbox_events WHERE status = 'PUBLISHED'")
+            .map(|count| count as usize)
+    }
+
+    async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
+        let connection = self.connect()?;
+        let sql = "SELECT attempt_count, status = 'FAILED' FROM outbox_events WHERE status <> 'PUBLISHED'";
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    async fn tries_max(&self) -> Result<u32> {
+        self.one("SELECT max(attempt_count) FROM outbox_events")
+    }
+}
+
+macro_rules! relays {
+    ($($test:ident)+) => { $(
+        #[tokio::test]
+        async fn $test() -> Result<()> {
+            anywhere::$test(Case::new()?).await
+        }
+    )+ };
+}
+
+relays! {
+    every_key_arrives_in_its_order_and_once
+    a_poison_row_is_given_up_and_delays_only_its_own_key
+    an_outage_burns_no_attempt_of_any_row
+    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+}
