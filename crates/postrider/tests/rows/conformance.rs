@@ -9,8 +9,8 @@ use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
 
 use super::case::{Case, failed};
 
-/// The case of the layout at a place in the list of all.
-struct Of<const LAYOUT: usize>(Case);
+/// The case of the layout at a place in the list of all, alone on its table or beside others.
+struct Of<const LAYOUT: usize, const SHARED: bool = false>(Case);
 
 mod event_outbox {
     use super::*;
@@ -27,15 +27,22 @@ mod outbox_events {
     postrider_testkit::rows_conformance!(Of<2>);
 }
 
-impl<const LAYOUT: usize> RowsUnderTest for Of<LAYOUT> {
-    const MARKS: bool = matches!(RowLayout::ALL[LAYOUT], RowLayout::OutboxEvents);
+mod outbox_events_shared {
+    use super::*;
+    postrider_testkit::rows_conformance!(Of<2, true>);
+}
+
+impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARED> {
+    const MARKS: bool = SHARED;
 
     fn is_available() -> bool {
         Case::is_available()
     }
 
     async fn fresh() -> Result<Self> {
-        Case::new(RowLayout::ALL[LAYOUT]).await.map(Self)
+        let mut case = Case::new(RowLayout::ALL[LAYOUT]).await?;
+        case.table = case.table.shared(SHARED);
+        Ok(Self(case))
     }
 
     async fn open(&self) -> Result<Arc<dyn Store>> {

@@ -6,6 +6,7 @@
 mod admin;
 mod book;
 mod claim;
+mod deliver;
 mod event;
 mod fetch;
 mod load;
@@ -51,6 +52,8 @@ struct Rows {
     reader: Line,
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
     claimer: Line,
+    /// Marks half of what was delivered, beside the settler.
+    marker: Line,
     cleaner: Line,
     session: StdMutex<Session>,
     /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
@@ -131,18 +134,21 @@ impl PostgresRowStore {
     /// # Errors
     /// [`Code::ForeignPublisher`] if the table is shared and its layout has no state for a row being published.
     pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
-        let sql = Sql::of(table.layout);
+        let mut sql = Sql::of(table.layout);
         if table.is_shared && sql.claim.is_none() {
             let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
             return Err(Error::new(Code::ForeignPublisher, what)
                 .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
         }
+        // The lease alone keeps other relays away; see adr/0030-marks-only-beside-others.md.
+        sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
         let config = config.with_rows(table.clone());
         let line = || Line::new(config.clone());
         Ok(Self(Arc::new(Rows {
             settler: line(),
             reader: line(),
             claimer: line(),
+            marker: line(),
             cleaner: line(),
             table: table.clone(),
             sql,
@@ -323,8 +329,14 @@ impl Store for PostgresRowStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Rows { settler, reader, claimer, cleaner, .. } = &*self.0;
-            _ = tokio::join!(settler.close(), reader.close(), claimer.close(), cleaner.close());
+            let Rows { settler, reader, claimer, marker, cleaner, .. } = &*self.0;
+            _ = tokio::join!(
+                settler.close(),
+                reader.close(),
+                claimer.close(),
+                marker.close(),
+                cleaner.close()
+            );
         })
     }
 }

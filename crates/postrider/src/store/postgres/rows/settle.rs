@@ -1,23 +1,23 @@
-//! Settling: one statement for all outcomes, fenced by the epoch.
+//! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries.
 
 use std::collections::BTreeMap;
 
 use super::super::line::Turn;
 use super::super::park::storable;
-use super::super::row::get;
 use super::super::time::Time;
+use super::Rows;
 use super::book::{Book, Entry, Stage};
-use super::{Rows, lost};
+use super::deliver::{self, SHARED_FROM};
 use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::{Settled, Settlement};
 use crate::{Position, Result};
 
 /// Rows of one outcome, as one array per column.
 #[derive(Debug, Default)]
-struct Outcome {
+pub(super) struct Outcome {
     positions: Vec<Position>,
-    ids: Vec<String>,
-    stamps: Vec<Option<Time>>,
+    pub(super) ids: Vec<String>,
+    pub(super) stamps: Vec<Option<Time>>,
     attempts: Vec<i64>,
     next: Vec<Option<Time>>,
 }
@@ -29,6 +29,18 @@ impl Outcome {
         self.stamps.push(entry.claim.map(|claim| claim.at));
         self.attempts.push(attempts.into());
         self.next.push(next);
+    }
+
+    /// Its second half.
+    fn halve(&mut self) -> Self {
+        let at = self.ids.len() / 2;
+        Self {
+            positions: self.positions.split_off(at),
+            ids: self.ids.split_off(at),
+            stamps: self.stamps.split_off(at),
+            attempts: self.attempts.split_off(at),
+            next: self.next.split_off(at),
+        }
     }
 }
 
@@ -150,6 +162,12 @@ impl Plan {
         }
     }
 
+    /// Deliveries that need not be in one transaction with the rest: of rows that carry no mark and have no note.
+    fn halve(&mut self) -> Option<Outcome> {
+        let is_bare = self.forgotten.is_empty() && self.done.stamps.iter().all(Option::is_none);
+        (is_bare && self.done.ids.len() >= SHARED_FROM).then(|| self.done.halve())
+    }
+
     fn rows(&self) -> usize {
         [&self.done, &self.retried, &self.ended, &self.returned].iter().map(|outcome| outcome.ids.len()).sum()
     }
@@ -172,16 +190,52 @@ impl Plan {
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, plan, trial) = rows.with_book(|book| {
+    let (epoch, mut plan, trial) = rows.with_book(|book| {
         let trial = settlement.trial.as_ref().map(|trial| words(trial, book));
         (book.epoch, Plan::of(settlement, book), trial)
     });
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
+    let planned = plan.rows();
+    let half = plan.halve();
+    let (recorded, delivered) = tokio::join!(
+        record(rows, turn, settlement, &plan, trial),
+        deliver::deliver(rows, settlement, half.as_ref())
+    );
+    // What is recorded is so, whatever became of the other half.
+    rows.with_book(|book| {
+        if let (Some(half), Ok(Some(_))) = (half, &delivered) {
+            half.positions.iter().for_each(|position| book.remove(*position));
+        }
+        if let Ok(Some(_)) = recorded {
+            plan.enter(book);
+        }
+    });
+    let (settled, changed) = deliver::both(recorded, delivered)?;
+    if let Some(missed) =
+        planned.checked_sub(changed).filter(|missed| *missed > 0 && settled == Settled::Done)
+    {
+        tracing::warn!(
+            subscription = settlement.subscription,
+            rows = missed,
+            "rows were changed by somebody else while they were published here; they were left as they are"
+        );
+    }
+    Ok(settled)
+}
+
+/// Records all that is planned. Answers how many rows were still ours, `None` if the lease is not.
+async fn record(
+    rows: &Rows,
+    turn: &mut Turn<'_>,
+    settlement: &Settlement,
+    plan: &Plan,
+    trial: Option<String>,
+) -> Result<Option<usize>> {
     let deaths = settlement.trial.as_ref().map_or(0, |trial| i64::from(trial.deaths));
     let server = turn.incarnation()?;
-    let Plan { done, retried, ended, returned, notes, forgotten, claims_over, .. } = &plan;
+    let Plan { done, retried, ended, returned, notes, forgotten, claims_over, .. } = plan;
     let answer = turn
         .query(
             rows.sql.settle,
@@ -215,22 +269,7 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             ],
         )
         .await?;
-    let Some(row) = answer.first() else { return Err(lost()) };
-    match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
-        (true, _) => {}
-        (false, true) => return Ok(Settled::Fenced),
-        (false, false) => return Err(turn.give_up()),
-    }
-    let changed = usize::try_from(get::<i64>(row, 2)?).unwrap_or(0);
-    if let Some(missed) = plan.rows().checked_sub(changed).filter(|missed| *missed > 0) {
-        tracing::warn!(
-            subscription = settlement.subscription,
-            rows = missed,
-            "rows were changed by somebody else while they were published here; they were left as they are"
-        );
-    }
-    rows.with_book(|book| plan.enter(book));
-    Ok(Settled::Done)
+    deliver::changed(turn, &answer)
 }
 
 /// The rows of a trial by their ids.

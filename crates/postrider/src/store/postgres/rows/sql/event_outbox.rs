@@ -1,6 +1,6 @@
 //! Seed 002: pending, sent, failed.
 
-use super::{Sql, body, fence, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -10,6 +10,7 @@ pub(super) const SQL: Sql = Sql {
     give_back: None,
     foreign: None,
     settle: SETTLE,
+    deliver: DELIVER,
     load: LOAD,
     waiting: Some(WAITING),
     trim: &[TRIM],
@@ -53,16 +54,30 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
 
+/// Marks what was delivered.
+macro_rules! done {
+    ($ids:literal, $stamps:literal) => {
+        concat!(
+            ", done AS (
+                 UPDATE {table} AS t
+                 SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
+                 FROM fence, unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $stamps,
+            "::timestamptz[])) AS c (id, stamp)
+                 WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
+                 RETURNING t.id
+             )"
+        )
+    };
+}
+
 /// Index: the primary key (id).
 const SETTLE: &str = concat!(
     fence!(),
-    ", done AS (
-         UPDATE {table} AS t
-         SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
-         FROM fence, unnest((SELECT $7::text[])) AS c (id)
-         WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
-         RETURNING t.id
-     ), retried AS (
+    done!("$7", "$8"),
+    ", retried AS (
          UPDATE {table} AS t
          SET status = 'failed', attempts = c.attempts, next_attempt_at = c.next
          FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)
@@ -80,6 +95,9 @@ const SETTLE: &str = concat!(
      )",
     notes!()
 );
+
+/// Index: the primary key (id).
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), done!("$5", "$6"), delivered!());
 
 /// Index: the primary key (id).
 const LOAD: &str = concat!(

@@ -33,6 +33,9 @@ pub(super) struct Sql {
     pub(super) foreign: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,
+    /// Records deliveries alone, beside a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids, `$6`
+    /// times of their claims. Answers as `settle` does.
+    pub(super) deliver: &'static str,
     /// Noted rows beside what the table says of them: `$1` limit of attempts. See [`load`](super::load).
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
@@ -82,6 +85,34 @@ macro_rules! fence {
     };
 }
 use fence;
+
+/// The begin of a statement that runs beside a settle: a takeover waits for it, and no settle does. Index: the primary
+/// key (name).
+macro_rules! fence_beside {
+    ($started:literal, $timeline:literal) => {
+        concat!(
+            "WITH fence AS (
+                 SELECT name FROM {schema}.subscriptions
+                 WHERE name = $1 AND epoch = $2 AND ",
+            on_server!($started, $timeline),
+            "    FOR KEY SHARE
+             )"
+        )
+    };
+}
+use fence_beside;
+
+/// The end of a statement that records deliveries alone.
+macro_rules! delivered {
+    () => {
+        concat!(
+            " SELECT EXISTS (SELECT FROM fence), ",
+            on_server!("$3", "$4"),
+            ", (SELECT count(*) FROM done)"
+        )
+    };
+}
+use delivered;
 
 /// The end of every settle: notes written and removed, claims that are over, and how many rows were changed.
 /// Indexes: the primary keys (row_id) and (number).

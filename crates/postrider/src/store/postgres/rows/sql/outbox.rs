@@ -1,6 +1,6 @@
 //! Seed 003: pending, published, failed.
 
-use super::{Sql, body, fence, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -10,6 +10,7 @@ pub(super) const SQL: Sql = Sql {
     give_back: None,
     foreign: None,
     settle: SETTLE,
+    deliver: DELIVER,
     load: LOAD,
     waiting: None,
     trim: &[TRIM, TRIM_PROCESSED],
@@ -41,16 +42,30 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::uuid[])";
 
+/// Marks what was delivered.
+macro_rules! done {
+    ($ids:literal, $stamps:literal) => {
+        concat!(
+            ", done AS (
+                 UPDATE {table} AS t
+                 SET status = 'published', published_at = clock_timestamp()
+                 FROM fence, unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $stamps,
+            "::timestamptz[])) AS c (id, stamp)
+                 WHERE t.id = c.id::uuid AND t.status <> 'published'
+                 RETURNING t.id
+             )"
+        )
+    };
+}
+
 /// Index: the primary key (id).
 const SETTLE: &str = concat!(
     fence!(),
-    ", done AS (
-         UPDATE {table} AS t
-         SET status = 'published', published_at = clock_timestamp()
-         FROM fence, unnest((SELECT $7::text[])) AS c (id)
-         WHERE t.id = c.id::uuid AND t.status <> 'published'
-         RETURNING t.id
-     ), retried AS (
+    done!("$7", "$8"),
+    ", retried AS (
          UPDATE {table} AS t
          SET status = 'pending', retry_count = least(c.attempts, 32767)
          FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[])) AS c (id, attempts)
@@ -67,6 +82,9 @@ const SETTLE: &str = concat!(
      )",
     notes!()
 );
+
+/// Index: the primary key (id).
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), done!("$5", "$6"), delivered!());
 
 /// Index: the primary key (id).
 const LOAD: &str = "
