@@ -1,6 +1,6 @@
 //! The book of one session: which rows were handed out, under which position, until they are settled.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::super::time::Time;
@@ -156,6 +156,11 @@ impl Book {
             .filter(|(number, n)| self.claims.get(number) == Some(n))
             .map(|(number, _)| number)
             .collect()
+    }
+
+    /// Claims that have rows left.
+    pub(super) fn claims(&self) -> HashSet<i64> {
+        self.claims.keys().copied().collect()
     }
 
     fn drop_claim(&mut self, number: i64) {

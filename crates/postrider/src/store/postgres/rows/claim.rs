@@ -62,13 +62,7 @@ impl RowClaimer {
             .filter(|row| row.told.is_due)
             .map(|row| (row.told.id.clone(), row.told.attempts))
             .collect();
-        let won = match rows.sql.claim {
-            Some(claim) if !due.is_empty() => {
-                let name = rows.subscription();
-                Some(read::claim(&mut turn, claim, &rows.table, &name, self.epoch, &due).await?)
-            }
-            _ => None,
-        };
+        let won = rows.win(&mut turn, self.epoch, &due).await?;
         self.check_session()?;
         // Everything up to the first that did not fit has been dealt with.
         let passed: Vec<RowId> = asked.into_iter().take_while(|id| Some(id) != left.as_ref()).collect();
@@ -78,7 +72,7 @@ impl RowClaimer {
         let mut page = Page::default();
         rows.with_book(|book| {
             for id in passed {
-                let claim = won.as_ref().map(|won| won.get(&id).copied());
+                let claim = won.as_ref().map(|won| won.claims.get(&id).copied());
                 let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)));
                 let Some(read::ReadRow { told, event }) = row else {
                     // Somebody else was first. Of a row that has a position, the relay must hear.
@@ -102,6 +96,8 @@ impl RowClaimer {
                 }
             }
         });
+        drop(won);
+        rows.let_go().await;
         let more = !self.list.is_empty() || self.is_cut;
         page.more_at_once = more;
         page.left_unread = more;

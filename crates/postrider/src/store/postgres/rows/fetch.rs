@@ -48,31 +48,26 @@ pub(super) async fn fetch(
     asked.truncate(
         asked.iter().position(|(_, entry)| Some(&entry.id) == left.as_ref()).unwrap_or(asked.len()),
     );
-    let won = match rows.sql.claim.filter(|_| purpose == Purpose::HandOut) {
-        Some(claim) => {
+    let won = match purpose {
+        Purpose::HandOut => {
             let unclaimed: Vec<(RowId, i64)> = asked
                 .iter()
                 .filter(|(_, entry)| entry.claim.is_none())
                 .filter_map(|(_, entry)| found.get(&entry.id).filter(|row| row.told.is_open))
                 .map(|row| (row.told.id.clone(), row.told.attempts))
                 .collect();
-            let name = rows.subscription();
-            match unclaimed.is_empty() {
-                true => HashMap::new(),
-                false => read::claim(turn, claim, &rows.table, &name, epoch, &unclaimed).await?,
-            }
+            rows.win(turn, epoch, &unclaimed).await?
         }
-        None => HashMap::new(),
+        Purpose::Look => None,
     };
-    let must_win = rows.sql.claim.is_some() && purpose == Purpose::HandOut;
     rows.with_book(|book| {
         for (position, entry) in asked {
             let Some(ReadRow { told, event }) = found.remove(&entry.id) else {
                 fetched.gone.push(position);
                 continue;
             };
-            let claim = entry.claim.or_else(|| won.get(&entry.id).copied());
-            if !told.is_open || must_win && claim.is_none() {
+            let claim = entry.claim.or_else(|| won.as_ref()?.claims.get(&entry.id).copied());
+            if !told.is_open || won.is_some() && claim.is_none() {
                 book.change(position, |row| row.stage = Stage::Taken);
                 fetched.taken.push(position);
                 continue;
@@ -92,5 +87,7 @@ pub(super) async fn fetch(
             }
         }
     });
+    drop(won);
+    rows.let_go().await;
     Ok(fetched)
 }

@@ -9,6 +9,7 @@ mod claim;
 mod deliver;
 mod event;
 mod fetch;
+mod hold;
 mod load;
 mod maintain;
 mod migrate;
@@ -17,6 +18,7 @@ mod read;
 mod settle;
 mod sql;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
@@ -25,8 +27,9 @@ use tokio::sync::Mutex;
 pub(super) use migrate::check;
 pub use migrate::{RowExtras, RowsMigrated};
 
-use self::book::Book;
+use self::book::{Book, RowId};
 use self::fetch::Purpose;
+use self::hold::{Holders, Won};
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
@@ -59,6 +62,8 @@ struct Rows {
     /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
     /// handed out.
     hands: Mutex<()>,
+    /// Locks on rows that are handed out, where that is how others are kept away.
+    holders: Holders,
 }
 
 /// The one session of this process.
@@ -124,27 +129,20 @@ impl PostgresRowStore {
     /// [`Code::SchemaMissing`] if Postrider's own tables are not there, [`Code::LayoutDiffers`] if the table cannot be
     /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
-        let store = Self::unconnected(config, table)?;
+        let store = Self::unconnected(config, table);
         store.0.settler.turn().await?;
         Ok(store)
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then.
-    ///
-    /// # Errors
-    /// [`Code::ForeignPublisher`] if the table is shared and its layout has no state for a row being published.
-    pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
+    pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
         let mut sql = Sql::of(table.layout);
-        if table.is_shared && sql.claim.is_none() {
-            let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
-            return Err(Error::new(Code::ForeignPublisher, what)
-                .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
-        }
         // The lease alone keeps other relays away; see adr/0030-marks-only-beside-others.md.
         sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
+        sql.lock = sql.lock.filter(|_| table.is_shared);
         let config = config.with_rows(table.clone());
         let line = || Line::new(config.clone());
-        Ok(Self(Arc::new(Rows {
+        Self(Arc::new(Rows {
             settler: line(),
             reader: line(),
             claimer: line(),
@@ -157,8 +155,9 @@ impl PostgresRowStore {
                 book: Book::new(Epoch::default()),
             }),
             hands: Mutex::default(),
+            holders: Holders::new(config.clone()),
             config,
-        })))
+        }))
     }
 }
 
@@ -178,6 +177,27 @@ impl Rows {
             return Err(turn.give_up());
         }
         Ok(())
+    }
+
+    /// Makes rows ours where others could take them: by their mark or by a lock. `None` where nobody else is to be
+    /// feared.
+    async fn win(&self, turn: &mut Turn<'_>, epoch: Epoch, due: &[(RowId, i64)]) -> Result<Option<Won<'_>>> {
+        let Sql { claim, lock, .. } = self.sql;
+        match (claim, lock) {
+            (None, None) => Ok(None),
+            _ if due.is_empty() => Ok(Some(HashMap::new().into())),
+            (Some(claim), _) => read::claim(turn, claim, &self.table, &self.subscription(), epoch, due)
+                .await
+                .map(|won| Some(won.into())),
+            (_, Some(lock)) => self.holders.lock(lock, &self.subscription(), epoch, due).await.map(Some),
+        }
+    }
+
+    /// Lets go the locks of rows that the book does not know any more.
+    async fn let_go(&self) {
+        if self.sql.lock.is_some() {
+            self.holders.let_go(|| self.with_book(|book| book.claims())).await;
+        }
     }
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
@@ -219,6 +239,7 @@ impl Store for PostgresRowStore {
             let (acquired, book) = load::acquire(&work, &lease, &self.0.table).await?;
             work.commit().await?;
             if let Some(book) = book {
+                self.0.holders.clear().await;
                 turn.remember_lease(&lease.subscription)?;
                 *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) =
                     Session { subscription: lease.subscription, book };
@@ -239,6 +260,7 @@ impl Store for PostgresRowStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let _hands = self.0.hands.lock().await;
+            self.0.holders.clear().await;
             let mut turn = self.0.settler.turn().await?;
             if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
                 let work = turn.begin().await?;
@@ -335,7 +357,8 @@ impl Store for PostgresRowStore {
                 reader.close(),
                 claimer.close(),
                 marker.close(),
-                cleaner.close()
+                cleaner.close(),
+                self.0.holders.clear()
             );
         })
     }

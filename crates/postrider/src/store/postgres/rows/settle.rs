@@ -212,6 +212,7 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             plan.enter(book);
         }
     });
+    rows.let_go().await;
     let (settled, changed) = deliver::both(recorded, delivered)?;
     if let Some(missed) =
         planned.checked_sub(changed).filter(|missed| *missed > 0 && settled == Settled::Done)

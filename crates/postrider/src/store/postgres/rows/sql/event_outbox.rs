@@ -7,6 +7,7 @@ pub(super) const SQL: Sql = Sql {
     read: READ,
     payloads: PAYLOADS,
     claim: None,
+    lock: Some(LOCK),
     give_back: None,
     foreign: None,
     settle: SETTLE,
@@ -53,6 +54,15 @@ const READ: &str = concat!(
 
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
+
+/// Passes by what others hold. Index: the primary key (id).
+const LOCK: &str = "
+    SELECT t.id::text, now()
+    FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+    JOIN {table} AS t ON t.id = c.id::bigint
+    WHERE t.status <> 'sent' AND t.attempts = c.attempts
+      AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+    FOR KEY SHARE OF t SKIP LOCKED";
 
 /// Marks what was delivered.
 macro_rules! done {
@@ -119,7 +129,7 @@ const WAITING: &str = concat!(
     " AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)"
 );
 
-/// Index: idx_event_outbox_created_at (created_at), from its begin.
+/// Rows that are locked wait for the next time. Index: idx_event_outbox_created_at (created_at), from its begin.
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE id IN (SELECT id
@@ -129,7 +139,8 @@ const TRIM: &str = "
                    AND coalesce(processed_at, created_at)
                        < statement_timestamp() - $1::bigint * interval '1 microsecond'
                  ORDER BY created_at
-                 LIMIT $2)";
+                 LIMIT $2
+                 FOR UPDATE SKIP LOCKED)";
 
 /// Index: idx_event_outbox_status_sched (status, next_attempt_at).
 const BACKLOG: &str = concat!(

@@ -27,6 +27,9 @@ pub(super) struct Sql {
     /// `$5` and `$6` the server, `$7` as `$3` of `list`. Answers id, time, number of the claim; no row at all if the
     /// epoch is not ours, a row of NULL if nothing was won.
     pub(super) claim: Option<&'static str>,
+    /// Locks rows in a transaction that stays open, where the layout has no such mark: `$1` name, `$2` epoch, `$3` ids,
+    /// `$4` attempts seen. Answers id and time of those that were free.
+    pub(super) lock: Option<&'static str>,
     /// Gives back what was claimed and is not settled: `$1` name, `$2` epoch. Answers how many.
     pub(super) give_back: Option<&'static str>,
     /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.

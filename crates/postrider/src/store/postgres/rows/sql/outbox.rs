@@ -7,6 +7,7 @@ pub(super) const SQL: Sql = Sql {
     read: READ,
     payloads: PAYLOADS,
     claim: None,
+    lock: Some(LOCK),
     give_back: None,
     foreign: None,
     settle: SETTLE,
@@ -41,6 +42,15 @@ const READ: &str = concat!(
 
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::uuid[])";
+
+/// Passes by what others hold. Index: the primary key (id).
+const LOCK: &str = "
+    SELECT t.id::text, now()
+    FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+    JOIN {table} AS t ON t.id = c.id::uuid
+    WHERE t.status <> 'published' AND t.retry_count = c.attempts
+      AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+    FOR KEY SHARE OF t SKIP LOCKED";
 
 /// Marks what was delivered.
 macro_rules! done {
@@ -93,7 +103,7 @@ const LOAD: &str = "
     FROM {schema}.row_notes AS n
     LEFT JOIN {table} AS t ON t.id = n.row_id::uuid";
 
-/// Index: idx_outbox_expires (expires_at) WHERE published, from its begin.
+/// Rows that are locked wait for the next time. Index: idx_outbox_expires (expires_at) WHERE published, from its begin.
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE id IN (SELECT id
@@ -102,7 +112,8 @@ const TRIM: &str = "
                    AND coalesce(published_at, created_at)
                        < statement_timestamp() - $1::bigint * interval '1 microsecond'
                  ORDER BY expires_at
-                 LIMIT $2)";
+                 LIMIT $2
+                 FOR UPDATE SKIP LOCKED)";
 
 /// Index: idx_processed_events_expires (expires_at), from its begin.
 const TRIM_PROCESSED: &str = "

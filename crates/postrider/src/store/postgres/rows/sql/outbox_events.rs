@@ -7,6 +7,7 @@ pub(super) const SQL: Sql = Sql {
     read: READ,
     payloads: PAYLOADS,
     claim: Some(CLAIM),
+    lock: None,
     give_back: Some(GIVE_BACK),
     foreign: Some(FOREIGN),
     settle: SETTLE,
