@@ -19,12 +19,7 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
         }
         Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
     }
-    if rows.layout() == RowLayout::Outbox {
-        patient.warn(
-            Check::LayoutInbox,
-            "the key of processed_events lets one consumer group only see an event",
-        );
-    }
+    inbox(config, rows, patient).await;
     match PostgresRowStore::connect(config, rows).await {
         Ok(store) => {
             store.close().await;
@@ -36,6 +31,28 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
             patient.fail(Check::SchemaCurrent, error.sentence());
             false
         }
+    }
+}
+
+/// Whether the inbox of seed 003, if it is there, lets every consumer group process an event.
+async fn inbox(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) {
+    if rows.layout() != RowLayout::Outbox {
+        return;
+    }
+    let check = Check::LayoutInbox;
+    match PostgresRowStore::inbox_keys_of_one_group(config, rows).await {
+        Ok(None) => {}
+        Ok(Some(keys)) if keys.is_empty() => {
+            patient.ok(check, "every consumer group can process every event of processed_events");
+        }
+        Ok(Some(keys)) => {
+            let keys = keys.join(", ");
+            patient.warn(
+                check,
+                format!("processed_events has the key {keys}: one consumer group only can process an event"),
+            );
+        }
+        Err(error) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
     }
 }
 

@@ -96,6 +96,12 @@ impl Book {
         entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
     }
 
+    /// Rows in the relay's hands.
+    pub(super) fn in_hands(&self) -> HashSet<RowId> {
+        let in_hands = |entry: &&Entry| matches!(entry.stage, Stage::Out | Stage::Recalled);
+        self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
+    }
+
     /// Rows kept for the first claim, in their order.
     pub(super) fn reserved(&self) -> impl Iterator<Item = RowId> {
         self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())

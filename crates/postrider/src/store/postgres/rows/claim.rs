@@ -40,7 +40,9 @@ impl RowClaimer {
         self.check_session()?;
         if self.list.is_empty() {
             // Rows in the book may still be due by the table; they are counted in, so that they hide nobody.
-            let most = LIST_ROWS_MAX + rows.with_book(|book| book.len());
+            // Some of them may be settled while the list is made: they are left out too, for it shows them as due.
+            let (known, in_hands) = rows.with_book(|book| (book.len(), book.in_hands()));
+            let most = LIST_ROWS_MAX + known;
             let limit = i64::try_from(most).unwrap_or(i64::MAX);
             let table = &rows.table;
             let found = turn
@@ -48,8 +50,10 @@ impl RowClaimer {
                 .await?;
             self.is_cut = found.len() >= most;
             let ids = found.iter().map(|row| get::<&str>(row, 0)).collect::<Result<Vec<_>>>()?;
-            self.list = rows
-                .with_book(|book| ids.into_iter().filter(|id| !book.is_out(id)).map(RowId::from).collect());
+            self.list = rows.with_book(|book| {
+                let is_new = |id: &&str| !book.is_out(id) && !in_hands.contains(*id);
+                ids.into_iter().filter(is_new).map(RowId::from).collect()
+            });
         }
         let asked: Vec<RowId> = self.list.iter().take(budget.events_max.max(1)).cloned().collect();
         if asked.is_empty() {

@@ -10,6 +10,7 @@ mod deliver;
 mod event;
 mod fetch;
 mod hold;
+mod list;
 mod load;
 mod maintain;
 mod migrate;
@@ -38,8 +39,8 @@ use super::{admin as operator, lease, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
+    Schema, Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Result};
 
@@ -107,6 +108,42 @@ impl PostgresRowStore {
         let line = Line::new(config.with_rows(table.clone()));
         let rows = line.turn().await?.read(statement, &[]).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
+    }
+
+    /// The newest rows that pass a filter, newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list(
+        config: &PostgresConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<ListedEvent>> {
+        list::list(&config.client().await?, table, filter).await
+    }
+
+    /// How the database finds those rows, in its own words.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list_plan(
+        config: &PostgresConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<String>> {
+        list::plan(&config.client().await?, table, filter).await
+    }
+
+    /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;
+    /// `None` if there is no such table. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn inbox_keys_of_one_group(
+        config: &PostgresConfig,
+        table: &RowTable,
+    ) -> Result<Option<Vec<String>>> {
+        list::keys_of_one_group(&config.client().await?, table).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
