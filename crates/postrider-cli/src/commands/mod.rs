@@ -11,6 +11,7 @@ mod config;
 #[cfg(feature = "sqlite")]
 mod demo;
 mod doctor;
+mod events;
 mod migrate;
 mod operate;
 mod relay;
@@ -32,6 +33,7 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    Events(events::Events),
     Pause(operate::Pause),
     Resume(operate::Resume),
     AcceptHistory(operate::AcceptHistory),
@@ -55,6 +57,7 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            Self::Events(command) => command.run(context),
             Self::Pause(command) => command.run(context),
             Self::Resume(command) => command.run(context),
             Self::AcceptHistory(command) => command.run(context),

@@ -12,10 +12,11 @@ mod sqlite;
 pub use address::{Address, PoolerChoice, Refused};
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::{Migrated, Overview, RowExtras, RowsMigrated, Store};
+use postrider::store::{EventFilter, ListedEvent, Migrated, Overview, RowExtras, RowsMigrated, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use serde::Serialize;
 
@@ -76,6 +77,22 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// What the database says.
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>>;
 
+    /// The newest events that pass a filter, newest first. Writes nothing, and needs no right to.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`] if this kind of database cannot be asked yet, or what the database says.
+    fn list<'a>(&'a self, _filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
+        Box::pin(ready(Err(not_listed(self.to_string()))))
+    }
+
+    /// How it finds them, in its own words.
+    ///
+    /// # Errors
+    /// As [`Database::list`].
+    fn list_plan<'a>(&'a self, _filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(ready(Err(not_listed(self.to_string()))))
+    }
+
     /// What the doctor finds that is particular about this kind of database; answers whether its tables can be
     /// read.
     fn examine<'a>(
@@ -88,6 +105,11 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     fn may_come_up(&self, _error: &Error) -> bool {
         false
     }
+}
+
+fn not_listed(shown: String) -> Error {
+    Error::new(Code::LayoutDiffers, format!("the events of {shown:?} cannot be listed yet"))
+        .hint("look into its table `events`; the command works on PostgreSQL")
 }
 
 /// What is made only when it is asked for.

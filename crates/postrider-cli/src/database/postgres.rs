@@ -7,7 +7,7 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{
     Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
 };
-use postrider::store::{Migration, Overview, Schema as Found, Store};
+use postrider::store::{EventFilter, ListedEvent, Migration, Overview, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 use tokio_postgres::Client;
 
@@ -152,6 +152,24 @@ impl Database for Postgres {
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(PostgresWriter { client, outbox }) as Box<dyn EventWriter>)
+        }))
+    }
+
+    fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => PostgresRowStore::list(&self.config, rows, filter).await,
+                None => PostgresStore::list(&self.config, filter).await,
+            }
+        }))
+    }
+
+    fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => PostgresRowStore::list_plan(&self.config, rows, filter).await,
+                None => PostgresStore::list_plan(&self.config, filter).await,
+            }
         }))
     }
 

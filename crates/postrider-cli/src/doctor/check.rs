@@ -77,7 +77,7 @@ checks! {
 
     /// The table with a state per row is as its layout has it. What differs is told and never altered.
     LayoutTable = 132, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
-    /// Every consumer group can process every event. The key of seed 003's `processed_events` is the event alone, so the first group keeps all others out.
+    /// Every consumer group can process every event. A unique key of `processed_events` without the group's name, as in seed 003, lets the first group keep all others out.
     LayoutInbox = 133, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
     /// No row of `outbox_events` is in the hands of somebody else. Seed 004 has no lease: a publisher that dies leaves its rows PUBLISHING for ever.
     LayoutClaims = 134, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";

@@ -28,12 +28,6 @@ impl Findings {
             }
             Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
         }
-        if rows.layout() == RowLayout::Outbox {
-            patient.warn(
-                Check::LayoutInbox,
-                "the key of processed_events lets one consumer group only see an event",
-            );
-        }
         if let Err(error) = self.opened {
             patient.fail(Check::SchemaCurrent, error.sentence());
             return false;

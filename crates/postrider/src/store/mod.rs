@@ -15,6 +15,7 @@ mod filling;
 mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
+mod list;
 mod overview;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod rows;
@@ -32,6 +33,7 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use failover::AfterFailover;
+pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use rows::{RowExtras, RowsMigrated};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::postgres::PostgresRowStore;
-use postrider::{Code, Result};
 use tokio_postgres::Client;
 
 use super::case::{Case, failed};
@@ -112,19 +112,5 @@ async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() 
     sink.wait_for(5).await;
     ours.shutdown().await?;
     assert_eq!(case.one::<String>(kept).await?, "PUBLISHED2");
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_table_without_a_state_for_a_row_at_work_cannot_be_shared_yet() -> Result<()> {
-    for layout in [RowLayout::EventOutbox, RowLayout::Outbox] {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
-        let shared = case.table.clone().shared(true);
-        let refused = PostgresRowStore::connect(&case.config, &shared).await.unwrap_err();
-        assert_eq!(refused.code(), Code::ForeignPublisher);
-    }
     Ok(())
 }

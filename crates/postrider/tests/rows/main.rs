@@ -16,5 +16,6 @@ mod leases;
 mod life;
 mod relay;
 mod sink;
+mod skip_locked;
 mod tables;
 mod write;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
-use postrider::sink::{Failure, Outcome};
+use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Start, Store};
 
 use super::case::Case;
@@ -28,7 +28,11 @@ fn policy() -> Policy {
 }
 
 pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> {
-    let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy());
+    relay_to(store, sink.clone()).await
+}
+
+pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -> Result<Relay> {
+    let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy());
     Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
 }
 

@@ -15,7 +15,7 @@ pub(super) fn publish(
 ) -> Result<Report, Error> {
     use postrider_bench::publish::{self, Publish};
 
-    let (url, kafka) = (super::servers::postgres()?, super::servers::Kafka::find()?);
+    let (url, kafka) = (super::servers::postgres_url()?, super::servers::Kafka::find()?);
     let Events { events, payload_bytes, keys } = *events;
     let repetitions = repetitions.unwrap_or(Publish::default().repetitions);
     let publish = Publish { events, payload_bytes, keys, repetitions };
@@ -24,7 +24,7 @@ pub(super) fn publish(
 
 #[cfg(feature = "kafka")]
 pub(super) fn latency(runtime: &Runtime, latency: Latency, progress: impl Fn(&str)) -> Result<Report, Error> {
-    let (url, kafka) = (super::servers::postgres()?, super::servers::Kafka::find()?);
+    let (url, kafka) = (super::servers::postgres_url()?, super::servers::Kafka::find()?);
     runtime.block_on(postrider_bench::latency::postgres_to_kafka(&url, &kafka.brokers, latency, progress))
 }
 

@@ -167,7 +167,7 @@ impl Bench {
                 match self.db {
                     Database::Sqlite => runtime.block_on(drain::sqlite(drain, progress)),
                     Database::Postgres => {
-                        runtime.block_on(drain::postgres(&servers::postgres()?, drain, progress))
+                        runtime.block_on(drain::postgres(&servers::postgres_url()?, drain, progress))
                     }
                     Database::Mysql | Database::Mariadb => {
                         let server = servers::MySql::find(self.kind())?;
@@ -189,7 +189,7 @@ impl Bench {
                         runtime.block_on(latency::sqlite(latency, progress))
                     }
                     (Database::Postgres, Destination::Null) => {
-                        runtime.block_on(latency::postgres(&servers::postgres()?, latency, progress))
+                        runtime.block_on(latency::postgres(&servers::postgres_url()?, latency, progress))
                     }
                     (Database::Postgres, Destination::Kafka) => kafka::latency(&runtime, latency, progress),
                     (Database::Mysql | Database::Mariadb, Destination::Null) => Err(NOT_ON_MYSQL.into()),
@@ -204,7 +204,7 @@ impl Bench {
                 match self.db {
                     Database::Sqlite => write::sqlite(&write, progress),
                     Database::Postgres => {
-                        runtime.block_on(write::postgres(&servers::postgres()?, &write, progress))
+                        runtime.block_on(write::postgres(&servers::postgres_url()?, &write, progress))
                     }
                     Database::Mysql | Database::Mariadb => {
                         let server = servers::MySql::find(self.kind())?;
@@ -217,7 +217,8 @@ impl Bench {
                 let layouts = Layouts { rows: events, payload_bytes, repetitions };
                 match self.db {
                     Database::Postgres => {
-                        runtime.block_on(layouts::postgres(&servers::postgres()?, layouts, progress))
+                        let server = servers::DurablePostgres::find()?;
+                        runtime.block_on(layouts::postgres(&server.url, layouts, progress))
                     }
                     _ => Err("layouts with a state per row are on PostgreSQL: add --db postgres".into()),
                 }
@@ -228,7 +229,7 @@ impl Bench {
                 match self.db {
                     Database::Sqlite => runtime.block_on(growth::sqlite(growth, progress)),
                     Database::Postgres => {
-                        runtime.block_on(growth::postgres(&servers::postgres()?, growth, progress))
+                        runtime.block_on(growth::postgres(&servers::postgres_url()?, growth, progress))
                     }
                     Database::Mysql | Database::Mariadb => Err(NOT_ON_MYSQL.into()),
                 }

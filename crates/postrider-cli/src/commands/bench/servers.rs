@@ -1,16 +1,40 @@
 //! What to measure: given servers, or some of our own that end with this process.
 
 use postrider_testkit::servers::mysql::{Kind, Options, Server};
+use postrider_testkit::servers::postgres;
 
 /// The URL of the PostgreSQL server to measure.
-pub(super) fn postgres() -> Result<String, postrider_bench::Error> {
+pub(super) fn postgres_url() -> Result<String, postrider_bench::Error> {
     if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
         return Ok(url);
     }
-    let started = postrider_testkit::servers::postgres::url();
+    let started = postgres::url();
     let started = started
         .ok_or("no PostgreSQL server can be started here: put the URL of one into POSTRIDER_BENCH_URL")?;
     Ok(started.to_owned())
+}
+
+/// A PostgreSQL server whose commits are on disk when they are confirmed, with room for the whole table in memory; one of
+/// our own ends when this is dropped.
+pub(super) struct DurablePostgres {
+    pub(super) url: String,
+    _started: Option<postgres::Server>,
+}
+
+impl DurablePostgres {
+    pub(super) fn find() -> Result<Self, postrider_bench::Error> {
+        if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
+            return Ok(Self { url, _started: None });
+        }
+        let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
+        let options = settings.into_iter().fold(postgres::Options::default(), postgres::Options::setting);
+        let started = options.start().map_err(|reason| {
+            format!(
+                "no PostgreSQL server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL"
+            )
+        })?;
+        Ok(Self { url: started.url().to_owned(), _started: Some(started) })
+    }
 }
 
 /// A MySQL or MariaDB server to measure, with room for the whole table in memory; one of our own ends when this is

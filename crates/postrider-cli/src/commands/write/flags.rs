@@ -98,7 +98,7 @@ fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn aggregate(text: &str) -> Result<Aggregate, &'static str> {
+pub(in crate::commands) fn aggregate(text: &str) -> Result<Aggregate, &'static str> {
     let (kind, id) = text.split_once(':').ok_or("write it as TYPE:ID, for example Order:42")?;
     Ok(Aggregate { kind: kind.to_owned(), id: id.to_owned() })
 }

@@ -9,6 +9,7 @@ mod stdin;
 use clap::Args;
 
 use self::flags::EventFlags;
+pub(super) use self::flags::aggregate;
 use super::chosen::Chosen;
 use crate::context::Context;
 use crate::failure::Failure;

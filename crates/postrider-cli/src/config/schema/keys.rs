@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Outbox, "table", Text, r#""shop_events""#, "The table with a state per row. Without it the name of the layout."),
     key(Outbox, "table_schema", Text, r#""shop""#, "The schema of that table, on MySQL and MariaDB its database. Without it `public`, or the database of the URL. Not for SQLite."),
     key(Outbox, "max_attempts", COUNT, "5", "Tries before a row of that table is given up, where the row itself does not say; the one of the subscription does not count there. Without it 10."),
-    key(Outbox, "shared", Bool, "true", "Publishers of others work on that table at the same time; order across publishers is not promised. `outbox_events` only.").default("false"),
+    key(Outbox, "shared", Bool, "true", "Publishers of others work on that table at the same time; order across publishers is not promised.").default("false"),
     key(Outbox, "foreign_claim_timeout", Duration, r#""1h""#, "After this long a row of `outbox_events` that somebody else marked as PUBLISHING counts as abandoned. Without it, never."),
     key(Outbox, "tls_root_cert", Path, r#""/etc/shop/root.pem""#, "A file with the certificates to believe, in PEM. PostgreSQL only; without it those of the system."),
     key(Outbox, "tls_client_cert", Path, r#""/etc/shop/relay.pem""#, "A file with the certificate that tells the server who this is, in PEM. PostgreSQL only."),

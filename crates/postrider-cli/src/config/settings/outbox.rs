@@ -101,15 +101,9 @@ fn rows(read: &Read<'_>) -> Result<Option<RowTable>, Problem> {
     if let Some(attempts) = attempts {
         rows = rows.max_attempts(attempts);
     }
-    let has_claims = layout == RowLayout::OutboxEvents;
-    for (key, given) in [("shared", shared), ("foreign_claim_timeout", timeout.is_some())] {
-        if given && !has_claims {
-            return Err(read.problem(
-                key,
-                Code::ConfigValue,
-                "only outbox_events says which rows are at work",
-            ));
-        }
+    if timeout.is_some() && layout != RowLayout::OutboxEvents {
+        let why = "only outbox_events says which rows are at work";
+        return Err(read.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }
     Ok(Some(rows.shared(shared).foreign_claim_timeout(timeout)))
 }

@@ -1,10 +1,10 @@
 //! A table with a state per row.
 
-use postrider::layout::RowTable;
+use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 
-use super::Patient;
+use super::{Check, Patient};
 use crate::doctor::layout::Findings;
 
 /// Looks at the table and says whether it can be worked on.
@@ -21,5 +21,28 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
         strangers: PostgresRowStore::foreign_claims(config, rows).await,
         opened,
     };
+    inbox(config, rows, patient).await;
     found.tell(rows, patient)
+}
+
+/// Whether the inbox of seed 003, if it is there, lets every consumer group process an event.
+async fn inbox(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) {
+    if rows.layout() != RowLayout::Outbox {
+        return;
+    }
+    let check = Check::LayoutInbox;
+    match PostgresRowStore::inbox_keys_of_one_group(config, rows).await {
+        Ok(None) => {}
+        Ok(Some(keys)) if keys.is_empty() => {
+            patient.ok(check, "every consumer group can process every event of processed_events");
+        }
+        Ok(Some(keys)) => {
+            let keys = keys.join(", ");
+            patient.warn(
+                check,
+                format!("processed_events has the key {keys}: one consumer group only can process an event"),
+            );
+        }
+        Err(error) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
+    }
 }

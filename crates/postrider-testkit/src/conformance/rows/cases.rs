@@ -18,6 +18,8 @@ macro_rules! rows_conformance {
                 a_claimed_row_says_so_where_it_can
                 what_is_done_is_marked_and_never_read_again
                 a_fenced_settlement_changes_no_row
+                many_deliveries_are_marked_at_once
+                a_fenced_settlement_of_many_changes_no_row
                 a_row_that_somebody_else_delivered_is_left_alone
             }
             park {

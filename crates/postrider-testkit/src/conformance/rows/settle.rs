@@ -1,9 +1,10 @@
 //! Reading and settling on the straight way.
 
 use postrider::Result;
+use postrider::ledger::ParkedState;
 use postrider::store::{Budget, Settled};
 
-use super::stage::{Owner, owned, state, subscribed};
+use super::stage::{Owner, owned, parked, state, subscribed};
 use super::{RowState, RowsUnderTest};
 
 /// Rows of one transaction too, whose creation is the same.
@@ -63,6 +64,37 @@ pub async fn what_is_done_is_marked_and_never_read_again<S: RowsUnderTest>() -> 
     Ok(())
 }
 
+/// More than a store would mark by one statement over one connection.
+const MANY: usize = 700;
+
+/// Beside one that failed.
+pub async fn many_deliveries_are_marked_at_once<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(MANY).await?;
+    events[1..].iter().for_each(|event| owner.done.insert(event.position));
+    owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
+    assert_eq!(state(&table, &ids[0]).await?, (RowState::Retry, 1));
+    for id in &ids[1..] {
+        assert_eq!(state(&table, id).await?.0, RowState::Done, "{id}");
+    }
+    assert_eq!(owner.read().await?, []);
+    let mut next = Owner::successor(&table, "second").await?;
+    assert_eq!((next.loaded.parked.len(), next.read().await?.len()), (1, 0));
+    Ok(())
+}
+
+/// Whatever number of statements it takes, each is fenced.
+pub async fn a_fenced_settlement_of_many_changes_no_row<S: RowsUnderTest>() -> Result<()> {
+    let (table, mut owner, ids, events) = owned::<S>(MANY).await?;
+    let mut next = Owner::successor(&table, "second").await?;
+    events.iter().for_each(|event| owner.done.insert(event.position));
+    assert_eq!(owner.store.settle(owner.settlement()).await?, Settled::Fenced);
+    for id in &ids {
+        assert_ne!(state(&table, id).await?.0, RowState::Done, "{id}");
+    }
+    assert_eq!(next.read().await?.len(), MANY);
+    Ok(())
+}
+
 /// The next owner has it all to itself.
 pub async fn a_fenced_settlement_changes_no_row<S: RowsUnderTest>() -> Result<()> {
     let (table, mut owner, ids, events) = owned::<S>(2).await?;
@@ -80,7 +112,7 @@ pub async fn a_fenced_settlement_changes_no_row<S: RowsUnderTest>() -> Result<()
 pub async fn a_row_that_somebody_else_delivered_is_left_alone<S: RowsUnderTest>() -> Result<()> {
     let (table, mut owner, ids, events) = owned::<S>(2).await?;
     table.deliver_elsewhere(&ids[0]).await?;
-    let row = super::stage::parked(&events[0], postrider::ledger::ParkedState::Dead, 1);
+    let row = parked(&events[0], ParkedState::Dead, 1);
     owner.park(vec![row]).await?;
     assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
     owner.deliver(&events[1..]).await?;

@@ -122,7 +122,7 @@ impl Session {
         take: &mut (dyn FnMut(Row) -> Result<()> + Send),
     ) -> Result<()> {
         self.is_busy = true;
-        let text = self.schema.put_into_mysql(statement);
+        let text = self.text(statement);
         let mut taken = Ok(());
         let answer = async {
             let statement = self.conn.prep(text).await?;

@@ -18,6 +18,7 @@ mod failure;
 mod history;
 mod lease;
 mod line;
+mod list;
 mod maintain;
 mod migrate;
 mod notify;
@@ -51,8 +52,8 @@ use self::history::Incarnation;
 use self::line::{Line, Reached};
 use self::session::{Alone, Session, Sharing};
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Migrated, Migration, Overview, Renewed, Schema,
-    Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
+    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -111,6 +112,22 @@ impl PostgresStore {
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the schema's name leaves no room for theirs.
     pub fn roles(schema: &Ident) -> Result<String> {
         roles::roles(schema)
+    }
+
+    /// The newest events that pass a filter, newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+        list::list(&config.client().await?, config.schema_name(), filter).await
+    }
+
+    /// How the database finds those events, in its own words.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
+        list::plan(&config.client().await?, config.schema_name(), filter).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.

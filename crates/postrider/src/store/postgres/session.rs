@@ -61,6 +61,11 @@ pub(super) enum Alone {
 }
 
 const BEGIN_WRITE: &str = concat!("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; ", settings_here!());
+const BEGIN_HOLD: &str = concat!(
+    "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; ",
+    settings_here!(),
+    "; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+);
 const BEGIN_READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", settings_here!());
 const BEGIN_READ_OWN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
@@ -141,6 +146,32 @@ impl Session {
         let rows = rows.map_err(unanswered)?;
         ended.map_err(unanswered)?;
         Ok(rows)
+    }
+
+    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it should nobody ask
+    /// anything for a minute.
+    pub(super) async fn hold(&self) -> Result<()> {
+        let begin = async {
+            self.client.batch_execute(BEGIN_HOLD).await.map_err(failed)?;
+            let who = self.statements.get(&self.client, WHO, &[]).await?;
+            self.trust.check(&self.incarnation, who.query(&self.client, &[]).await, failed)
+        };
+        self.in_time(Alone::Reads, begin).await
+    }
+
+    /// Runs one statement in the transaction that is held.
+    pub(super) async fn held(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
+        let rows = async {
+            let ready = self.statements.get(&self.client, statement, params).await?;
+            ready.query(&self.client, params).await.map_err(failed)
+        };
+        self.in_time(Alone::Reads, rows).await
+    }
+
+    /// Ends the transaction that is held.
+    pub(super) async fn let_go(&self) -> Result<()> {
+        let end = async { self.client.batch_execute("ROLLBACK").await.map_err(failed) };
+        self.in_time(Alone::Reads, end).await
     }
 
     /// Begins a transaction of several statements; dropped without a commit it is rolled back.

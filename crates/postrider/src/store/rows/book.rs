@@ -1,6 +1,6 @@
 //! The book of one session: which rows were handed out, under which position, until they are settled.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::store::Epoch;
@@ -97,6 +97,12 @@ impl Book {
         entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
     }
 
+    /// Rows in the relay's hands.
+    pub(crate) fn in_hands(&self) -> HashSet<RowId> {
+        let in_hands = |entry: &&Entry| matches!(entry.stage, Stage::Out | Stage::Recalled);
+        self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
+    }
+
     /// Rows kept for the first claim, in their order.
     pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
         self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
@@ -157,6 +163,11 @@ impl Book {
             .filter(|(number, n)| self.claims.get(number) == Some(n))
             .map(|(number, _)| number)
             .collect()
+    }
+
+    /// Claims that have rows left.
+    pub(crate) fn claims(&self) -> HashSet<i64> {
+        self.claims.keys().copied().collect()
     }
 
     fn drop_claim(&mut self, number: i64) {

@@ -94,20 +94,19 @@ impl Recall {
         self,
         book: &mut Book,
         read: Read,
-        won: Option<HashMap<RowId, Claim>>,
+        won: Option<&HashMap<RowId, Claim>>,
         purpose: Purpose,
     ) -> Fetched {
         let Self { asked, mut fetched } = self;
         let mut found: HashMap<RowId, ReadRow> =
             read.rows.into_iter().map(|row| (row.told.id.clone(), row)).collect();
         let must_win = won.is_some() && purpose == Purpose::HandOut;
-        let won = won.unwrap_or_default();
         for (position, entry) in asked {
             let Some(ReadRow { told, event }) = found.remove(&entry.id) else {
                 fetched.gone.push(position);
                 continue;
             };
-            let claim = entry.claim.or_else(|| won.get(&entry.id).copied());
+            let claim = entry.claim.or_else(|| won?.get(&entry.id).copied());
             if !told.is_open || must_win && claim.is_none() {
                 book.change(position, |row| row.stage = Stage::Taken);
                 fetched.taken.push(position);

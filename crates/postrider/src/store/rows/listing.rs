@@ -1,6 +1,6 @@
 //! Which due rows a claimer hands out next.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::book::{Book, RowId};
 
@@ -17,6 +17,22 @@ pub(crate) struct Listing {
     is_cut: bool,
 }
 
+/// What a list is asked for with.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    /// How many rows to list. Rows in the book may still be due by the table; they are counted in, so that they hide nobody.
+    pub(crate) most: usize,
+    /// Some of these may be settled while the list is made, and it shows them as due.
+    in_hands: HashSet<RowId>,
+}
+
+impl Asking {
+    /// Made before the list is.
+    pub(crate) fn of(book: &Book) -> Self {
+        Self { most: LIST_ROWS_MAX + book.len(), in_hands: book.in_hands() }
+    }
+}
+
 impl Listing {
     /// Begins with the rows that are kept for the first claim.
     pub(crate) fn new(book: &Book) -> Self {
@@ -27,16 +43,10 @@ impl Listing {
         self.list.is_empty()
     }
 
-    /// How many rows to list. Rows in the book may still be due by the table; they are counted in, so that they hide
-    /// nobody.
-    pub(crate) fn most(book: &Book) -> usize {
-        LIST_ROWS_MAX + book.len()
-    }
-
-    /// Takes a new list of ids that was asked for with `most`.
-    pub(crate) fn take(&mut self, ids: impl ExactSizeIterator<Item = RowId>, most: usize, book: &Book) {
-        self.is_cut = ids.len() >= most;
-        self.list = ids.filter(|id| !book.is_out(id)).collect();
+    /// Takes a new list of ids.
+    pub(crate) fn take(&mut self, ids: impl ExactSizeIterator<Item = RowId>, asking: &Asking, book: &Book) {
+        self.is_cut = ids.len() >= asking.most;
+        self.list = ids.filter(|id| !book.is_out(id) && !asking.in_hands.contains(id)).collect();
     }
 
     /// The next rows to read.

@@ -30,6 +30,19 @@ impl Outcome {
         self.attempts.push(attempts.into());
         self.next.push(next);
     }
+
+    /// Its second half.
+    fn halve(&mut self) -> Self {
+        let at = self.ids.len() / 2;
+        Self {
+            positions: self.positions.split_off(at),
+            ids: self.ids.split_off(at),
+            stamps: self.stamps.split_off(at),
+            marked: self.marked.split_off(at),
+            attempts: self.attempts.split_off(at),
+            next: self.next.split_off(at),
+        }
+    }
 }
 
 /// A note to write.
@@ -157,6 +170,13 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// Takes half of the deliveries out, if they are at least so many and need not be in one transaction with the rest:
+    /// no row carries a mark or has a note.
+    pub(crate) fn halve(&mut self, from: usize) -> Option<Outcome> {
+        let is_bare = self.forgotten.is_empty() && self.done.stamps.iter().all(Option::is_none);
+        (is_bare && self.done.ids.len() >= from).then(|| self.done.halve())
     }
 
     /// How many rows are to be changed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::session::{Alone, Params};
 use super::{Rows, read};
 use crate::store::rows::hands::hand_out;
-use crate::store::rows::listing::Listing;
+use crate::store::rows::listing::{Asking, Listing};
 use crate::store::rows::lost;
 use crate::store::rows::read::Which;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
@@ -33,11 +33,11 @@ impl RowClaimer {
         self.check_session()?;
         let session = turn.session()?;
         if self.listing.is_empty() {
-            let most = rows.session.with_book(|book| Listing::most(book));
-            let list = rows.sql.list.replace("{most}", &most.to_string());
+            let asking = rows.session.with_book(|book| Asking::of(book));
+            let list = rows.sql.list.replace("{asking.most}", &asking.most.to_string());
             let found = session.alone(Alone::Reads, &list, Params::new()).await?;
             let ids = found.iter().map(read::id).collect::<Result<Vec<_>>>()?;
-            rows.session.with_book(|book| self.listing.take(ids.into_iter(), most, book));
+            rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));
         }
         let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {

@@ -33,5 +33,5 @@ pub(super) async fn fetch(
         }
         None => None,
     };
-    Ok(rows.session.with_book(|book| recall.finish(book, found, won, purpose)))
+    Ok(rows.session.with_book(|book| recall.finish(book, found, won.as_ref(), purpose)))
 }

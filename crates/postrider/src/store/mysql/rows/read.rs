@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use mysql_async::Row;
 
-use super::super::page::with_payload_limit;
+use super::super::page::payload_limit;
 use super::super::row::{self, get, get_opt};
 use super::super::session::{Alone, Params, Session, params};
 use super::sql::{Marks, Sql};
@@ -39,7 +39,8 @@ pub(super) async fn read(
     which: Which,
 ) -> Result<Read> {
     let asked = listed(ids.iter().map(|id| &**id));
-    let statement = with_payload_limit(sql.read, budget).replace("{ids}", &asked);
+    let small = payload_limit(budget).to_string();
+    let statement = sql.read.replace("{payload_max}", &small).replace("{ids}", &asked);
     let mut found: HashMap<RowId, Row> = HashMap::new();
     for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
         found.insert(id(&row)?, row);

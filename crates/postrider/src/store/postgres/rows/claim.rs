@@ -8,7 +8,7 @@ use super::{Rows, lost};
 use crate::ledger::Progress;
 use crate::store::rows::book::RowId;
 use crate::store::rows::hands::hand_out;
-use crate::store::rows::listing::Listing;
+use crate::store::rows::listing::{Asking, Listing};
 use crate::store::rows::read::Which;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
 use crate::{BoxFuture, Code, Result};
@@ -34,31 +34,28 @@ impl RowClaimer {
         rows.check_server(&mut turn)?;
         self.check_session()?;
         if self.listing.is_empty() {
-            let most = rows.with_book(|book| Listing::most(book));
-            let limit = i64::try_from(most).unwrap_or(i64::MAX);
+            let asking = rows.with_book(|book| Asking::of(book));
+            let limit = i64::try_from(asking.most).unwrap_or(i64::MAX);
             let table = &rows.table;
             let found = turn
                 .read(rows.sql.list, &[&limit, &i64::from(table.max_attempts), &foreign_timeout(table)])
                 .await?;
             let ids = found.iter().map(|row| get::<&str>(row, 0)).collect::<Result<Vec<_>>>()?;
-            rows.with_book(|book| self.listing.take(ids.into_iter().map(RowId::from), most, book));
+            let ids = ids.into_iter().map(RowId::from);
+            rows.with_book(|book| self.listing.take(ids, &asking, book));
         }
         let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {
             return Ok(Page { left_unread: self.listing.has_more(), ..Page::default() });
         }
         let read = read::read(&mut turn, &rows.sql, &rows.table, &asked, budget, Which::Due).await?;
-        let due = read.due();
-        let won = match rows.sql.claim {
-            Some(claim) if !due.is_empty() => {
-                let name = rows.subscription();
-                Some(read::claim(&mut turn, claim, &rows.table, &name, self.epoch, &due).await?)
-            }
-            _ => None,
-        };
+        let won = rows.win(&mut turn, self.epoch, &read.due()).await?;
         self.check_session()?;
         let passed = self.listing.pass(asked, read.left.as_ref());
-        let mut page = rows.with_book(|book| hand_out(book, passed, read, won.as_ref()));
+        let claims = won.as_ref().map(|won| &won.claims);
+        let mut page = rows.with_book(|book| hand_out(book, passed, read, claims));
+        drop(won);
+        rows.let_go().await;
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)

@@ -1,7 +1,5 @@
 //! Rows that were set aside come back into the relay's hands.
 
-use std::collections::HashMap;
-
 use super::super::line::Turn;
 use super::Rows;
 use super::read;
@@ -26,13 +24,13 @@ pub(super) async fn fetch(
         false => read::read(turn, &rows.sql, &rows.table, &ids, budget, Which::Any).await?,
     };
     let unclaimed = recall.cut(&read);
-    let won = match rows.sql.claim.filter(|_| purpose == Purpose::HandOut) {
-        Some(_) if unclaimed.is_empty() => Some(HashMap::new()),
-        Some(claim) => {
-            let name = rows.subscription();
-            Some(read::claim(turn, claim, &rows.table, &name, epoch, &unclaimed).await?)
-        }
-        None => None,
+    let won = match purpose {
+        Purpose::HandOut => rows.win(turn, epoch, &unclaimed).await?,
+        Purpose::Look => None,
     };
-    Ok(rows.with_book(|book| recall.finish(book, read, won, purpose)))
+    let claims = won.as_ref().map(|won| &won.claims);
+    let fetched = rows.with_book(|book| recall.finish(book, read, claims, purpose));
+    drop(won);
+    rows.let_go().await;
+    Ok(fetched)
 }

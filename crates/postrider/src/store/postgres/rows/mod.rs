@@ -5,8 +5,11 @@
 
 mod admin;
 mod claim;
+mod deliver;
 mod event;
 mod fetch;
+mod hold;
+mod list;
 mod load;
 mod maintain;
 mod migrate;
@@ -15,11 +18,13 @@ mod read;
 mod settle;
 mod sql;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 pub(super) use migrate::check;
 
+use self::hold::{Holders, Won};
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
@@ -27,16 +32,16 @@ use super::row::get;
 use super::{admin as operator, lease, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::Book;
+use crate::store::rows::book::{Book, RowId};
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::lost;
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, Schema, Settled,
-    Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
+    Schema, Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
 };
-use crate::{BoxFuture, Code, Error, Ident, Position, Result};
+use crate::{BoxFuture, Ident, Position, Result};
 
 /// An outbox in a table with a state per row. Clones share its connections.
 #[derive(Clone)]
@@ -50,8 +55,12 @@ struct Rows {
     reader: Line,
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
     claimer: Line,
+    /// Marks half of what was delivered, beside the settler.
+    marker: Line,
     cleaner: Line,
     session: Session,
+    /// Locks on rows that are handed out, where that is how others are kept away.
+    holders: Holders,
 }
 
 impl PostgresRowStore {
@@ -91,6 +100,42 @@ impl PostgresRowStore {
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
+    /// The newest rows that pass a filter, newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list(
+        config: &PostgresConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<ListedEvent>> {
+        list::list(&config.client().await?, table, filter).await
+    }
+
+    /// How the database finds those rows, in its own words.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list_plan(
+        config: &PostgresConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<String>> {
+        list::plan(&config.client().await?, table, filter).await
+    }
+
+    /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;
+    /// `None` if there is no such table. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn inbox_keys_of_one_group(
+        config: &PostgresConfig,
+        table: &RowTable,
+    ) -> Result<Option<Vec<String>>> {
+        list::keys_of_one_group(&config.client().await?, table).await
+    }
+
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
@@ -111,34 +156,31 @@ impl PostgresRowStore {
     /// [`Code::SchemaMissing`] if Postrider's own tables are not there, [`Code::LayoutDiffers`] if the table cannot be
     /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
-        let store = Self::unconnected(config, table)?;
+        let store = Self::unconnected(config, table);
         store.0.settler.turn().await?;
         Ok(store)
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then.
-    ///
-    /// # Errors
-    /// [`Code::ForeignPublisher`] if the table is shared and its layout has no state for a row being published.
-    pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
-        let sql = Sql::of(table.layout);
-        if table.is_shared && sql.claim.is_none() {
-            let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
-            return Err(Error::new(Code::ForeignPublisher, what)
-                .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
-        }
+    pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
+        let mut sql = Sql::of(table.layout);
+        // The lease alone keeps other relays away; see adr/0030-marks-only-beside-others.md.
+        sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
+        sql.lock = sql.lock.filter(|_| table.is_shared);
         let config = config.with_rows(table.clone());
         let line = || Line::new(config.clone());
-        Ok(Self(Arc::new(Rows {
+        Self(Arc::new(Rows {
             settler: line(),
             reader: line(),
             claimer: line(),
+            marker: line(),
             cleaner: line(),
             table: table.clone(),
             sql,
             session: Session::default(),
+            holders: Holders::new(config.clone()),
             config,
-        })))
+        }))
     }
 }
 
@@ -158,6 +200,27 @@ impl Rows {
             return Err(turn.give_up());
         }
         Ok(())
+    }
+
+    /// Makes rows ours where others could take them: by their mark or by a lock. `None` where nobody else is to be
+    /// feared.
+    async fn win(&self, turn: &mut Turn<'_>, epoch: Epoch, due: &[(RowId, i64)]) -> Result<Option<Won<'_>>> {
+        let Sql { claim, lock, .. } = self.sql;
+        match (claim, lock) {
+            (None, None) => Ok(None),
+            _ if due.is_empty() => Ok(Some(HashMap::new().into())),
+            (Some(claim), _) => read::claim(turn, claim, &self.table, &self.subscription(), epoch, due)
+                .await
+                .map(|won| Some(won.into())),
+            (_, Some(lock)) => self.holders.lock(lock, &self.subscription(), epoch, due).await.map(Some),
+        }
+    }
+
+    /// Lets go the locks of rows that the book does not know any more.
+    async fn let_go(&self) {
+        if self.sql.lock.is_some() {
+            self.holders.let_go(|| self.with_book(|book| book.claims())).await;
+        }
     }
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
@@ -194,6 +257,7 @@ impl Store for PostgresRowStore {
             let (acquired, book) = load::acquire(&work, &lease, &self.0.table).await?;
             work.commit().await?;
             if let Some(book) = book {
+                self.0.holders.clear().await;
                 turn.remember_lease(&lease.subscription)?;
                 self.0.session.begin(lease.subscription, book);
             }
@@ -213,6 +277,7 @@ impl Store for PostgresRowStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
+            self.0.holders.clear().await;
             let mut turn = self.0.settler.turn().await?;
             if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
                 let work = turn.begin().await?;
@@ -303,8 +368,15 @@ impl Store for PostgresRowStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Rows { settler, reader, claimer, cleaner, .. } = &*self.0;
-            _ = tokio::join!(settler.close(), reader.close(), claimer.close(), cleaner.close());
+            let Rows { settler, reader, claimer, marker, cleaner, .. } = &*self.0;
+            _ = tokio::join!(
+                settler.close(),
+                reader.close(),
+                claimer.close(),
+                marker.close(),
+                cleaner.close(),
+                self.0.holders.clear()
+            );
         })
     }
 }

@@ -1,10 +1,10 @@
-//! Settling: one statement for all outcomes, fenced by the epoch.
+//! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries.
 
 use super::super::line::Turn;
 use super::super::park::storable;
-use super::super::row::get;
 use super::super::time::Time;
-use super::{Rows, lost};
+use super::Rows;
+use super::deliver::{self, SHARED_FROM};
 use crate::store::rows::plan::{Note, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
 use crate::{Result, Timestamp};
@@ -38,18 +38,48 @@ impl Notes {
 }
 
 /// Times as the driver sends them.
-fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
+pub(super) fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
     times.iter().map(|time| time.map(Time)).collect()
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, plan) = rows.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+    let (epoch, mut plan) = rows.with_book(|book| (book.epoch, Plan::of(settlement, book)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
+    let planned = plan.rows();
+    let half = plan.halve(SHARED_FROM);
+    let (recorded, delivered) = tokio::join!(
+        record(rows, turn, settlement, &plan),
+        deliver::deliver(rows, settlement, half.as_ref())
+    );
+    // What is recorded is so, whatever became of the other half.
+    rows.with_book(|book| {
+        if let (Some(half), Ok(Some(_))) = (half, &delivered) {
+            half.positions.iter().for_each(|position| book.remove(*position));
+        }
+        if let Ok(Some(_)) = recorded {
+            plan.enter(book);
+        }
+    });
+    rows.let_go().await;
+    let (settled, changed) = deliver::both(recorded, delivered)?;
+    if settled == Settled::Done {
+        tell_missed(&settlement.subscription, planned, changed);
+    }
+    Ok(settled)
+}
+
+/// Records all that is planned. Answers how many rows were still ours, `None` if the lease is not.
+async fn record(
+    rows: &Rows,
+    turn: &mut Turn<'_>,
+    settlement: &Settlement,
+    plan: &Plan,
+) -> Result<Option<usize>> {
     let server = turn.incarnation()?;
-    let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = &plan;
+    let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = plan;
     let (notes, deaths) = (Notes::of(&plan.notes), i64::from(plan.trial_deaths));
     let answer = turn
         .query(
@@ -84,14 +114,5 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             ],
         )
         .await?;
-    let Some(row) = answer.first() else { return Err(lost()) };
-    match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
-        (true, _) => {}
-        (false, true) => return Ok(Settled::Fenced),
-        (false, false) => return Err(turn.give_up()),
-    }
-    let changed = usize::try_from(get::<i64>(row, 2)?).unwrap_or(0);
-    tell_missed(&settlement.subscription, plan.rows(), changed);
-    rows.with_book(|book| plan.enter(book));
-    Ok(Settled::Done)
+    deliver::changed(turn, &answer)
 }

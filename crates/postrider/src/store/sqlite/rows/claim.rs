@@ -9,7 +9,7 @@ use super::sql::LIST;
 use super::{Rows, read};
 use crate::store::rows::book::RowId;
 use crate::store::rows::hands::hand_out;
-use crate::store::rows::listing::Listing;
+use crate::store::rows::listing::{Asking, Listing};
 use crate::store::rows::lost;
 use crate::store::rows::read::Which;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
@@ -34,11 +34,11 @@ impl RowClaimer {
         let rows = self.rows.clone();
         self.check_session()?;
         if self.listing.is_empty() {
-            let most = rows.session.with_book(|book| Listing::most(book));
-            let names = rows.names.clone();
+            let asking = rows.session.with_book(|book| Asking::of(book));
+            let (names, most) = (rows.names.clone(), asking.most);
             let list = names.put_into(LIST);
             let ids = rows.reader.read(move |snapshot| list_due(snapshot, &list, most)).await?;
-            rows.session.with_book(|book| self.listing.take(ids.into_iter(), most, book));
+            rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));
         }
         let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {

@@ -176,7 +176,7 @@ impl Rows {
             true => Some(self.claim(epoch, unclaimed).await?),
             false => None,
         };
-        Ok(self.session.with_book(|book| recall.finish(book, found, won, purpose)))
+        Ok(self.session.with_book(|book| recall.finish(book, found, won.as_ref(), purpose)))
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Settled> {

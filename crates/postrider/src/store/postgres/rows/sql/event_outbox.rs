@@ -1,15 +1,17 @@
 //! Seed 002: pending, sent, failed.
 
-use super::{Sql, body, fence, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
     read: READ,
     payloads: PAYLOADS,
     claim: None,
+    lock: Some(LOCK),
     give_back: None,
     foreign: None,
     settle: SETTLE,
+    deliver: DELIVER,
     load: LOAD,
     waiting: Some(WAITING),
     trim: &[TRIM],
@@ -53,16 +55,39 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
 
+/// Passes by what others hold. Index: the primary key (id).
+const LOCK: &str = "
+    SELECT t.id::text, now()
+    FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+    JOIN {table} AS t ON t.id = c.id::bigint
+    WHERE t.status <> 'sent' AND t.attempts = c.attempts
+      AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+    FOR KEY SHARE OF t SKIP LOCKED";
+
+/// Marks what was delivered.
+macro_rules! done {
+    ($ids:literal, $stamps:literal) => {
+        concat!(
+            ", done AS (
+                 UPDATE {table} AS t
+                 SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
+                 FROM fence, unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $stamps,
+            "::timestamptz[])) AS c (id, stamp)
+                 WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
+                 RETURNING t.id
+             )"
+        )
+    };
+}
+
 /// Index: the primary key (id).
 const SETTLE: &str = concat!(
     fence!(),
-    ", done AS (
-         UPDATE {table} AS t
-         SET status = 'sent', processed_at = clock_timestamp(), next_attempt_at = NULL
-         FROM fence, unnest((SELECT $7::text[])) AS c (id)
-         WHERE t.id = c.id::bigint AND t.status IN ('pending', 'failed')
-         RETURNING t.id
-     ), retried AS (
+    done!("$7", "$8"),
+    ", retried AS (
          UPDATE {table} AS t
          SET status = 'failed', attempts = c.attempts, next_attempt_at = c.next
          FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)
@@ -80,6 +105,9 @@ const SETTLE: &str = concat!(
      )",
     notes!()
 );
+
+/// Index: the primary key (id).
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), done!("$5", "$6"), delivered!());
 
 /// Index: the primary key (id).
 const LOAD: &str = concat!(
@@ -101,7 +129,7 @@ const WAITING: &str = concat!(
     " AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)"
 );
 
-/// Index: idx_event_outbox_created_at (created_at), from its begin.
+/// Rows that are locked wait for the next time. Index: idx_event_outbox_created_at (created_at), from its begin.
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE id IN (SELECT id
@@ -111,7 +139,8 @@ const TRIM: &str = "
                    AND coalesce(processed_at, created_at)
                        < statement_timestamp() - $1::bigint * interval '1 microsecond'
                  ORDER BY created_at
-                 LIMIT $2)";
+                 LIMIT $2
+                 FOR UPDATE SKIP LOCKED)";
 
 /// Index: idx_event_outbox_status_sched (status, next_attempt_at).
 const BACKLOG: &str = concat!(

@@ -27,12 +27,18 @@ pub(super) struct Sql {
     /// `$5` and `$6` the server, `$7` as `$3` of `list`. Answers id, time, number of the claim; no row at all if the
     /// epoch is not ours, a row of NULL if nothing was won.
     pub(super) claim: Option<&'static str>,
+    /// Locks rows in a transaction that stays open, where the layout has no such mark: `$1` name, `$2` epoch, `$3` ids,
+    /// `$4` attempts seen. Answers id and time of those that were free.
+    pub(super) lock: Option<&'static str>,
     /// Gives back what was claimed and is not settled: `$1` name, `$2` epoch. Answers how many.
     pub(super) give_back: Option<&'static str>,
     /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
     pub(super) foreign: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,
+    /// Records deliveries alone, beside a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids, `$6`
+    /// times of their claims. Answers as `settle` does.
+    pub(super) deliver: &'static str,
     /// Noted rows beside what the table says of them: `$1` limit of attempts. See [`load`](super::load).
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
@@ -82,6 +88,34 @@ macro_rules! fence {
     };
 }
 use fence;
+
+/// The begin of a statement that runs beside a settle: a takeover waits for it, and no settle does. Index: the primary
+/// key (name).
+macro_rules! fence_beside {
+    ($started:literal, $timeline:literal) => {
+        concat!(
+            "WITH fence AS (
+                 SELECT name FROM {schema}.subscriptions
+                 WHERE name = $1 AND epoch = $2 AND ",
+            on_server!($started, $timeline),
+            "    FOR KEY SHARE
+             )"
+        )
+    };
+}
+use fence_beside;
+
+/// The end of a statement that records deliveries alone.
+macro_rules! delivered {
+    () => {
+        concat!(
+            " SELECT EXISTS (SELECT FROM fence), ",
+            on_server!("$3", "$4"),
+            ", (SELECT count(*) FROM done)"
+        )
+    };
+}
+use delivered;
 
 /// The end of every settle: notes written and removed, claims that are over, and how many rows were changed.
 /// Indexes: the primary keys (row_id) and (number).

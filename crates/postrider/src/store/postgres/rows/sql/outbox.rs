@@ -1,15 +1,17 @@
 //! Seed 003: pending, published, failed.
 
-use super::{Sql, body, fence, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
     read: READ,
     payloads: PAYLOADS,
     claim: None,
+    lock: Some(LOCK),
     give_back: None,
     foreign: None,
     settle: SETTLE,
+    deliver: DELIVER,
     load: LOAD,
     waiting: None,
     trim: &[TRIM, TRIM_PROCESSED],
@@ -41,16 +43,39 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::uuid[])";
 
+/// Passes by what others hold. Index: the primary key (id).
+const LOCK: &str = "
+    SELECT t.id::text, now()
+    FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+    JOIN {table} AS t ON t.id = c.id::uuid
+    WHERE t.status <> 'published' AND t.retry_count = c.attempts
+      AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+    FOR KEY SHARE OF t SKIP LOCKED";
+
+/// Marks what was delivered.
+macro_rules! done {
+    ($ids:literal, $stamps:literal) => {
+        concat!(
+            ", done AS (
+                 UPDATE {table} AS t
+                 SET status = 'published', published_at = clock_timestamp()
+                 FROM fence, unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $stamps,
+            "::timestamptz[])) AS c (id, stamp)
+                 WHERE t.id = c.id::uuid AND t.status <> 'published'
+                 RETURNING t.id
+             )"
+        )
+    };
+}
+
 /// Index: the primary key (id).
 const SETTLE: &str = concat!(
     fence!(),
-    ", done AS (
-         UPDATE {table} AS t
-         SET status = 'published', published_at = clock_timestamp()
-         FROM fence, unnest((SELECT $7::text[])) AS c (id)
-         WHERE t.id = c.id::uuid AND t.status <> 'published'
-         RETURNING t.id
-     ), retried AS (
+    done!("$7", "$8"),
+    ", retried AS (
          UPDATE {table} AS t
          SET status = 'pending', retry_count = least(c.attempts, 32767)
          FROM fence, unnest((SELECT $9::text[]), (SELECT $11::bigint[])) AS c (id, attempts)
@@ -69,13 +94,16 @@ const SETTLE: &str = concat!(
 );
 
 /// Index: the primary key (id).
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), done!("$5", "$6"), delivered!());
+
+/// Index: the primary key (id).
 const LOAD: &str = "
     SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error, t.created_at,
            t.status = 'published', t.status = 'failed', greatest(t.max_retries, 1)::bigint
     FROM {schema}.row_notes AS n
     LEFT JOIN {table} AS t ON t.id = n.row_id::uuid";
 
-/// Index: idx_outbox_expires (expires_at) WHERE published, from its begin.
+/// Rows that are locked wait for the next time. Index: idx_outbox_expires (expires_at) WHERE published, from its begin.
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE id IN (SELECT id
@@ -84,7 +112,8 @@ const TRIM: &str = "
                    AND coalesce(published_at, created_at)
                        < statement_timestamp() - $1::bigint * interval '1 microsecond'
                  ORDER BY expires_at
-                 LIMIT $2)";
+                 LIMIT $2
+                 FOR UPDATE SKIP LOCKED)";
 
 /// Index: idx_processed_events_expires (expires_at), from its begin.
 const TRIM_PROCESSED: &str = "

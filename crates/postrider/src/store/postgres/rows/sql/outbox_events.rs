@@ -1,15 +1,17 @@
 //! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
 
-use super::{Sql, body, fence, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
     read: READ,
     payloads: PAYLOADS,
     claim: Some(CLAIM),
+    lock: None,
     give_back: Some(GIVE_BACK),
     foreign: Some(FOREIGN),
     settle: SETTLE,
+    deliver: DELIVER,
     load: LOAD,
     waiting: None,
     trim: &[TRIM],
@@ -78,12 +80,8 @@ const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = A
 /// The seed's MarkEventForProcessing for a batch. The lock keeps a takeover waiting, and no settle. Index: the
 /// primary key (id).
 const CLAIM: &str = concat!(
-    "WITH fence AS (
-         SELECT name FROM {schema}.subscriptions
-         WHERE name = $1 AND epoch = $2 AND ",
-    on_server!("$5", "$6"),
-    "    FOR KEY SHARE
-     ), won AS (
+    fence_beside!("$5", "$6"),
+    ", won AS (
          UPDATE {table} AS t
          SET status = 'PUBLISHING', attempt_count = t.attempt_count + 1, last_attempt_at = now()
          FROM fence, unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
@@ -124,6 +122,13 @@ const FOREIGN: &str = "
       AND NOT EXISTS (SELECT FROM {schema}.row_claims AS c
                       WHERE c.claimed_at = t.last_attempt_at AND t.id::text = ANY (c.ids))";
 
+/// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
+macro_rules! tried {
+    () => {
+        "last_attempt_at = coalesce(c.stamp, now())"
+    };
+}
+
 /// A row that is ours: as we claimed it, or not claimed at all and waiting.
 macro_rules! ours {
     () => {
@@ -132,27 +137,45 @@ macro_rules! ours {
     };
 }
 
+/// Marks what was delivered.
+macro_rules! done {
+    ($ids:literal, $stamps:literal) => {
+        concat!(
+            ", done AS (
+                 UPDATE {table} AS t
+                 SET status = 'PUBLISHED',
+                     attempt_count = CASE WHEN c.stamp IS NULL THEN t.attempt_count + 1 ELSE t.attempt_count END, ",
+            tried!(),
+            "    FROM fence, unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $stamps,
+            "::timestamptz[])) AS c (id, stamp)
+                 WHERE t.id = c.id::bigint AND ",
+            ours!(),
+            "    RETURNING t.id
+             )"
+        )
+    };
+}
+
 /// Index: the primary key (id).
 const SETTLE: &str = concat!(
     fence!(),
-    ", done AS (
+    done!("$7", "$8"),
+    ", retried AS (
          UPDATE {table} AS t
-         SET status = 'PUBLISHED'
-         FROM fence, unnest((SELECT $7::text[]), (SELECT $8::timestamptz[])) AS c (id, stamp)
-         WHERE t.id = c.id::bigint AND ",
-    ours!(),
-    "    RETURNING t.id
-     ), retried AS (
-         UPDATE {table} AS t
-         SET status = 'FAILED', attempt_count = c.attempts
-         FROM fence, unnest((SELECT $9::text[]), (SELECT $10::timestamptz[]), (SELECT $11::bigint[])) AS c (id, stamp, attempts)
+         SET status = 'FAILED', attempt_count = c.attempts, ",
+    tried!(),
+    "    FROM fence, unnest((SELECT $9::text[]), (SELECT $10::timestamptz[]), (SELECT $11::bigint[])) AS c (id, stamp, attempts)
          WHERE t.id = c.id::bigint AND ",
     ours!(),
     "    RETURNING t.id
      ), ended AS (
          UPDATE {table} AS t
-         SET status = 'FAILED', attempt_count = c.attempts
-         FROM fence, unnest((SELECT $13::text[]), (SELECT $14::timestamptz[]), (SELECT $15::bigint[])) AS c (id, stamp, attempts)
+         SET status = 'FAILED', attempt_count = c.attempts, ",
+    tried!(),
+    "    FROM fence, unnest((SELECT $13::text[]), (SELECT $14::timestamptz[]), (SELECT $15::bigint[])) AS c (id, stamp, attempts)
          WHERE t.id = c.id::bigint AND ",
     ours!(),
     "    RETURNING t.id
@@ -165,6 +188,9 @@ const SETTLE: &str = concat!(
      )",
     notes!()
 );
+
+/// Index: the primary key (id).
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), done!("$5", "$6"), delivered!());
 
 /// Index: the primary key (id).
 const LOAD: &str = concat!(

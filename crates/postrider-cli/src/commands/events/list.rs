@@ -1,0 +1,146 @@
+//! `postrider events list`
+
+use clap::Args;
+use postrider::store::{EventFilter, ListedEvent};
+use postrider::{Aggregate, Clock, SystemClock, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::commands::chosen::Chosen;
+use crate::commands::write::aggregate;
+use crate::config::duration;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
+use crate::output::{Align, Table, View};
+
+const EXAMPLES: &str = "Examples:
+  postrider events list --aggregate Order:42
+  postrider events list --type order.placed --since 2h
+  postrider events list --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --json
+  postrider events list --contains '{\"customer\": 7}' --limit 10";
+
+/// Characters of a payload in the table for people.
+const PAYLOAD_SHOWN: usize = 80;
+
+/// Show events, newest first
+///
+/// Every filter that is given must hold. Asks the database and changes nothing; delivered events are there until they are
+/// cleaned up. On PostgreSQL. An index serves the filter where the layout has one, as --plan shows.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct List {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Of one aggregate
+    #[arg(long, value_name = "TYPE:ID", value_parser = aggregate)]
+    aggregate: Option<Aggregate>,
+    /// Of one type
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+    /// Created since then: a time, or how long ago
+    #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
+    since: Option<Timestamp>,
+    /// Created until then
+    #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
+    until: Option<Timestamp>,
+    /// With a JSON payload that has all of this in it
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    contains: Option<Value>,
+    /// In a state, where rows have one
+    #[arg(long, value_name = "WORD")]
+    status: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    /// Show how the database would find them instead
+    #[arg(long)]
+    plan: bool,
+}
+
+impl List {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        let (_, outbox) = self.chosen.one(&settings)?;
+        let filter = EventFilter {
+            aggregate: self.aggregate.clone(),
+            event_type: self.event_type.clone(),
+            since: self.since,
+            until: self.until,
+            contains: self.contains.clone(),
+            status: self.status.clone(),
+            events_max: self.limit as usize,
+        };
+        if self.plan {
+            let lines = block_on(Threads::One, async { Ok(outbox.database.list_plan(&filter).await?) })?;
+            return context.output.data(&Plan { lines });
+        }
+        let events = block_on(Threads::One, async { Ok(outbox.database.list(&filter).await?) })?;
+        context.output.data(&Found { events })
+    }
+}
+
+/// A moment, or how long ago it was.
+fn time(text: &str) -> Result<Timestamp, &'static str> {
+    if let Some(ago) = duration::parse(text) {
+        let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
+        return Ok(Timestamp::from_micros(SystemClock::new().now().wall.as_micros().saturating_sub(micros)));
+    }
+    text.parse().map_err(|_| "give a time as 2026-01-31T12:00:00Z, or how long ago as 30m, 2h or 7d")
+}
+
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Found {
+    events: Vec<ListedEvent>,
+}
+
+impl View for Found {
+    fn table(&self) -> Table {
+        let columns = [
+            ("place", Align::Right),
+            ("time", Align::Left),
+            ("type", Align::Left),
+            ("aggregate", Align::Left),
+            ("state", Align::Left),
+            ("tries", Align::Right),
+            ("payload", Align::Left),
+        ];
+        let mut table = Table::new(columns, "no event is like that");
+        for event in &self.events {
+            let aggregate = event.aggregate_type.iter().zip(&event.aggregate_id).next();
+            let mut payload: String = event.payload.chars().take(PAYLOAD_SHOWN).collect();
+            if payload.len() < event.payload.len() {
+                payload.push_str("...");
+            }
+            table.row([
+                event.place.clone(),
+                event.time.clone(),
+                event.event_type.clone(),
+                aggregate.map(|(kind, id)| format!("{kind}:{id}")).unwrap_or_default(),
+                event.status.clone().unwrap_or_default(),
+                event.attempts.map(|attempts| attempts.to_string()).unwrap_or_default(),
+                payload,
+            ]);
+        }
+        table
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Plan {
+    lines: Vec<String>,
+}
+
+impl View for Plan {
+    fn table(&self) -> Table {
+        let mut table = Table::new([("plan", Align::Left)], "the database tells no plan");
+        self.lines.iter().for_each(|line| table.row([line.clone()]));
+        table
+    }
+}

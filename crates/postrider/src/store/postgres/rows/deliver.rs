@@ -1,0 +1,59 @@
+//! Half of the deliveries of a large settle, marked over a second connection.
+//!
+//! An UPDATE of a row with many indexes keeps a process of the server busy; two of them share the work. Each half is
+//! fenced and stands for itself: a row that is marked was delivered, whatever becomes of the other half.
+
+use super::super::line::Turn;
+use super::super::row::get;
+use super::settle::times;
+use super::{Rows, lost};
+use crate::Result;
+use crate::store::rows::plan::Outcome;
+use crate::store::{Settled, Settlement};
+
+/// Deliveries from which on they are shared: below, a second round trip costs more than it gains.
+pub(super) const SHARED_FROM: usize = 512;
+
+/// Marks these rows. Answers how many were still ours, `None` if the lease is not.
+pub(super) async fn deliver(
+    rows: &Rows,
+    settlement: &Settlement,
+    delivered: Option<&Outcome>,
+) -> Result<Option<usize>> {
+    let Some(delivered) = delivered else { return Ok(Some(0)) };
+    let mut turn = rows.marker.turn().await?;
+    rows.check_server(&mut turn)?;
+    let server = turn.incarnation()?;
+    let answer = turn
+        .query(
+            rows.sql.deliver,
+            &[
+                &settlement.subscription,
+                &settlement.epoch.0,
+                &server.started,
+                &server.timeline(),
+                &delivered.ids,
+                &times(&delivered.stamps),
+            ],
+        )
+        .await?;
+    changed(&mut turn, &answer)
+}
+
+/// How many rows a fenced statement changed, `None` if the lease is not ours.
+pub(super) fn changed(turn: &mut Turn<'_>, answer: &[tokio_postgres::Row]) -> Result<Option<usize>> {
+    let Some(row) = answer.first() else { return Err(lost()) };
+    match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
+        (true, _) => Ok(Some(usize::try_from(get::<i64>(row, 2)?).unwrap_or(0))),
+        (false, true) => Ok(None),
+        (false, false) => Err(turn.give_up()),
+    }
+}
+
+/// Both halves together: done when both are.
+pub(super) fn both(one: Result<Option<usize>>, other: Result<Option<usize>>) -> Result<(Settled, usize)> {
+    match (one?, other?) {
+        (Some(one), Some(other)) => Ok((Settled::Done, one + other)),
+        _ => Ok((Settled::Fenced, 0)),
+    }
+}

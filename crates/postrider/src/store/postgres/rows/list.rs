@@ -1,0 +1,139 @@
+//! Looking for rows, each question on the index its seed has for it.
+//!
+//! The statements are planned at every use with what is asked, so a condition that is not asked for is no condition to
+//! the planner.
+
+use tokio_postgres::{Client, Row};
+
+use super::super::failure::failed;
+use super::super::list::listed;
+use super::super::row::get;
+use super::super::statement::{Params, query_unnamed};
+use super::super::time::Time;
+use crate::Result;
+use crate::layout::{RowLayout, RowTable};
+use crate::store::{EventFilter, ListedEvent};
+
+/// What is asked, the same in all: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
+macro_rules! asked {
+    ($kind:literal, $id:literal, $id_type:literal) => {
+        concat!(
+            "($1::text IS NULL OR t.",
+            $kind,
+            " = $1) AND ($2::text IS NULL OR t.",
+            $id,
+            " = $2::text::",
+            $id_type,
+            ") AND ($3::text IS NULL OR t.event_type = $3)
+             AND ($4::timestamptz IS NULL OR t.created_at >= $4)
+             AND ($5::timestamptz IS NULL OR t.created_at <= $5)
+             AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
+             AND ($7::text IS NULL OR t.status = $7)"
+        )
+    };
+}
+
+/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate, gin_event_outbox_payload
+/// for a payload, idx_event_outbox_created_at (created_at) for a time and for the newest of all.
+const EVENT_OUTBOX: &str = concat!(
+    "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
+            t.created_at, t.status::text, t.attempts::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("entity_table", "entity_pk", "text"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+/// Indexes: idx_outbox_aggregate (aggregate_type, aggregate_id) for an aggregate, idx_outbox_status_created (status,
+/// created_at) for a time with status pending. The seed has none for other times, nor for payloads.
+const OUTBOX: &str = concat!(
+    "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            t.created_at, t.status::text, t.retry_count::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("aggregate_type", "aggregate_id", "uuid"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+/// Of an aggregate. Index: idx_outbox_events_aggregate (aggregate_type, aggregate_id), which is optional.
+const OUTBOX_EVENTS_OF: &str = concat!(
+    "SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("aggregate_type", "aggregate_id", "text"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+/// Of all aggregates. Index: idx_outbox_events_status_created_at (status, created_at), the newest of each state. The seed has
+/// none for payloads.
+const OUTBOX_EVENTS: &str = concat!(
+    "SELECT t.*
+     FROM (VALUES ('PENDING'), ('PUBLISHING'), ('PUBLISHED'), ('FAILED')) AS states (status)
+     CROSS JOIN LATERAL (
+         SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+                t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
+         FROM {table} AS t
+         WHERE t.status = states.status AND ",
+    asked!("aggregate_type", "aggregate_id", "text"),
+    "    ORDER BY t.created_at DESC, t.id DESC LIMIT $8
+     ) AS t
+     ORDER BY t.created_at DESC, t.id::bigint DESC LIMIT $8"
+);
+
+const fn statement(layout: RowLayout, filter: &EventFilter) -> &'static str {
+    match layout {
+        RowLayout::EventOutbox => EVENT_OUTBOX,
+        RowLayout::Outbox => OUTBOX,
+        RowLayout::OutboxEvents if filter.aggregate.is_some() => OUTBOX_EVENTS_OF,
+        RowLayout::OutboxEvents => OUTBOX_EVENTS,
+    }
+}
+
+/// The newest rows that pass a filter, newest first.
+pub(super) async fn list(
+    client: &Client,
+    table: &RowTable,
+    filter: &EventFilter,
+) -> Result<Vec<ListedEvent>> {
+    let sql = table.put_into(statement(table.layout, filter));
+    ask(client, &sql, filter).await?.iter().map(listed).collect()
+}
+
+/// How the database finds them.
+pub(super) async fn plan(client: &Client, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
+    let sql = table.put_into(&format!("EXPLAIN (COSTS OFF) {}", statement(table.layout, filter)));
+    ask(client, &sql, filter).await?.iter().map(|row| get(row, 0)).collect()
+}
+
+async fn ask(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<Row>> {
+    let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
+    let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
+    let (since, until) = (filter.since.map(Time), filter.until.map(Time));
+    let part = filter.contains.as_ref().map(ToString::to_string);
+    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let params: Params<'_> = &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &most];
+    query_unnamed(client, sql, params).await.map_err(failed)
+}
+
+/// The unique keys of the seed's `processed_events` that keep a second consumer group out: those without its name.
+/// `None` if there is no such table.
+pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
+    // Index: those of the catalog.
+    let sql = "SELECT to_regclass($1) IS NOT NULL,
+                      array(SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY k.place) || ')'
+                            FROM pg_index AS i
+                            JOIN pg_class AS c ON c.oid = i.indexrelid
+                            CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+                            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
+                            WHERE i.indrelid = to_regclass($1) AND i.indisunique AND k.place <= i.indnkeyatts
+                            GROUP BY c.relname
+                            HAVING NOT bool_or(a.attname = 'consumer_group')
+                            ORDER BY 1)";
+    let name = table.put_into("{processed}");
+    let rows = query_unnamed(client, sql, &[&name]).await.map_err(failed)?;
+    match rows.first() {
+        Some(row) if get(row, 0)? => get(row, 1).map(Some),
+        _ => Ok(None),
+    }
+}
