@@ -53,7 +53,7 @@ impl<D: Database> Alone<D> {
     async fn session(&mut self, store: &dyn Store, weather: &Weather) -> Result<()> {
         let mut claimer = store.claimer(&self.progress);
         let mut left_unread = true;
-        for _ in 0..self.dice.below(60) + 2 {
+        for _ in 0..self.dice.below(60 * self.database.patience()) + 2 {
             let events_max = usize::try_from(self.dice.below(60)).unwrap_or(0) + 1;
             left_unread &= self.claim(&mut *claimer, events_max, weather).await?;
             self.dice.pause(weather.poll_micros_max()).await;

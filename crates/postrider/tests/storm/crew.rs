@@ -92,7 +92,7 @@ impl<D: Database> Crew<D> {
     /// Up to most of a second, unless the weather changes.
     async fn wait(&mut self, weather: &Weather) {
         let quiet = weather.is_quiet();
-        for _ in 0..self.dice.below(40) + 2 {
+        for _ in 0..self.dice.below(40 * self.database.patience()) + 2 {
             if weather.is_over() || weather.is_quiet() != quiet {
                 return;
             }

@@ -14,6 +14,12 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
 
     fn connect(&self) -> impl Future<Output = Result<Self::Session>> + Send;
 
+    /// How many times longer than usual the library's readers keep their memory: where it takes longer to prove that a
+    /// hole is dead, who forgets all of them sooner never proves anything.
+    fn patience(&self) -> u64 {
+        1
+    }
+
     /// A connection for a reader that is not the library's.
     fn probe(&self) -> impl Future<Output = Result<Self::Probe>> + Send;
 

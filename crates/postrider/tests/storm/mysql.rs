@@ -24,9 +24,13 @@ pub(crate) struct MySql {
     kind: Kind,
     url: String,
     schema: Ident,
-    /// How long a statement may take to write where it took its position, for a store that has to know.
-    statements_end: Duration,
+    /// Whether the server tells who has a table open.
+    tells_locks: bool,
 }
+
+/// How long a statement may take to write where it took its position, for a store that has to know; on a machine with
+/// other things to do.
+const STATEMENTS_END: Duration = Duration::from_millis(500);
 
 impl MySql {
     /// A new outbox with so many keys. `url` is the server's.
@@ -34,9 +38,7 @@ impl MySql {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("storm_{}_{number}", std::process::id()))?;
-        // On a machine with other things to do; the longest statement of a storm takes milliseconds.
-        let statements_end = Duration::from_millis(500);
-        let storm = Self { kind, url: url.to_owned(), schema, statements_end };
+        let storm = Self { kind, url: url.to_owned(), schema, tells_locks: true };
         MySqlStore::migrate(&storm.config()?).await?;
         let keys: String = (0..keys).map(|key| format!("('k{key}', 0), ")).collect();
         let sql = format!(
@@ -49,9 +51,14 @@ impl MySql {
         Ok(storm)
     }
 
+    /// On a server that does not tell who has a table open.
+    pub(crate) fn without_locks(self) -> Self {
+        Self { tells_locks: false, ..self }
+    }
+
     fn config(&self) -> Result<MySqlConfig> {
         let config = MySqlConfig::new(&self.url)?.schema(self.schema.clone());
-        Ok(config.statements_end_within(self.statements_end))
+        Ok(config.statements_end_within(STATEMENTS_END))
     }
 }
 
@@ -69,6 +76,10 @@ impl Database for MySql {
             global: None,
             prepared: 0,
         })
+    }
+
+    fn patience(&self) -> u64 {
+        if self.tells_locks { 1 } else { 8 }
     }
 
     async fn probe(&self) -> Result<MySqlProbe> {

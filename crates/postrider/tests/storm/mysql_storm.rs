@@ -38,7 +38,7 @@ async fn a_storm_on_mariadb_with_nothing_but_its_plugin_finds_nothing_wrong() ->
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let options = options.setting("performance_schema=OFF").setting("plugin_load_add=metadata_lock_info");
     let Some(server) = own(options) else { return Ok(()) };
-    ours(Kind::MariaDb, server.url(), "MariaDB, metadata_lock_info").await
+    ours(Kind::MariaDb, server.url(), "MariaDB, metadata_lock_info", |outbox| outbox).await
 }
 
 /// Nothing is told but the transactions of the engine.
@@ -47,19 +47,19 @@ async fn a_storm_on_mysql_that_tells_no_locks_finds_nothing_wrong() -> Result<()
     let options = Options::of(Kind::MySql).setting("max_connections=300");
     let off = "performance_schema_instrument=wait/lock/metadata/sql/mdl=OFF";
     let Some(server) = own(options.setting(off)) else { return Ok(()) };
-    ours(Kind::MySql, server.url(), "MySQL, INNODB_TRX").await
+    ours(Kind::MySql, server.url(), "MySQL, INNODB_TRX", MySql::without_locks).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mariadb_that_tells_no_locks_finds_nothing_wrong() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let Some(server) = own(options.setting("performance_schema=OFF")) else { return Ok(()) };
-    ours(Kind::MariaDb, server.url(), "MariaDB, INNODB_TRX").await
+    ours(Kind::MariaDb, server.url(), "MariaDB, INNODB_TRX", MySql::without_locks).await
 }
 
 async fn storm(kind: Kind, url: &str, name: &str) -> Result<()> {
     catch_the_wrong_designs(kind, url, seed()).await?;
-    ours(kind, url, name).await
+    ours(kind, url, name, |outbox| outbox).await
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -70,14 +70,14 @@ fn seed() -> u64 {
     number("STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one("storm") % 1_000_000)
 }
 
-async fn ours(kind: Kind, url: &str, name: &str) -> Result<()> {
+async fn ours(kind: Kind, url: &str, name: &str, server: fn(MySql) -> MySql) -> Result<()> {
     let (seed, seconds) = (seed(), number("STORM_SECONDS").unwrap_or(12));
     println!("storm on {name}, STORM_SEED={seed} STORM_SECONDS={seconds}");
     let started = tokio::time::Instant::now();
     let phase = Duration::from_millis((seconds * 1_000 / 4).clamp(1_000, 7_000));
     let mut sum = Sum::default();
     for seed in seed.. {
-        let database = Arc::new(MySql::new(kind, url, KEYS).await?);
+        let database = Arc::new(server(MySql::new(kind, url, KEYS).await?));
         let readers: Vec<Box<dyn Reader>> = vec![
             Box::new(Crew::new(&database, seed)),
             Box::new(Alone::new(&database, Proof::WritersAtOnce, seed)),
