@@ -102,6 +102,16 @@ const SOAKS: &[Soak] = &[
         environment: &[],
     },
     Soak {
+        name: "latency-mysql",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db mysql --rate 1000 --seconds 10",
+        environment: &[],
+    },
+    Soak {
+        name: "growth-mysql",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench growth --db mysql",
+        environment: &[],
+    },
+    Soak {
         name: "write-mysql",
         cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench write --db mysql --transactions 1500",
         environment: &[],
@@ -109,6 +119,16 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "drain-mariadb",
         cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench drain --db mariadb --events 500000",
+        environment: &[],
+    },
+    Soak {
+        name: "latency-mariadb",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db mariadb --rate 1000 --seconds 10",
+        environment: &[],
+    },
+    Soak {
+        name: "growth-mariadb",
+        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench growth --db mariadb",
         environment: &[],
     },
     Soak {

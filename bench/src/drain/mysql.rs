@@ -23,7 +23,7 @@ pub async fn mysql(server: &str, url: &str, drain: Drain, progress: impl Fn(&str
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));
         select.push(fixture.select(batch).await?);
-        let (cost, memory_bytes) = fixture.relay(&format!("bench-{run}"), events).await?;
+        let (cost, memory_bytes) = fixture.relay(&format!("bench-{run}"), 1, events).await?;
         relay.push(cost);
         memory.push(memory_bytes as f64 / (1024.0 * 1024.0));
         row_by_row.push(fixture.row_by_row(few, 100).await?);

@@ -1,8 +1,10 @@
 //! Whether speed holds as the table grows: the same backlog behind few and many delivered events.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
+pub use mysql::mysql;
 pub use postgres::postgres;
 pub use sqlite::sqlite;
 

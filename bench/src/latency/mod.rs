@@ -1,9 +1,11 @@
 //! How long from commit to acknowledgement, at a steady rate that does not wait for anybody.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 mod waits;
 
+pub use mysql::mysql;
 pub use postgres::postgres;
 #[cfg(feature = "kafka")]
 pub use postgres::postgres_to_kafka;

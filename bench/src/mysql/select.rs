@@ -2,9 +2,19 @@
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Row, Value};
+use uuid::Uuid;
 
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
+
+/// An event as the driver gives it, with texts as texts, as on the other databases.
+struct Owned {
+    position: i64,
+    _id: Uuid,
+    _texts: [Option<String>; 8],
+    _payload: Vec<u8>,
+    _others: [Value; 3],
+}
 
 impl Fixture {
     /// Reads all events, a page at a time.
@@ -23,12 +33,35 @@ impl Fixture {
         let mut after = 0;
         loop {
             let rows: Vec<Row> = connection.exec(&statement, (after, page_events)).await?;
-            let rows: Vec<Vec<Value>> = rows.into_iter().map(Row::unwrap).collect();
+            let rows: Vec<Owned> = rows.into_iter().map(owned).collect::<Result<_, _>>()?;
             let Some(last) = rows.last() else { break };
-            after = mysql_async::from_value_opt(last[0].clone())?;
+            after = last.position;
         }
         let cost = gauge.stop().await?;
         connection.disconnect().await?;
         Ok(cost)
+    }
+}
+
+/// Nothing is copied that can be moved.
+fn owned(mut row: Row) -> Result<Owned, Error> {
+    let id = bytes(&mut row, 1)?.ok_or("an event without an id")?;
+    let mut text = |column| -> Result<Option<String>, Error> {
+        Ok(bytes(&mut row, column)?.map(String::from_utf8).transpose()?)
+    };
+    // The action is text as well, and NULL in all of them.
+    let texts = [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?, text(7)?, text(8)?, text(9)?];
+    let payload = bytes(&mut row, 10)?.unwrap_or_default();
+    let mut other = |column: usize| row.take::<Value, _>(column).unwrap_or(Value::NULL);
+    let others = [other(11), other(13), other(14)];
+    let Some(Value::Int(position)) = row.take(0) else { return Err("an event without a position".into()) };
+    Ok(Owned { position, _id: Uuid::from_slice(&id)?, _texts: texts, _payload: payload, _others: others })
+}
+
+fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>, Error> {
+    match row.take(column) {
+        Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(Value::NULL) => Ok(None),
+        _ => Err(format!("column {column} holds neither text nor bytes").into()),
     }
 }

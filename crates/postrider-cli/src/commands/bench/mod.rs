@@ -18,9 +18,6 @@ use postrider_testkit::servers::mysql::Kind;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// What `latency` and `growth` say.
-const NOT_ON_MYSQL: &str = "only drain and write are measured on MySQL and MariaDB";
-
 const EXAMPLES: &str = "Examples:
   postrider bench drain                       how fast a backlog is carried away
   postrider bench drain --keys 20 --svg d.svg with few hot keys, and as a picture
@@ -192,7 +189,10 @@ impl Bench {
                         runtime.block_on(latency::postgres(&servers::postgres_url()?, latency, progress))
                     }
                     (Database::Postgres, Destination::Kafka) => kafka::latency(&runtime, latency, progress),
-                    (Database::Mysql | Database::Mariadb, Destination::Null) => Err(NOT_ON_MYSQL.into()),
+                    (Database::Mysql | Database::Mariadb, Destination::Null) => {
+                        let server = servers::MySql::find(self.kind())?;
+                        runtime.block_on(latency::mysql(server.name, &server.url, latency, progress))
+                    }
                     (_, Destination::Kafka) => {
                         Err("to Kafka it is measured from PostgreSQL: add --db postgres".into())
                     }
@@ -231,7 +231,10 @@ impl Bench {
                     Database::Postgres => {
                         runtime.block_on(growth::postgres(&servers::postgres_url()?, growth, progress))
                     }
-                    Database::Mysql | Database::Mariadb => Err(NOT_ON_MYSQL.into()),
+                    Database::Mysql | Database::Mariadb => {
+                        let server = servers::MySql::find(self.kind())?;
+                        runtime.block_on(growth::mysql(server.name, &server.url, growth, progress))
+                    }
                 }
             }
         }

@@ -97,38 +97,43 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
 
 /// Texts and payload move out of the row; nothing is copied.
 fn read(mut row: Row) -> Result<(Event, bool)> {
-    let aggregate = match (take(&mut row, 3)?, take(&mut row, 4)?) {
+    let aggregate = match (text(&mut row, 3)?, text(&mut row, 4)?) {
         (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
         _ => None,
     };
-    let payload: Option<Vec<u8>> = take(&mut row, 6)?;
+    let payload = bytes(&mut row, 6)?;
     let is_bare = payload.is_none();
-    let headers: Option<String> = take(&mut row, 8)?;
-    let action: Option<String> = take(&mut row, 13)?;
+    let headers = text(&mut row, 8)?;
+    let action = text(&mut row, 13)?;
     let event = Event {
         id: uuid(&row, 1)?,
-        event_type: take(&mut row, 2)?,
+        event_type: text(&mut row, 2)?.ok_or_else(|| unreadable(2))?,
         aggregate,
-        key: take(&mut row, 5)?,
+        key: text(&mut row, 5)?,
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
-        time: date(&row, 9)?.ok_or_else(|| Error::new(Code::RowDamaged, "the event has no time"))?,
-        topic: take(&mut row, 10)?,
+        time: date(&row, 9)?.ok_or_else(|| unreadable(9))?,
+        topic: text(&mut row, 10)?,
         max_attempts: get_opt::<i64>(&row, 11)?.map(|_| count(&row, 11)).transpose()?,
         expires_at: date(&row, 12)?,
         action: action.map(|text| columns::action_from_json(&text)).transpose()?,
-        namespace: take(&mut row, 14)?,
-        producer: take(&mut row, 15)?,
+        namespace: text(&mut row, 14)?,
+        producer: text(&mut row, 15)?,
     };
     Ok((event, is_bare))
 }
 
-/// A value that nobody asks the row for again.
-fn take<T: FromValue>(row: &mut Row, column: usize) -> Result<T> {
-    match row.take_opt(column) {
-        Some(Ok(value)) => Ok(value),
+/// Bytes that nobody asks the row for again.
+fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
+    match row.take(column) {
+        Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(Value::NULL) => Ok(None),
         _ => Err(unreadable(column)),
     }
+}
+
+fn text(row: &mut Row, column: usize) -> Result<Option<String>> {
+    bytes(row, column)?.map(|bytes| String::from_utf8(bytes).map_err(|_| unreadable(column))).transpose()
 }
 
 fn unreadable(column: usize) -> Error {
