@@ -15,5 +15,4 @@ mod holes;
 mod life;
 mod replaced;
 mod roles;
-mod rows;
 mod start;
