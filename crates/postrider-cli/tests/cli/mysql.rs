@@ -201,7 +201,7 @@ fn keys_that_mean_nothing_here_are_refused() {
 /// A table of another layout in the database `{schema}_shop`, which the URL names.
 fn rows(shop: &Shop, layout: &str) -> Program {
     shop.sql("CREATE DATABASE IF NOT EXISTS {schema}_shop");
-    let url = format!("{}/{}_shop", shop.url.trim_end_matches('/'), shop.schema);
+    let url = format!("{}/{}_shop", shop.url.trim_end_matches("/test"), shop.schema);
     let config = shop.config(&url).replace("\nschema", &format!("\nlayout = '{layout}'\nschema"));
     Program::with_config(&config)
 }

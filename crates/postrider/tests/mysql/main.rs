@@ -17,5 +17,4 @@ mod holes;
 mod life;
 mod replaced;
 mod roles;
-mod rows;
 mod start;

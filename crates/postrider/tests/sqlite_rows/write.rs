@@ -79,7 +79,7 @@ async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> R
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     assert_eq!(page.events[0].event.payload, "no JSON: ü");
     assert_eq!(page.events[0].event.max_attempts, Some(7), "the column of the row is the limit");
-    assert_eq!(page.events[0].event.time.to_string(), "2026-01-01T00:00:00Z");
+    assert_eq!(page.events[0].event.time.to_string(), "2026-01-01T00:00:00.000000Z");
     assert_eq!(page.damaged.len(), 1, "a row without a time is told, and stops nobody: {page:?}");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use mysql_async::TxOpts;
 use postrider::layout::RowLayout;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start};
-use postrider::{Code, Event, Outbox, Result, Written};
+use postrider::{Code, Event, Limits, Outbox, Result, Written};
 use sqlx::Connection;
 
 use super::case::{LAYOUTS, RowCase};
@@ -79,7 +79,9 @@ async fn carried<W: Which>() -> Result<()> {
         return Ok(());
     }
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
-    let outbox = Outbox::new().rows(case.table.clone());
+    let mut limits = Limits::default();
+    limits.text_bytes_max = 1_000;
+    let outbox = Outbox::new().limits(limits).rows(case.table.clone());
     let mut client = case.config.client().await?;
     let long = Event::new("a", "{}").with_aggregate("Order", "x".repeat(256));
     assert_eq!(outbox.write(&mut client, long).await.unwrap_err().code(), Code::LayoutUnfit);
