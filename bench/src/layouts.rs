@@ -66,6 +66,9 @@ pub async fn postgres(url: &str, layouts: Layouts, progress: impl Fn(&str)) -> R
         found.rows.push(row(&format!("{name}: postrider"), rows, relay));
         found.rows.push(row(&format!("{name}: row by row"), by_row_rows, by_row));
         found.ratios.push(compare(&format!("{name} / row by row"), (relay, rows), (by_row, by_row_rows)));
+        if let Some(ratio) = processors(name, (relay, rows), (by_row, by_row_rows)) {
+            found.ratios.push(ratio);
+        }
     }
     Ok(found)
 }
@@ -83,6 +86,16 @@ async fn durability(url: &str) -> Result<String, Error> {
 fn compare(name: &str, one: (&[Cost], u64), other: (&[Cost], u64)) -> Ratio {
     let here = |runs: &[Cost]| runs.iter().map(|run| run.here).collect::<Vec<_>>();
     rates(name, (&here(one.0), one.1), (&here(other.0), other.1))
+}
+
+/// What a row costs in time of processors, here and at the server, row by row as against the relay. Other than rates it
+/// does not change with what else the machine does. `None` where the server's cannot be seen.
+fn processors(name: &str, relay: (&[Cost], u64), by_row: (&[Cost], u64)) -> Option<Ratio> {
+    let per_row = |(runs, rows): (&[Cost], u64)| -> Option<Vec<f64>> {
+        runs.iter().map(|run| Some((run.here.cpu + run.server_cpu?).as_secs_f64() / rows as f64)).collect()
+    };
+    let pairs = per_row(by_row)?.into_iter().zip(per_row(relay)?);
+    Some(Ratio::of(&format!("{name}: CPU of row by row"), pairs))
 }
 
 /// A table of one layout in a schema of its own, dropped by [`Bench::close`].
