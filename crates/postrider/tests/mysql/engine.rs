@@ -1,11 +1,12 @@
 //! The rule for holes on servers that tell nothing but the transactions of their engine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+use tokio::time::Instant;
 
 use super::case::{Case, MariaDb, MySql, Which, done, failed};
 use super::holes::Reader;

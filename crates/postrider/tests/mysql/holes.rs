@@ -1,6 +1,6 @@
 //! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use postrider::ledger::{Intervals, Progress};
@@ -8,6 +8,7 @@ use postrider::store::mysql::MySqlStore;
 use postrider::store::{Budget, Claimed, Claimer, Page, Store};
 use postrider::{Error, Event, Position, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+use tokio::time::Instant;
 
 use super::case::{Case, MariaDb, MySql, Which, case, done, failed};
 

@@ -74,6 +74,12 @@ impl AddAssign<Round> for Sum {
 }
 
 impl Sum {
+    /// Whether some relay has taken over from another. Where relays live long, a short storm may see none.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn has_takeovers(&self) -> bool {
+        self.readers.iter().any(|(.., findings)| findings.takeovers > 0)
+    }
+
     /// A storm in which nothing happened proves nothing.
     pub(crate) fn check(&self) {
         let all = |count: fn(&Findings) -> u64| {
