@@ -109,7 +109,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 
 fn not_listed(shown: String) -> Error {
     Error::new(Code::LayoutDiffers, format!("the events of {shown:?} cannot be listed yet"))
-        .hint("look into its table `events`; the command works on PostgreSQL")
+        .hint("the command works on PostgreSQL only")
 }
 
 /// What is made only when it is asked for.

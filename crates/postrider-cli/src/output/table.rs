@@ -27,9 +27,10 @@ impl Table {
         Self { columns: columns.into(), rows: Vec::new(), empty }
     }
 
-    /// Adds a row, one cell per column.
+    /// Adds a row, one cell per column. What steers a terminal is left out.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let printable = |cell: String| cell.replace(char::is_control, " ");
+        self.rows.push(cells.into_iter().map(printable).collect());
     }
 
     /// As wide as its content, or as the terminal if that is smaller; never wrapped into a pipe.

@@ -87,7 +87,8 @@ impl Event {
         self
     }
 
-    /// Says how often to try, whatever the relay's policy says. At least 1.
+    /// Says how many attempts it has, whatever the relay's policy says. At least 1. A failure that may be the destination's
+    /// is tried once more before an attempt counts, so even 1 does not mean that it is sent once only.
     #[must_use]
     pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = Some(max_attempts);

@@ -41,7 +41,8 @@ pub struct Event {
     pub time: Timestamp,
     /// Where to send it, if the writer decides that and no routing rule says otherwise.
     pub topic: Option<String>,
-    /// How often to try; overrides the relay's policy.
+    /// Attempts before it is given up; overrides the relay's policy. A failure that may be the destination's is tried once
+    /// more before an attempt counts.
     pub max_attempts: Option<u32>,
     /// Not to be delivered after this.
     pub expires_at: Option<Timestamp>,

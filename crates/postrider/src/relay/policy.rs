@@ -41,7 +41,8 @@ pub struct Policy {
     /// Settle at the latest when so many acknowledgements are not settled.
     pub flush_events: usize,
 
-    /// Tries before an event is dead, unless the event says otherwise.
+    /// Attempts before an event is dead, unless the event says otherwise. A failure that may be the destination's is tried
+    /// once more, after about `probe_min`, before an attempt counts.
     pub max_attempts: u32,
     /// Wait after the first failure; doubles with each, with jitter.
     pub backoff_min: Duration,

@@ -159,6 +159,17 @@ impl Holes {
 
     /// Enters a look into the book. Answers the positions it proved dead.
     pub(super) fn enter(&mut self, look: Look<'_>, now: Duration) -> Vec<(Position, Position)> {
+        self.enter_between(look, now, now)
+    }
+
+    /// The same for a look that took its time: what it found missing was noticed at its end, and what it says of older holes
+    /// was asked at its beginning.
+    pub(super) fn enter_between(
+        &mut self,
+        look: Look<'_>,
+        asked_at: Duration,
+        noticed_at: Duration,
+    ) -> Vec<(Position, Position)> {
         if let Some(stamp) = look.stamp {
             self.holes.values_mut().for_each(|hole| _ = hole.stamp.get_or_insert(stamp));
         }
@@ -167,7 +178,7 @@ impl Holes {
             self.fill(*position);
         }
         if let Some(writers) = &look.writers {
-            self.watch(writers, look.taken, look.held, now);
+            self.watch(writers, look.taken, look.held, asked_at);
         }
         let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
         let reached = match (look.left, look.asked.up_to, look.found.last()) {
@@ -176,7 +187,7 @@ impl Holes {
             (None, END, last) => self.done.highest().max(last.copied().unwrap_or_default()),
             (None, up_to, _) => up_to,
         };
-        self.notice(look.found, reached, now);
+        self.notice(look.found, reached, noticed_at);
         dead
     }
 

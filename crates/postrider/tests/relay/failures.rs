@@ -144,6 +144,16 @@ fn trace_attempts(shop: &Shop) {
     shop.connect().execute_batch(trace).unwrap();
 }
 
+/// A sink that cannot say which came first: what was acknowledged of the batch seems to prove the destination up.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_in_the_middle_of_a_batch_burns_no_attempt_though_the_sink_cannot_tell() {
+    wait_out(|number| match number {
+        0 => acknowledged(),
+        _ => Outcome::Retryable(Failure::new("no answer")),
+    })
+    .await;
+}
+
 /// A destination that answers so for a while, and then acknowledges all.
 async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();

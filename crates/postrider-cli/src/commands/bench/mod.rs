@@ -220,7 +220,10 @@ impl Bench {
                         let server = servers::DurablePostgres::find()?;
                         runtime.block_on(layouts::postgres(&server.url, layouts, progress))
                     }
-                    _ => Err("layouts with a state per row are on PostgreSQL: add --db postgres".into()),
+                    _ => {
+                        Err("layouts with a state per row are measured on PostgreSQL: add --db postgres"
+                            .into())
+                    }
                 }
             }
             BenchCommand::Growth { few, many, backlog } => {

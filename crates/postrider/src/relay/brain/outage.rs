@@ -1,5 +1,6 @@
 //! Destination down or message bad: failures are judged, outages waited out, probes sent.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,15 +118,21 @@ impl Leader {
         }
     }
 
-    /// Whether a message to this destination is ready, at the sink, or will be after the next flush.
+    /// Whether a message to this destination is ready, at the sink, rests, or will be ready after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
-        let heads = self.ready.iter().copied().chain(in_flight).chain(self.staged_keys());
+        let heads =
+            self.ready.iter().copied().chain(in_flight).chain(self.staged_keys()).chain(self.resting());
         let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.lines.get(*key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
             || ended.any(|line| {
                 line.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
             })
+    }
+
+    fn resting(&self) -> impl Iterator<Item = KeyId> {
+        let is_resting = |key: &KeyId| matches!(self.lines.stage(*key), Some(Stage::Resting(_)));
+        self.retries.iter().map(|Reverse((_, key))| *key).filter(is_resting)
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {

@@ -59,14 +59,14 @@ impl Leader {
     /// the edge of an outage: the head is tried once more a little later, and only two in a row count, as one attempt.
     pub(super) fn doubt(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
         let Some(line) = self.lines.get_mut(key) else { return };
-        if line.head.doubted {
+        let policy = turn.policy();
+        let asked = failure.retry_after.unwrap_or_default();
+        // Whoever asks for a long wait answered, and the line is not kept in memory for it.
+        if line.head.doubted || asked > policy.probe_max {
             self.strike(turn, key, failure);
             return;
         }
-        let policy = turn.policy();
-        let wait = turn.random.jitter(policy.probe_min);
-        let until =
-            turn.elapsed() + wait.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
+        let until = turn.elapsed() + turn.random.jitter(policy.probe_min).max(asked);
         line.head.doubted = true;
         line.stage = Stage::Resting(until);
         self.retries.push(Reverse((until, key)));

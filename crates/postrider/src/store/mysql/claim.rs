@@ -134,7 +134,7 @@ impl MySqlClaimer {
         };
         let (left, held) = (read.left, &held);
         let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
-        let dead = self.holes.enter(look, now);
+        let dead = self.holes.enter_between(look, now, self.clock.now().elapsed);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(

@@ -122,7 +122,10 @@ pub(super) async fn uncommitted(
     // Index: the primary key (position), one range per hole.
     let sql =
         format!("SELECT position FROM {{schema}}.events FORCE INDEX (PRIMARY) WHERE {old} ORDER BY position");
-    let rows = session.alone(Alone::Reads, &sql, Params::new()).await?;
+    let rows = session.alone(Alone::Reads, &sql, Params::new()).await.inspect_err(|_| {
+        // The level may still be there, and the next statement would read what is not committed.
+        _ = session.give_up();
+    })?;
     rows.iter().map(|row| position(row, 0)).collect()
 }
 

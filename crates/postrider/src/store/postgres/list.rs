@@ -10,7 +10,7 @@ use super::statement::{Params, query_unnamed};
 use super::time::Time;
 use crate::store::list::contains;
 use crate::store::{EventFilter, ListedEvent};
-use crate::{Ident, Result, Timestamp};
+use crate::{Code, Error, Ident, Result, Timestamp};
 
 /// Events read at a time.
 const PAGE_EVENTS: i64 = 1_000;
@@ -40,6 +40,7 @@ const ENDS: &str = "SELECT coalesce(min(position), 1), coalesce(max(position), 0
 
 /// The newest events that pass a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+    refuse_status(filter)?;
     let (lower, mut upper) = bounds(client, schema, filter).await?;
     let sql = schema.put_into(LIST);
     let mut found = Vec::new();
@@ -54,8 +55,18 @@ pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) 
     Ok(found)
 }
 
+/// An event of this layout has no state of its own: each subscription has its progress.
+fn refuse_status(filter: &EventFilter) -> Result<()> {
+    match &filter.status {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no status")
+            .hint("leave --status out; `postrider status` tells how far each subscription is")),
+    }
+}
+
 /// How the database finds them.
 pub(super) async fn plan(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
+    refuse_status(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {LIST}"));
     let rows = ask(client, &sql, filter, (lower, upper, page(filter, 0))).await?;

@@ -34,7 +34,7 @@ impl RowClaimer {
         let session = turn.session()?;
         if self.listing.is_empty() {
             let asking = rows.session.with_book(|book| Asking::of(book));
-            let list = rows.sql.list.replace("{asking.most}", &asking.most.to_string());
+            let list = rows.sql.list.replace("{most}", &asking.most.to_string());
             let found = session.alone(Alone::Reads, &list, Params::new()).await?;
             let ids = found.iter().map(read::id).collect::<Result<Vec<_>>>()?;
             rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));

@@ -89,8 +89,15 @@ impl Holders {
         holder.pages += 1;
         let (ids, attempts): (Vec<&str>, Vec<i64>) =
             rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
-        let locked = holder.session.held(statement, &[&subscription, &epoch.0, &ids, &attempts]).await?;
         let number = holder.number;
+        let locked = match holder.session.held(statement, &[&subscription, &epoch.0, &ids, &attempts]).await {
+            Ok(locked) => locked,
+            Err(error) => {
+                // Its transaction has failed, and holds nothing any more.
+                held.open.pop();
+                return Err(error);
+            }
+        };
         let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
         let mut claims = HashMap::new();
         for row in &locked {

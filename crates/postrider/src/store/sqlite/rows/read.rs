@@ -33,8 +33,11 @@ pub(super) fn read(
         let mut rows = statement.query([number(id)])?;
         let Some(row) = rows.next()? else { continue };
         let told = told(row)?;
-        bytes = bytes.saturating_add(told.bytes);
-        let body = if which == Which::Due && !told.is_due { Err(lost()) } else { body(row) };
+        let is_wanted = which == Which::Any || told.is_due;
+        if is_wanted {
+            bytes = bytes.saturating_add(told.bytes);
+        }
+        let body = if is_wanted { body(row) } else { Err(lost()) };
         found.push((told, body));
         // One more than fits tells that it did not.
         if bytes > budget.bytes_max && found.len() > 1 {
