@@ -49,8 +49,10 @@ impl World {
             }
         }
         if shipment.is_complete() {
-            operation.reply =
-                Some(Reply::Published(shipment.batch, shipment.outcomes(owner.seat.subscription % 2 == 0)));
+            operation.reply = Some(Reply::Published(
+                shipment.batch,
+                shipment.outcomes(owner.seat.subscription.is_multiple_of(2)),
+            ));
             self.answer_after(id, operation);
         } else {
             let at = self.now + self.delay(true);
