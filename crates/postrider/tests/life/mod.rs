@@ -4,7 +4,7 @@
 //! key in its order. The cases are the same for every kind of server; [`World`] is what a kind has to know, and
 //! `life!` makes its tests.
 
-mod table;
+mod cases;
 pub(crate) mod history;
 pub(crate) mod network;
 pub(crate) mod outage;
@@ -22,8 +22,8 @@ use postrider::store::{Start, Store, SubscriptionOverview};
 use postrider::{Event, Ident, Position, Result};
 use postrider_testkit::audit::{Sighting, Verdict, audit};
 
+pub(crate) use cases::life;
 pub(crate) use recorder::Recorder;
-pub(crate) use table::life;
 
 /// Long enough for anything that will happen.
 pub(crate) const LONG: Duration = Duration::from_secs(90);

@@ -1,7 +1,7 @@
 //! MySQL and MariaDB in the cases of life with a database.
 
 #[path = "../../life/mod.rs"]
-pub(crate) mod cases;
+pub(crate) mod shared;
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -20,20 +20,20 @@ use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use super::case::{Which, failed};
-use cases::{Act, Change, LOOK_AFTER, RELAY, To, WRITER, Wanted};
+use shared::{Act, Change, LOOK_AFTER, RELAY, To, WRITER, Wanted};
 
 mod mysql {
     use super::World;
     use crate::case::MySql;
 
-    crate::life::cases::life!(World<MySql>);
+    crate::life::shared::life!(World<MySql>);
 }
 
 mod mariadb {
     use super::World;
     use crate::case::MariaDb;
 
-    crate::life::cases::life!(World<MariaDb>);
+    crate::life::shared::life!(World<MariaDb>);
 }
 
 /// A server with an outbox, and what writes to it.
@@ -95,7 +95,7 @@ impl<W: Which> World<W> {
     }
 }
 
-impl<W: Which> cases::World for World<W> {
+impl<W: Which> shared::World for World<W> {
     type Copy = Copy;
 
     const NO_CONNECTION: [&'static str; 2] = ["max_user_connections", "Too many connections"];
@@ -205,7 +205,8 @@ impl<W: Which> cases::World for World<W> {
         async move {
             while !stop.load(Ordering::Relaxed) {
                 if let Ok(mut client) = MySqlConfig::new(&url).unwrap().client().await {
-                    while !stop.load(Ordering::Relaxed) && commit(&mut client, cases::some(1)).await.is_ok() {
+                    while !stop.load(Ordering::Relaxed) && commit(&mut client, shared::some(1)).await.is_ok()
+                    {
                     }
                 }
                 tokio::time::sleep(LOOK_AFTER).await;

@@ -5,8 +5,8 @@ use postrider_testkit::servers::pgbouncer::PgBouncer;
 use postrider_testkit::servers::skipped;
 
 use super::*;
-use crate::life::cases::history::accept;
-use crate::life::cases::{World as _, relay_at};
+use crate::life::shared::history::accept;
+use crate::life::shared::{World as _, relay_at};
 
 /// A primary with an outbox, and a standby that follows it.
 struct Pair {
@@ -107,7 +107,7 @@ async fn a_checked_failover_that_kept_everything_goes_on_by_itself() -> Result<(
     sink.wait_for(25).await;
     at_ease(&relay).await;
     relay.shutdown().await?;
-    assert_eq!(cases::overview(&world).await?.halted, None);
+    assert_eq!(shared::overview(&world).await?.halted, None);
     let verdict = verdict(&world, &sink).await?;
     assert!(verdict.is_clean() && verdict.duplicates == 0, "{verdict}");
     Ok(())

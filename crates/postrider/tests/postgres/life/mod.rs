@@ -1,7 +1,7 @@
 //! PostgreSQL in the cases of life with a database, and what only PostgreSQL has: a standby, a pooler.
 
 #[path = "../../life/mod.rs"]
-pub(crate) mod cases;
+pub(crate) mod shared;
 mod failover;
 mod pooler;
 
@@ -19,12 +19,12 @@ use postrider_testkit::servers::postgres::{Copy, Options, Server, own};
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;
-use cases::{
+use shared::{
     Act, Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, at_ease, eventually, halted, settled,
     verdict, write,
 };
 
-cases::life!(World);
+shared::life!(World);
 
 /// A server with an outbox, and what writes to it.
 struct World {
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-impl cases::World for World {
+impl shared::World for World {
     type Copy = Copy;
 
     const NO_CONNECTION: [&'static str; 2] = ["too many connections", "connection slots"];
@@ -185,7 +185,7 @@ impl cases::World for World {
         async move {
             while !stop.load(Ordering::Relaxed) {
                 if let Ok(client) = connect(&url).await {
-                    while !stop.load(Ordering::Relaxed) && commit(&client, cases::some(1)).await.is_ok() {}
+                    while !stop.load(Ordering::Relaxed) && commit(&client, shared::some(1)).await.is_ok() {}
                 }
                 tokio::time::sleep(LOOK_AFTER).await;
             }

@@ -6,7 +6,7 @@ use postrider_testkit::servers::pgbouncer::PgBouncer;
 use postrider_testkit::servers::skipped;
 
 use super::*;
-use crate::life::cases::World as _;
+use crate::life::shared::World as _;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() -> Result<()> {

@@ -3,7 +3,7 @@
 /// The tests of a world, each case by its own name.
 macro_rules! life {
     ($world:ty) => {
-        $crate::life::cases::life!($world: network
+        $crate::life::shared::life!($world: network
             nothing_is_lost_when_connections_are_cut
             nothing_is_lost_when_the_answer_to_a_commit_is_lost
             nothing_is_lost_when_a_request_is_cut_in_the_middle
@@ -11,15 +11,15 @@ macro_rules! life {
             a_network_that_swallows_everything_is_given_up_in_time
             a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing
             a_relay_that_is_heard_and_hears_nothing_loses_its_lease);
-        $crate::life::cases::life!($world: outage
+        $crate::life::shared::life!($world: outage
             a_relay_waits_for_a_server_that_is_down_at_its_start
             nothing_is_lost_when_the_server_is_restarted_under_load
             nothing_is_lost_when_the_server_is_killed_under_load);
-        $crate::life::cases::life!($world: history
+        $crate::life::shared::life!($world: history
             a_server_put_back_to_an_older_state_halts_the_relay_that_knew_better
             events_put_back_without_their_ledger_halt_the_subscription
             a_reset_counter_halts_the_subscription);
-        $crate::life::cases::life!($world: refusal
+        $crate::life::shared::life!($world: refusal
             a_relay_without_a_free_connection_waits_for_one
             a_server_full_of_others_is_waited_for_at_the_start_and_later
             a_read_only_server_is_waited_for_and_delivers_nothing_over_and_over
@@ -36,7 +36,7 @@ macro_rules! life {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() -> postrider::Result<()> {
-                    $crate::life::cases::$module::$case::<$world>().await
+                    $crate::life::shared::$module::$case::<$world>().await
                 }
             )+
         }
