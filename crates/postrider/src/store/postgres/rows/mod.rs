@@ -69,7 +69,7 @@ impl PostgresRowStore {
     /// run again; all of it happens or none.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if a table cannot be worked on, or the schema holds another outbox. Nothing was changed.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, or the schema holds another outbox. Nothing was changed.
     pub async fn migrate(
         config: &PostgresConfig,
         table: &RowTable,
@@ -92,7 +92,7 @@ impl PostgresRowStore {
     /// the layout has no such mark.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`] if Postrider's own tables are not there.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
     pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
         let Some(statement) = Sql::of(table.layout).foreign else { return Ok(0) };
         let line = Line::new(config.with_rows(table.clone()));
@@ -153,7 +153,7 @@ impl PostgresRowStore {
     /// Connects to a database that was migrated.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`] if Postrider's own tables are not there, [`Code::LayoutDiffers`] if the table cannot be
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be
     /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table);
