@@ -90,6 +90,18 @@ fn events_are_found_by_aggregate_type_time_and_payload_newest_first() {
 }
 
 #[test]
+fn a_status_is_refused_where_events_have_none() {
+    let Some(shop) = Shop::new() else { return };
+    let program = layout(&shop, "postrider");
+    for more in [&[][..], &["--plan"]] {
+        let refused = program.run(&[&["events", "list", "--status", "failed"][..], more].concat());
+        assert_ne!(refused.exit, Some(0), "{refused:?}");
+        assert!(refused.stdout.is_empty(), "{refused:?}");
+        assert!(refused.stderr.contains("leave --status out"), "{refused:?}");
+    }
+}
+
+#[test]
 fn each_filter_is_served_by_the_index_its_layout_has_for_it() {
     let time = ["--since", "2026-01-01T01:00:00Z", "--until", "2026-01-01T01:10:00Z"];
     let aggregate = ["--aggregate", "Order:07"];
