@@ -137,7 +137,7 @@ impl Bench {
                 "(created_at, payload, event_type, topic, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'orders', 'Order', gen_random_uuid()"
             }
-            RowLayout::OutboxEvents => {
+            RowLayout::OutboxEvents | RowLayout::Custom => {
                 "(created_at, payload, event_type, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'Order', n"
             }
@@ -212,7 +212,7 @@ fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static 
             None,
             "UPDATE outbox SET status = 'published', published_at = now() WHERE id = $1::text::uuid",
         ),
-        RowLayout::OutboxEvents => (
+        RowLayout::OutboxEvents | RowLayout::Custom => (
             "SELECT id::text, payload FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT $1",

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{Code, Error, Result};
 
-/// The name of a schema. The only text that ever becomes part of a statement: it is checked here, and
-/// quoted where it is put in.
+/// The name of a schema or a table. It becomes part of a statement: it is checked here, and quoted where it is put
+/// in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ident(String);
 
@@ -27,6 +27,14 @@ impl Ident {
         }
         Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema"))
             .hint("use lower-case letters, digits and '_', at most 63, not starting with a digit or pg_"))
+    }
+
+    /// The name of a table that somebody else has made: capital letters, too.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`] for any other name.
+    pub fn of_table(name: &str) -> Result<Self> {
+        Self::new(&name.to_ascii_lowercase()).map(|_| Self(name.to_owned()))
     }
 
     /// The name as it is, without quotes.
@@ -70,6 +78,12 @@ mod tests {
         let name = Ident::new("shop_2").unwrap();
         assert_eq!(name.put_into("SELECT 1 FROM {schema}.events"), "SELECT 1 FROM \"shop_2\".events");
         assert_eq!(name.put_into_mysql("SELECT 1 FROM {schema}.events"), "SELECT 1 FROM `shop_2`.events");
+    }
+
+    #[test]
+    fn a_table_of_somebody_else_may_have_capital_letters() {
+        assert_eq!(Ident::of_table("OutboxEvent").unwrap().to_string(), "\"OutboxEvent\"");
+        assert!(Ident::of_table("Outbox\"Event").is_err() && Ident::of_table("PG_x").is_err());
     }
 
     #[test]

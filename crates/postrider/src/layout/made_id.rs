@@ -5,19 +5,30 @@ use uuid::Uuid;
 use crate::{Aggregate, Timestamp};
 
 /// An id for a row whose table has none that is unique everywhere: 48 bits of the milliseconds of its creation, 12
-/// bits of what it is about, 62 bits of its number. The same at every delivery, and unique within its table.
-pub(crate) fn made_id(created: Timestamp, number: i64, aggregate: &Aggregate, event_type: &str) -> Uuid {
+/// bits of what it is about, 62 bits of its number. The same at every delivery, and unique within its table; as good as
+/// unique where rows have no number.
+pub(crate) fn made_id(
+    created: Timestamp,
+    row: &str,
+    aggregate: Option<&Aggregate>,
+    event_type: &str,
+) -> Uuid {
     let millis = created.as_micros().div_euclid(1_000).unsigned_abs() & 0xffff_ffff_ffff;
-    let words = [aggregate.kind.as_str(), aggregate.id.as_str(), event_type];
-    // FNV-1a: any function will do that is the same for ever.
-    let mut about: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in words.iter().flat_map(|word| word.bytes().chain([0])) {
-        about = (about ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let (kind, id) = aggregate.map_or(("", ""), |about| (&about.kind, &about.id));
+    let about = hash(&[kind, id, event_type]);
     let about = (about ^ about >> 12 ^ about >> 24 ^ about >> 36 ^ about >> 48) & 0xfff;
+    let number = row.parse::<i64>().map_or_else(|_| hash(&[row]), i64::unsigned_abs);
     let high = millis << 16 | 0x8 << 12 | about;
-    let low = 0b10 << 62 | number.unsigned_abs() & 0x3fff_ffff_ffff_ffff;
+    let low = 0b10 << 62 | number & 0x3fff_ffff_ffff_ffff;
     Uuid::from_u64_pair(high, low)
+}
+
+/// FNV-1a: any function will do that is the same for ever.
+fn hash(words: &[&str]) -> u64 {
+    words
+        .iter()
+        .flat_map(|word| word.bytes().chain([0]))
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -27,12 +38,14 @@ mod tests {
     #[test]
     fn a_made_id_is_always_the_same_and_tells_rows_apart() {
         let order = |id: &str| Aggregate { kind: "Order".into(), id: id.into() };
+        let made_id = |at, row, about: &Aggregate, kind| made_id(at, row, Some(about), kind);
         let at = Timestamp::from_micros(1_700_000_000_123_456);
-        let id = made_id(at, 42, &order("7"), "order.placed");
+        let id = made_id(at, "42", &order("7"), "order.placed");
         assert_eq!(id.to_string(), "018bcfe5-687b-8361-8000-00000000002a");
-        assert_eq!(id, made_id(at, 42, &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, 43, &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, 42, &order("8"), "order.placed"));
+        assert_eq!(id, made_id(at, "42", &order("7"), "order.placed"));
+        assert_ne!(id, made_id(at, "43", &order("7"), "order.placed"));
+        assert_ne!(id, made_id(at, "42", &order("8"), "order.placed"));
+        assert_ne!(made_id(at, "a", &order("7"), "x"), made_id(at, "b", &order("7"), "x"));
         assert_eq!((id.get_version_num(), id.get_variant()), (8, uuid::Variant::RFC4122));
     }
 }

@@ -4,6 +4,7 @@
 //! told here once, column by column; it is what an existing table is compared with, and never altered.
 
 mod compare;
+mod custom;
 mod event_outbox;
 #[cfg(any(
     feature = "tokio-postgres",
@@ -19,9 +20,11 @@ mod outbox;
 mod outbox_events;
 mod shape;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
+pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
 #[cfg(any(
     feature = "tokio-postgres",
     feature = "sqlx-postgres",
@@ -45,10 +48,12 @@ pub enum RowLayout {
     Outbox,
     /// `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED, with a count of attempts.
     OutboxEvents,
+    /// `custom`: any table, by a map of its columns.
+    Custom,
 }
 
 impl RowLayout {
-    /// All of them.
+    /// Those with a shape of their own.
     pub const ALL: [Self; 3] = [Self::EventOutbox, Self::Outbox, Self::OutboxEvents];
 
     /// Its name, which is also that of its table unless another is given.
@@ -57,10 +62,11 @@ impl RowLayout {
             Self::EventOutbox => "event_outbox",
             Self::Outbox => "outbox",
             Self::OutboxEvents => "outbox_events",
+            Self::Custom => "custom",
         }
     }
 
-    /// The layout of this name.
+    /// The layout of this name, if it has a shape of its own.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|layout| layout.name() == name)
     }
@@ -74,7 +80,7 @@ impl RowLayout {
             (Self::OutboxEvents, Dialect::MySql) => outbox_events::MYSQL,
             (Self::OutboxEvents, Dialect::MariaDb) => outbox_events::MARIADB,
             (Self::OutboxEvents, Dialect::Sqlite) => outbox_events::SQLITE,
-            (Self::Outbox, _) | (Self::EventOutbox, Dialect::Sqlite) => &[],
+            (Self::Outbox | Self::Custom, _) | (Self::EventOutbox, Dialect::Sqlite) => &[],
         }
     }
 
@@ -84,6 +90,7 @@ impl RowLayout {
             Self::EventOutbox => event_outbox::SHAPES,
             Self::Outbox => outbox::SHAPES,
             Self::OutboxEvents => outbox_events::SHAPES,
+            Self::Custom => &[],
         }
     }
 }
@@ -112,6 +119,8 @@ pub struct RowTable {
     pub(crate) max_attempts: u32,
     pub(crate) is_shared: bool,
     pub(crate) foreign_claim_timeout: Option<Duration>,
+    /// Of a table of anybody's.
+    pub(crate) map: Option<Arc<ColumnMap>>,
 }
 
 impl RowTable {
@@ -129,7 +138,33 @@ impl RowTable {
             max_attempts: 10,
             is_shared: false,
             foreign_claim_timeout: None,
+            map: None,
         })
+    }
+
+    /// A table of anybody's, whose columns hold what the map says, in the schema `public`. It must be there already.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the map tells too little, or one thing twice.
+    pub fn custom(name: Ident, map: ColumnMap) -> Result<Self> {
+        map.check()?;
+        Ok(Self {
+            layout: RowLayout::Custom,
+            map: Some(Arc::new(map)),
+            ..Self::new(RowLayout::Custom)?.named(name)
+        })
+    }
+
+    /// The same, knowing the types of the columns that its map names.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn knowing(&self, found: &[FoundColumn]) -> Self {
+        let map = self.map.as_ref().map(|map| Arc::new(ColumnMap::clone(map).with_types(found)));
+        Self { map, ..self.clone() }
+    }
+
+    /// Which columns of a table of anybody's hold what.
+    pub fn columns(&self) -> Option<&ColumnMap> {
+        self.map.as_deref()
     }
 
     /// Its shape.
@@ -225,6 +260,8 @@ impl RowTable {
     /// quoted, `{name}` as part of the name of an index.
     #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
+        let mapped = self.map.as_ref().map(|map| map.put_into_postgres(statement));
+        let statement = mapped.as_deref().unwrap_or(statement);
         statement
             .replace("{table}", &format!("{}.{}", self.schema, self.name))
             .replace("{processed}", &format!("{}.\"processed_events\"", self.schema))

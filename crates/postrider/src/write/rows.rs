@@ -51,7 +51,7 @@ pub(super) fn written(
         let id = match (table.layout(), &event.aggregate) {
             (RowLayout::OutboxEvents, Some(aggregate)) => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::made_id(created, number, aggregate, &event.event_type)
+                crate::layout::made_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
             _ => event.id,
         };
@@ -120,6 +120,9 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
                 })
         }
         RowLayout::OutboxEvents => other_key(key, &own_key),
+        RowLayout::Custom => {
+            Some("Postrider does not write such a table; your program's own INSERT does".to_owned())
+        }
     }
 }
 

@@ -22,7 +22,7 @@ fn statement(table: &RowTable, rows: usize) -> Result<String> {
             "INSERT INTO {table} (aggregate_type, aggregate_id, event_type, payload) VALUES ",
             "(?, ?, ?, ?)",
         ),
-        RowLayout::Outbox => return Err(unwritable(table)),
+        RowLayout::Outbox | RowLayout::Custom => return Err(unwritable(table)),
     };
     Ok(table.put_into_mysql(insert) + &vec![row; rows].join(", "))
 }

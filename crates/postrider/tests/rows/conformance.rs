@@ -83,7 +83,7 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
                              WHEN retry_count > 0 THEN 'retry' ELSE 'waiting' END, retry_count::int
                  FROM outbox WHERE id::text = $1"
             }
-            RowLayout::OutboxEvents => {
+            RowLayout::OutboxEvents | RowLayout::Custom => {
                 "SELECT CASE WHEN status = 'PUBLISHED' THEN 'done'
                              WHEN status = 'PUBLISHING' THEN 'in flight'
                              WHEN status = 'PENDING' THEN 'waiting'
@@ -106,7 +106,9 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
         let sql = match self.0.layout {
             RowLayout::EventOutbox => "UPDATE event_outbox SET next_attempt_at = NULL, attempts = 0",
             RowLayout::Outbox => "UPDATE outbox SET status = 'pending', retry_count = 0",
-            RowLayout::OutboxEvents => "UPDATE outbox_events SET status = 'PENDING', attempt_count = 0",
+            RowLayout::OutboxEvents | RowLayout::Custom => {
+                "UPDATE outbox_events SET status = 'PENDING', attempt_count = 0"
+            }
         };
         self.0.run(&format!("{sql} WHERE id::text = '{id}'")).await
     }
@@ -115,7 +117,7 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
         let sql = match self.0.layout {
             RowLayout::EventOutbox => "UPDATE event_outbox SET status = 'sent', processed_at = now()",
             RowLayout::Outbox => "UPDATE outbox SET status = 'published', published_at = now()",
-            RowLayout::OutboxEvents => "UPDATE outbox_events SET status = 'PUBLISHED'",
+            RowLayout::OutboxEvents | RowLayout::Custom => "UPDATE outbox_events SET status = 'PUBLISHED'",
         };
         self.0.run(&format!("{sql} WHERE id::text = '{id}'")).await
     }
@@ -135,7 +137,7 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
         let times = match self.0.layout {
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
-            RowLayout::OutboxEvents => &["created_at"],
+            RowLayout::OutboxEvents | RowLayout::Custom => &["created_at"],
         };
         for time in times {
             self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - interval '2 days'")).await?;

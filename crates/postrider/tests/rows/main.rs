@@ -10,6 +10,7 @@
 
 mod case;
 mod conformance;
+mod custom;
 mod documents;
 mod foreign;
 mod leases;

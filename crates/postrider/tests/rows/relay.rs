@@ -65,7 +65,7 @@ fn attempts(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => "attempts",
         RowLayout::Outbox => "retry_count",
-        RowLayout::OutboxEvents => "attempt_count",
+        RowLayout::OutboxEvents | RowLayout::Custom => "attempt_count",
     }
 }
 

@@ -5,6 +5,7 @@ mod outbox;
 mod read;
 mod relay;
 mod routing;
+mod rows;
 mod sink;
 mod subscription;
 mod webhook;

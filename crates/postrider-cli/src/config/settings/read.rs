@@ -126,6 +126,15 @@ impl<'a> Read<'a> {
         if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
     }
 
+    /// Whether somebody gave the key a value that is not `false`.
+    pub(super) fn is_given(&self, key: &str) -> bool {
+        let says = |setting: &Setting| {
+            setting.origin != Origin::Default
+                && setting.value.as_ref().is_some_and(|value| *value != Value::Bool(false))
+        };
+        self.setting(key).is_ok_and(says)
+    }
+
     /// A problem with the value of a key.
     pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
         let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);

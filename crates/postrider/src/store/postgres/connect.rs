@@ -252,14 +252,16 @@ impl PostgresConfig {
 
     /// A connection to a primary with the schema this program knows.
     pub(super) async fn connect(&self) -> Result<Session> {
-        let session = self.connect_unchecked().await?;
+        let mut session = self.connect_unchecked().await?;
         let check = async {
             match &self.rows {
                 Some(rows) => rows::check(&session.client, &self.schema, rows).await,
-                None => migrate::check(&session.client, &self.schema).await,
+                None => migrate::check(&session.client, &self.schema).await.map(|()| None),
             }
         };
-        session.in_time(Alone::Reads, check).await?;
+        if let Some(rows) = session.in_time(Alone::Reads, check).await? {
+            session.statements.learn(rows);
+        }
         Ok(session)
     }
 

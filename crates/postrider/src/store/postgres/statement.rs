@@ -92,6 +92,11 @@ impl Statements {
         Self { schema, rows, named, ready: Mutex::default() }
     }
 
+    /// The table is known better by now.
+    pub(super) fn learn(&mut self, rows: RowTable) {
+        self.rows = Some(Arc::new(rows));
+    }
+
     /// The statement with the schema's name put in. The first use costs a round trip where it gets a name.
     pub(super) async fn get(
         &self,
@@ -103,10 +108,8 @@ impl Statements {
         if let Some(known) = known {
             return Ok(known);
         }
-        let mut text = self.schema.put_into(statement);
-        if let Some(rows) = &self.rows {
-            text = rows.put_into(&text);
-        }
+        let of_rows = self.rows.as_ref().map(|rows| rows.put_into(statement));
+        let text = self.schema.put_into(of_rows.as_deref().unwrap_or(statement));
         let ready = if self.named {
             let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
             Ready::Named(client.prepare_typed(&text, &types).await.map_err(failed)?)

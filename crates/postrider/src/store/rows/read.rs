@@ -43,12 +43,15 @@ pub(crate) struct Body {
     /// What the table has as its event's id, a UUID or not.
     pub(crate) event_key: Option<String>,
     pub(crate) event_type: String,
-    pub(crate) aggregate: Aggregate,
+    pub(crate) aggregate: Option<Aggregate>,
     pub(crate) key: Option<String>,
     pub(crate) payload: Bytes,
     /// A JSON object, or `null`.
     pub(crate) headers: Option<String>,
-    pub(crate) created: Timestamp,
+    /// When the row was made, if its table tells.
+    pub(crate) created: Option<Timestamp>,
+    /// When it was read, if its table need not tell.
+    pub(crate) read_at: Option<Timestamp>,
     pub(crate) topic: Option<String>,
     pub(crate) producer: Option<String>,
 }
@@ -67,7 +70,7 @@ impl Body {
                 if let (Some(Err(_)), Some(key)) = (other, key) {
                     headers = headers.into_iter().chain([("event_key".to_owned(), key.to_owned())]).collect();
                 }
-                made_id(self.created, row.parse().unwrap_or(0), &self.aggregate, &self.event_type)
+                made_id(self.created.unwrap_or_default(), row, self.aggregate.as_ref(), &self.event_type)
             }
         };
         Ok(Event {
@@ -76,16 +79,21 @@ impl Body {
             key: self.key,
             payload: self.payload,
             headers,
-            time: self.created,
+            time: self.created.or(self.read_at).unwrap_or_default(),
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
             expires_at: None,
             action: None,
             namespace: None,
             producer: self.producer,
-            aggregate: Some(self.aggregate),
+            aggregate: self.aggregate,
         })
     }
+}
+
+/// What an event is about, if its table tells.
+pub(crate) fn about(kind: Option<String>, id: Option<String>) -> Option<Aggregate> {
+    kind.zip(id).map(|(kind, id)| Aggregate { kind, id })
 }
 
 /// What was read of the ids asked for.

@@ -38,7 +38,7 @@ fn table_of(layout: RowLayout) -> Result<&'static str> {
     match layout {
         RowLayout::EventOutbox => Ok(include_str!("event_outbox.sql")),
         RowLayout::OutboxEvents => Ok(include_str!("outbox_events.sql")),
-        RowLayout::Outbox => Err(not_here(layout)),
+        RowLayout::Outbox | RowLayout::Custom => Err(not_here(layout)),
     }
 }
 

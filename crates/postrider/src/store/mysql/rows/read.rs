@@ -6,14 +6,14 @@ use bytes::Bytes;
 use mysql_async::Row;
 
 use super::super::page::payload_limit;
-use super::super::row::{self, get, get_opt};
+use super::super::row::{get, get_opt};
 use super::super::session::{Alone, Params, Session, params};
 use super::sql::{Marks, Sql};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
-use crate::store::rows::read::{Body, Read, Told, Which};
+use crate::store::rows::read::{Body, Read, Told, Which, about};
 use crate::store::{Budget, Epoch};
-use crate::{Aggregate, Code, Error, Result, Timestamp};
+use crate::{Code, Error, Result, Timestamp};
 
 /// Ids as they stand in a statement: numbers only. None is an id that does not exist.
 pub(super) fn listed<'a>(ids: impl IntoIterator<Item = &'a str>) -> String {
@@ -80,11 +80,12 @@ fn body(mut row: Row) -> Result<Body> {
     Ok(Body {
         event_key: get(&row, 1)?,
         event_type: get(&row, 2)?,
-        aggregate: Aggregate { kind: get(&row, 3)?, id: get(&row, 4)? },
+        aggregate: about(get(&row, 3)?, get(&row, 4)?),
         key: get(&row, 5)?,
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: get(&row, 8)?,
-        created: row::time(&row, 9)?,
+        created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
+        read_at: None,
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
     })

@@ -5,8 +5,8 @@ use tokio_postgres::Row;
 
 use super::super::row::get;
 use super::super::time::Time;
-use crate::store::rows::read::{Body, Told};
-use crate::{Aggregate, Result};
+use crate::Result;
+use crate::store::rows::read::{Body, Told, about};
 
 pub(super) fn told(row: &Row) -> Result<Told> {
     let body: Option<&str> = get(row, 6)?;
@@ -30,11 +30,12 @@ pub(super) fn body(row: &Row) -> Result<Body> {
     Ok(Body {
         event_key: get(row, 1)?,
         event_type: get(row, 2)?,
-        aggregate: Aggregate { kind: get(row, 3)?, id: get(row, 4)? },
+        aggregate: about(get(row, 3)?, get(row, 4)?),
         key: get(row, 5)?,
         payload: Bytes::copy_from_slice(get::<Option<&str>>(row, 6)?.unwrap_or_default().as_bytes()),
         headers: get(row, 8)?,
-        created: get::<Time>(row, 9)?.0,
+        created: get::<Option<Time>>(row, 9)?.map(|time| time.0),
+        read_at: if row.len() > 16 { Some(get::<Time>(row, 16)?.0) } else { None },
         topic: get(row, 10)?,
         producer: get(row, 12)?,
     })

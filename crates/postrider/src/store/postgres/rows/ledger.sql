@@ -45,6 +45,13 @@ CREATE TABLE {schema}.row_notes (
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Rows that were delivered, of a table that cannot say so itself.
+CREATE TABLE {schema}.row_done (
+    row_id  text PRIMARY KEY,
+    done_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX row_done_done_at ON {schema}.row_done (done_at);
+
 -- Batches that were marked as being published; a row is still ours while it carries the batch's time.
 CREATE TABLE {schema}.row_claims (
     number     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

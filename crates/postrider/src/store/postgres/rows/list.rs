@@ -10,9 +10,9 @@ use super::super::list::listed;
 use super::super::row::get;
 use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
-use crate::Result;
 use crate::layout::{RowLayout, RowTable};
 use crate::store::{EventFilter, ListedEvent};
+use crate::{Ident, Result};
 
 /// What is asked, the same in all: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
 macro_rules! asked {
@@ -81,28 +81,53 @@ const OUTBOX_EVENTS: &str = concat!(
      ORDER BY t.created_at DESC, t.id::bigint DESC LIMIT $8"
 );
 
+/// Of a table of anybody's, on whichever index its owner has.
+const CUSTOM: &str = "
+    SELECT * FROM (
+        SELECT t.{c.id}::text AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
+               {c.aggregate_id} AS about, coalesce({c.created}, timestamptz 'epoch') AS created_at,
+               CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+                    ELSE 'given up' END AS status,
+               coalesce({c.attempts}, 0)::bigint AS attempts, t.{c.payload}::text AS payload
+        FROM {table} AS t
+    ) AS t
+    WHERE ($1::text IS NULL OR t.kind = $1) AND ($2::text IS NULL OR t.about = $2)
+      AND ($3::text IS NULL OR t.event_type = $3)
+      AND ($4::timestamptz IS NULL OR t.created_at >= $4) AND ($5::timestamptz IS NULL OR t.created_at <= $5)
+      AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
+      AND ($7::text IS NULL OR t.status = $7)
+    ORDER BY t.created_at DESC, t.id DESC LIMIT $8";
+
 const fn statement(layout: RowLayout, filter: &EventFilter) -> &'static str {
     match layout {
         RowLayout::EventOutbox => EVENT_OUTBOX,
         RowLayout::Outbox => OUTBOX,
         RowLayout::OutboxEvents if filter.aggregate.is_some() => OUTBOX_EVENTS_OF,
         RowLayout::OutboxEvents => OUTBOX_EVENTS,
+        RowLayout::Custom => CUSTOM,
     }
 }
 
 /// The newest rows that pass a filter, newest first.
 pub(super) async fn list(
     client: &Client,
+    schema: &Ident,
     table: &RowTable,
     filter: &EventFilter,
 ) -> Result<Vec<ListedEvent>> {
-    let sql = table.put_into(statement(table.layout, filter));
+    let sql = schema.put_into(&table.put_into(statement(table.layout, filter)));
     ask(client, &sql, filter).await?.iter().map(listed).collect()
 }
 
 /// How the database finds them.
-pub(super) async fn plan(client: &Client, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
-    let sql = table.put_into(&format!("EXPLAIN (COSTS OFF) {}", statement(table.layout, filter)));
+pub(super) async fn plan(
+    client: &Client,
+    schema: &Ident,
+    table: &RowTable,
+    filter: &EventFilter,
+) -> Result<Vec<String>> {
+    let sql = table.put_into(statement(table.layout, filter));
+    let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
     ask(client, &sql, filter).await?.iter().map(|row| get(row, 0)).collect()
 }
 

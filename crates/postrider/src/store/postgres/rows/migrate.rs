@@ -6,6 +6,7 @@ use super::super::failure::{commit_failed, failed};
 use super::super::pooler::settings_here;
 use super::super::session::Session;
 use super::super::statement::query_unnamed;
+use super::custom;
 use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
@@ -36,6 +37,7 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
         RowLayout::EventOutbox => &[include_str!("event_outbox.sql")],
         RowLayout::Outbox => &[include_str!("outbox.sql"), include_str!("processed_events.sql")],
         RowLayout::OutboxEvents => &[include_str!("outbox_events.sql")],
+        RowLayout::Custom => &[],
     };
     shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
 }
@@ -105,6 +107,9 @@ pub(super) async fn migrate(
             }
         }
     }
+    if let Some(map) = &table.map {
+        differences.extend(custom::differences(tx.client(), table, map).await?);
+    }
     refuse_harmful(table, &differences)?;
     if extras.aggregate_index {
         aggregate_index(tx.client(), table).await?;
@@ -157,12 +162,17 @@ pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
     Ok(Schema { found: version(client, schema).await?, needed: LATEST })
 }
 
-/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on.
-pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. Answers
+/// the table with what was learnt of it, if that is needed.
+pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<Option<RowTable>> {
     let place = format!("the PostgreSQL database, in {schema},");
     schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;
     check_table(client, schema, table).await?;
-    refuse_harmful(table, &differences(client, table).await?)
+    refuse_harmful(table, &differences(client, table).await?)?;
+    match table.layout {
+        RowLayout::Custom => custom::learnt(client, table).await.map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// How the tables differ from the layout; one that is missing is a difference too.
@@ -173,6 +183,9 @@ pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec
             Some(different) => all.extend(different),
             None => all.push(missing(table, shape)),
         }
+    }
+    if let Some(map) = &table.map {
+        all.extend(custom::differences(client, table, map).await?);
     }
     Ok(all)
 }
@@ -202,20 +215,7 @@ async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Optio
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &place).await? {
         return Ok(None);
     }
-    // Index: those of the catalog.
-    let sql = "SELECT attname::text, format_type(atttypid, atttypmod), NOT attnotnull, atthasdef OR attidentity <> ''
-               FROM pg_attribute
-               WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
-               ORDER BY attnum";
-    let mut columns = Vec::new();
-    for row in query_unnamed(client, sql, &[&place]).await.map_err(failed)? {
-        columns.push(FoundColumn {
-            name: row.try_get(0).map_err(failed)?,
-            sql_type: row.try_get(1).map_err(failed)?,
-            is_nullable: row.try_get(2).map_err(failed)?,
-            has_default: row.try_get(3).map_err(failed)?,
-        });
-    }
+    let columns = columns(client, &place).await?;
     let sql = "SELECT c.relname::text, split_part(pg_get_indexdef(i.indexrelid), ' USING ', 2)
                FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
                WHERE i.indrelid = to_regclass($1) AND i.indisvalid
@@ -226,6 +226,27 @@ async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Optio
         indexes.push(FoundIndex { name, definition });
     }
     Ok(Some(compare(table, shape, &columns, &indexes)))
+}
+
+/// The columns of a table, none if there is no such table. Index: those of the catalog.
+pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundColumn>> {
+    let sql = "SELECT a.attname::text,
+                      CASE WHEN y.typtype = 'e' THEN 'enum(' || y.typname || ')'
+                           ELSE format_type(a.atttypid, a.atttypmod) END,
+                      NOT a.attnotnull, a.atthasdef OR a.attidentity <> ''
+               FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+               WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+               ORDER BY a.attnum";
+    let rows = query_unnamed(client, sql, &[&place]).await.map_err(failed)?;
+    let found = rows.iter().map(|row| {
+        Ok(FoundColumn {
+            name: row.try_get(0).map_err(failed)?,
+            sql_type: row.try_get(1).map_err(failed)?,
+            is_nullable: row.try_get(2).map_err(failed)?,
+            has_default: row.try_get(3).map_err(failed)?,
+        })
+    });
+    found.collect()
 }
 
 /// The answer to a yes-or-no question about a name.

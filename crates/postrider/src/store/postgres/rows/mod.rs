@@ -5,6 +5,7 @@
 
 mod admin;
 mod claim;
+mod custom;
 mod deliver;
 mod event;
 mod fetch;
@@ -109,7 +110,7 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<ListedEvent>> {
-        list::list(&config.client().await?, table, filter).await
+        list::list(&config.client().await?, config.schema_name(), table, filter).await
     }
 
     /// How the database finds those rows, in its own words.
@@ -121,7 +122,7 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
-        list::plan(&config.client().await?, table, filter).await
+        list::plan(&config.client().await?, config.schema_name(), table, filter).await
     }
 
     /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;

@@ -75,10 +75,11 @@ fn body(row: &Row<'_>) -> Result<Body> {
             event_key: None,
             event_type: row.get(1)?,
             key: Some(format!("{}/{}", aggregate.kind, aggregate.id)),
-            aggregate,
+            aggregate: Some(aggregate),
             payload,
             headers: None,
-            created: Timestamp::from_micros(row.get(5)?),
+            created: Some(Timestamp::from_micros(row.get(5)?)),
+            read_at: None,
             topic: None,
             producer: None,
         })

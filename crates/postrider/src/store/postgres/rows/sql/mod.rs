@@ -6,6 +6,7 @@
 //! Arrays are wrapped in a SELECT: a planner that counts their elements reads a whole table instead of some thousand
 //! entries of its primary key.
 
+mod custom;
 mod event_outbox;
 mod outbox;
 mod outbox_events;
@@ -58,6 +59,7 @@ impl Sql {
             RowLayout::EventOutbox => event_outbox::SQL,
             RowLayout::Outbox => outbox::SQL,
             RowLayout::OutboxEvents => outbox_events::SQL,
+            RowLayout::Custom => custom::SQL,
         }
     }
 }

@@ -1,0 +1,80 @@
+//! A map beside the live table.
+
+use super::{ColumnMap, Delivered, Field, Found};
+use crate::layout::{Difference, FoundColumn};
+
+impl ColumnMap {
+    /// What keeps the table from being worked on by this map, each naming its column.
+    pub(crate) fn differences(&self, table: &str, found: &[FoundColumn]) -> Vec<Difference> {
+        let mut all = Vec::new();
+        for (field, column) in &self.columns {
+            let (name, holds) = (column.as_str(), field.name());
+            let what = match found.iter().find(|found| found.name == name) {
+                None => format!("table {table:?} has no column {name:?}, which the map names for `{holds}`"),
+                Some(column) if !field.takes(&column.sql_type) => {
+                    let (is, wanted) = (&column.sql_type, field.wanted());
+                    format!("column {table}.{name} is {is}, and `{holds}` needs {wanted}")
+                }
+                Some(column)
+                    if *field == Field::DeliveredAt
+                        && self.delivered() == Delivered::Time
+                        && !column.is_nullable =>
+                {
+                    format!(
+                        "column {table}.{name} must not be NULL, and `{holds}` is until a row is delivered"
+                    )
+                }
+                Some(_) => continue,
+            };
+            all.push(Difference { what, is_harmful: true });
+        }
+        if all.is_empty() && !self.has_order() {
+            let what =
+                "no column tells the order of rows: those of one key may arrive in any order".to_owned();
+            all.push(Difference { what, is_harmful: false });
+        }
+        all
+    }
+
+    /// The same map, knowing the types of its columns.
+    #[must_use]
+    pub(crate) fn with_types(mut self, found: &[FoundColumn]) -> Self {
+        let typed = self.columns.iter().filter_map(|(field, column)| {
+            let found = found.iter().find(|found| found.name == column.as_str())?;
+            Some((*field, found.sql_type.clone()))
+        });
+        self.found = Found { types: typed.collect() };
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, sql_type: &str) -> FoundColumn {
+        FoundColumn { name: name.into(), sql_type: sql_type.into(), is_nullable: false, has_default: false }
+    }
+
+    #[test]
+    fn what_is_missing_or_mistyped_is_named() {
+        let map = ColumnMap::debezium().with(Field::DeliveredAt, "sent").unwrap();
+        let found = [
+            column("id", "uuid"),
+            column("aggregatetype", "text"),
+            column("aggregateid", "jsonb"),
+            column("payload", "bytea"),
+            column("sent", "timestamp with time zone"),
+        ];
+        let told: Vec<String> = map.differences("shop", &found).into_iter().map(|told| told.what).collect();
+        assert_eq!(
+            told,
+            [
+                "table \"shop\" has no column \"type\", which the map names for `type`",
+                "column shop.aggregateid is jsonb, and `aggregate_id` needs a text, a number or a UUID",
+                "column shop.payload is bytea, and `payload` needs JSON or a text",
+                "column shop.sent must not be NULL, and `delivered_at` is until a row is delivered",
+            ]
+        );
+    }
+}

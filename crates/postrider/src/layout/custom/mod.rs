@@ -1,0 +1,194 @@
+//! A table of anybody's, by a map that says which column holds what.
+//!
+//! What a table has no column for is kept in Postrider's own tables beside it. See
+//! adr/0033-any-table-by-a-map.md.
+
+mod check;
+mod field;
+mod name;
+#[cfg(feature = "_postgres")]
+mod postgres;
+
+use std::collections::BTreeMap;
+
+pub use field::Field;
+pub use name::{ColumnName, StateWord};
+
+use crate::{Code, Error, Result};
+
+/// Which column of a table holds what.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ColumnMap {
+    columns: BTreeMap<Field, ColumnName>,
+    states: Option<States>,
+    deletes: bool,
+    /// What the live table has told; nothing before it was asked.
+    found: Found,
+}
+
+/// The words of a state column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct States {
+    /// Of a row that waits.
+    pub pending: StateWord,
+    /// Of a row that was delivered.
+    pub done: StateWord,
+    /// Of a row that was given up. Without it such a row keeps the word it has, and our own tables tell.
+    pub failed: Option<StateWord>,
+}
+
+/// How a row says that it was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// By its state.
+    Status,
+    /// By the time of its delivery.
+    Time,
+    /// It is deleted.
+    Deleted,
+    /// It does not; a table of ours tells.
+    Noted,
+}
+
+/// What statements must know of the types of columns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Found {
+    types: BTreeMap<Field, String>,
+}
+
+impl ColumnMap {
+    /// No column yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The columns that Debezium's outbox event router reads if nothing else is said: `id`, `aggregatetype`,
+    /// `aggregateid`, `type`, `payload`. They tell no order and no state; [`with`](Self::with) names columns that do.
+    pub fn debezium() -> Self {
+        let columns = [
+            (Field::Id, "id"),
+            (Field::AggregateType, "aggregatetype"),
+            (Field::AggregateId, "aggregateid"),
+            (Field::Type, "type"),
+            (Field::Payload, "payload"),
+        ];
+        columns.into_iter().fold(Self::new(), |map, (field, name)| map.with(field, name).unwrap_or_default())
+    }
+
+    /// This column holds it, instead of another.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`] if that cannot be a name of a column.
+    pub fn with(mut self, field: Field, column: &str) -> Result<Self> {
+        self.columns.insert(field, ColumnName::new(column)?);
+        Ok(self)
+    }
+
+    /// The words of the column [`Status`](Field::Status).
+    #[must_use]
+    pub fn states(mut self, states: States) -> Self {
+        self.states = Some(states);
+        self
+    }
+
+    /// Rows are deleted when they are delivered.
+    #[must_use]
+    pub fn deleting(mut self) -> Self {
+        self.deletes = true;
+        self
+    }
+
+    /// The column that holds it.
+    pub fn column(&self, field: Field) -> Option<&ColumnName> {
+        self.columns.get(&field)
+    }
+
+    /// Whether rows stand in an order that the table tells.
+    pub fn has_order(&self) -> bool {
+        self.columns.contains_key(&Field::Order) || self.columns.contains_key(&Field::CreatedAt)
+    }
+
+    /// Refuses a map that tells too little, or one thing twice.
+    pub(super) fn check(&self) -> Result<()> {
+        let missing =
+            Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
+        if let Some(field) = missing {
+            let what = format!("no column is named for `{}`", field.name());
+            return Err(Error::new(Code::NameInvalid, what).hint("name the table's column for it"));
+        }
+        let has = |field| self.columns.contains_key(&field);
+        let wrong = match &self.states {
+            None if has(Field::Status) => "`status` has a column, and no words for its states are given",
+            Some(_) if !has(Field::Status) => "words for states are given, and no column for `status`",
+            Some(states)
+                if states.pending == states.done || states.failed.as_ref() == Some(&states.pending) =>
+            {
+                "the word for waiting rows stands for other rows, too"
+            }
+            _ if has(Field::AggregateType) != has(Field::AggregateId) => {
+                "`aggregate_type` and `aggregate_id` go together, and one has no column"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(Code::NameInvalid, wrong.to_owned()))
+    }
+
+    pub(crate) fn delivered(&self) -> Delivered {
+        match () {
+            () if self.deletes => Delivered::Deleted,
+            () if self.columns.contains_key(&Field::Status) => Delivered::Status,
+            () if self.columns.contains_key(&Field::DeliveredAt) => Delivered::Time,
+            () => Delivered::Noted,
+        }
+    }
+
+    /// The word of rows that were given up, if there is one.
+    fn failed(&self) -> Option<&StateWord> {
+        self.states.as_ref().and_then(|states| states.failed.as_ref())
+    }
+
+    /// All words for states.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &StateWord> {
+        let states = self.states.iter();
+        states.flat_map(|states| {
+            [Some(&states.pending), Some(&states.done), states.failed.as_ref()].into_iter().flatten()
+        })
+    }
+
+    fn type_of(&self, field: Field) -> &str {
+        self.found.types.get(&field).map_or("", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states(pending: &str, done: &str) -> States {
+        let word = |text| StateWord::new(text).unwrap();
+        States { pending: word(pending), done: word(done), failed: None }
+    }
+
+    #[test]
+    fn debeziums_columns_are_a_map_without_order_and_state() {
+        let map = ColumnMap::debezium();
+        map.check().unwrap();
+        assert_eq!(map.column(Field::AggregateType).unwrap().as_str(), "aggregatetype");
+        assert_eq!((map.has_order(), map.delivered()), (false, Delivered::Noted));
+        let map = map.with(Field::CreatedAt, "timestamp").unwrap().deleting();
+        assert_eq!((map.has_order(), map.delivered()), (true, Delivered::Deleted));
+    }
+
+    #[test]
+    fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
+        let told = |map: ColumnMap| map.check().unwrap_err().sentence();
+        assert!(told(ColumnMap::new()).contains("`id`"));
+        let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        assert!(told(status.clone()).contains("no words"));
+        assert!(told(status.states(states("new", "new"))).contains("other rows, too"));
+        assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column for `status`"));
+        let mut half = ColumnMap::debezium();
+        half.columns.remove(&Field::AggregateId);
+        assert!(told(half).contains("go together"));
+    }
+}

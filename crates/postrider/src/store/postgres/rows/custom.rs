@@ -1,0 +1,71 @@
+//! A table of anybody's beside the map that tells of it.
+
+use tokio_postgres::Client;
+
+use super::super::failure::failed;
+use super::super::statement::query_unnamed;
+use super::migrate::columns;
+use crate::Result;
+use crate::layout::{ColumnMap, Difference, Field, RowTable};
+
+/// Why the table cannot be worked on by its map; nothing if it can.
+pub(super) async fn differences(
+    client: &Client,
+    table: &RowTable,
+    map: &ColumnMap,
+) -> Result<Vec<Difference>> {
+    let (place, name) = (table.put_into("{table}"), table.name.as_str());
+    let found = columns(client, &place).await?;
+    let harmful = |what| Difference { what, is_harmful: true };
+    if found.is_empty() {
+        let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
+        return Ok(vec![harmful(what)]);
+    }
+    let mut all = map.differences(name, &found);
+    if all.iter().any(|difference| difference.is_harmful) {
+        return Ok(all);
+    }
+    if let Some(id) = map.column(Field::Id)
+        && !is_key(client, &place, id.as_str()).await?
+    {
+        all.push(harmful(format!(
+            "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+            id.as_str()
+        )));
+    }
+    if let Some(what) = unfit_word(client, &place, name, map).await? {
+        all.push(harmful(what));
+    }
+    Ok(all)
+}
+
+/// The table with the types of its columns.
+pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable> {
+    let found = columns(client, &table.put_into("{table}")).await?;
+    Ok(table.knowing(&found))
+}
+
+/// Whether one unique index is over this column alone, and over all rows.
+async fn is_key(client: &Client, place: &str, column: &str) -> Result<bool> {
+    // Index: those of the catalog.
+    let sql = "SELECT EXISTS (SELECT
+                              FROM pg_index AS i
+                              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                              WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid
+                                AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = $2)";
+    let rows = query_unnamed(client, sql, &[&place, &column]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}
+
+/// Tells if a word for a state is none of the column's. A transaction that is open is over then.
+async fn unfit_word(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
+    let Some(column) = map.column(Field::Status) else { return Ok(None) };
+    for word in map.words() {
+        let asked = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
+        let Err(error) = query_unnamed(client, &asked, &[]).await else { continue };
+        let Some(answer) = error.as_db_error() else { return Err(failed(error)) };
+        let (column, why) = (column.as_str(), answer.message());
+        return Ok(Some(format!("column {name}.{column} cannot hold {word}, a word for a state: {why}")));
+    }
+    Ok(None)
+}

@@ -1,0 +1,86 @@
+//! A table of anybody's. What stands in `{c....}` is told by its map: see
+//! [`put_into_postgres`](crate::layout::ColumnMap).
+//!
+//! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
+
+use super::{Sql, delivered, fence, fence_beside, notes, on_server, started, timeline};
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    claim: None,
+    lock: Some(LOCK),
+    give_back: None,
+    foreign: None,
+    settle: SETTLE,
+    deliver: DELIVER,
+    load: LOAD,
+    waiting: None,
+    trim: &["{c.trim}"],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// Index: one over the state and the order, if the table has it.
+const LIST: &str = "
+    SELECT t.{c.id}::text
+    FROM {table} AS t
+    WHERE {c.is_pending} AND {c.is_not_given_up}
+    ORDER BY {c.order}
+    LIMIT $1";
+
+/// Index: the one over the id, as of those below. A payload that is missing is an empty one.
+const READ: &str = "
+    SELECT t.{c.id}::text, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
+           CASE WHEN t.{c.payload} IS NULL THEN ''
+                WHEN pg_column_size(t.{c.payload}) < 2000 OR octet_length(t.{c.payload}::text) <= $1
+                THEN t.{c.payload}::text END,
+           CASE WHEN pg_column_size(t.{c.payload}) >= 2000 THEN octet_length(t.{c.payload}::text)::bigint END,
+           {c.headers}, {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
+           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           statement_timestamp()
+    FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
+    JOIN {table} AS t ON t.{c.id} = asked.id::{c.id_type}
+    ORDER BY place";
+
+const PAYLOADS: &str = "
+    SELECT t.{c.id}::text, coalesce(t.{c.payload}::text, '')
+    FROM {table} AS t
+    WHERE t.{c.id} = ANY ($1::text[]::{c.id_type}[])";
+
+/// Passes by what others hold.
+const LOCK: &str = "
+    SELECT t.{c.id}::text, now()
+    FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+    JOIN {table} AS t ON t.{c.id} = c.id::{c.id_type}
+    WHERE NOT ({c.is_done}) AND coalesce({c.attempts}, 0) = c.attempts
+      AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+    FOR KEY SHARE OF t SKIP LOCKED";
+
+const SETTLE: &str = concat!(
+    fence!(),
+    ", done AS ({c.done 7}), retried AS ({c.retried}), ended AS ({c.ended}),
+     returned AS (SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id))",
+    notes!()
+);
+
+const DELIVER: &str = concat!(fence_beside!("$3", "$4"), ", done AS ({c.done 5})", delivered!());
+
+const LOAD: &str = "
+    SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error,
+           CASE WHEN t.{c.id} IS NOT NULL THEN {c.rank} END,
+           {c.is_done}, {c.is_given_up}, greatest(coalesce({c.max_attempts}, $1), 1)::bigint
+    FROM {schema}.row_notes AS n
+    LEFT JOIN {table} AS t ON t.{c.id} = n.row_id::{c.id_type}";
+
+const BACKLOG: &str = "
+    WITH open AS NOT MATERIALIZED (
+        SELECT {c.created} AS created_at
+        FROM {table} AS t
+        WHERE {c.is_pending}
+          AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.{c.id}::text)
+    )
+    SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
+
+const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";
