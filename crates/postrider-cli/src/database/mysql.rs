@@ -50,7 +50,7 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
 /// The table in the database that the URL names, unless the configuration names another.
 fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
     let refused = |error: Error| Refused::new("table_schema", error.what());
-    if rows.layout().shapes_on(Dialect::MySql).is_empty() {
+    if rows.columns().is_none() && rows.layout().shapes_on(Dialect::MySql).is_empty() {
         return Err(Refused::new("layout", "its seed is not for MySQL and MariaDB"));
     }
     match config.database() {

@@ -39,7 +39,7 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         None if address
             .rows
             .as_ref()
-            .is_some_and(|rows| rows.layout().shapes_on(Dialect::Sqlite).is_empty()) =>
+            .is_some_and(|rows| rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()) =>
         {
             Err(Refused::new("layout", "its seed is not for SQLite"))
         }

@@ -4,6 +4,7 @@
 
 mod canary;
 mod command_line;
+mod custom_tables;
 mod demo;
 mod health;
 mod init;

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
+pub(crate) use custom::Times;
 pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
 #[cfg(any(
     feature = "tokio-postgres",
@@ -155,10 +156,10 @@ impl RowTable {
         })
     }
 
-    /// The same, knowing the types of the columns that its map names.
+    /// The same, with a map that has learnt from the live table.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn knowing(&self, found: &[FoundColumn]) -> Self {
-        let map = self.map.as_ref().map(|map| Arc::new(ColumnMap::clone(map).with_types(found)));
+    pub(crate) fn knowing(&self, learn: impl FnOnce(ColumnMap) -> ColumnMap) -> Self {
+        let map = self.map.as_ref().map(|map| Arc::new(learn(ColumnMap::clone(map))));
         Self { map, ..self.clone() }
     }
 
@@ -243,6 +244,8 @@ impl RowTable {
         let (schema, name) = (self.schema.as_str(), self.name.as_str());
         let own_check = format!("chk_{name}_status");
         let check = if name == self.layout.name() { "chk_status" } else { &own_check };
+        let mapped = self.map.as_ref().map(|map| map.put_into_mysql(statement));
+        let statement = mapped.as_deref().unwrap_or(statement);
         statement
             .replace("{table}", &format!("`{schema}`.`{name}`"))
             .replace("{views}", &format!("`{schema}`"))
@@ -253,6 +256,8 @@ impl RowTable {
     /// The statement with the name of the table put in, and as part of the name of an index.
     #[cfg(feature = "_sqlite")]
     pub(crate) fn put_into_sqlite(&self, statement: &str) -> String {
+        let mapped = self.map.as_ref().map(|map| map.put_into_sqlite(statement));
+        let statement = mapped.as_deref().unwrap_or(statement);
         statement.replace("{table}", &self.name.to_string()).replace("{name}", self.name.as_str())
     }
 

@@ -12,6 +12,7 @@
 mod anywhere;
 mod case;
 mod conformance;
+mod custom;
 mod foreign;
 mod relay;
 #[path = "../rows/sink.rs"]

@@ -1,17 +1,32 @@
 //! A map beside the live table.
 
 use super::{ColumnMap, Delivered, Field, Found};
-use crate::layout::{Difference, FoundColumn};
+use crate::layout::{Difference, Family, FoundColumn};
+
+/// What moments are, beside columns of such a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// Nothing else.
+    Typed,
+    /// Texts, too.
+    Texts,
+}
+
+impl Times {
+    fn takes(self, field: Field, sql_type: &str) -> bool {
+        self == Self::Texts && field.is_time() && Family::of(sql_type) == Some(Family::Text)
+    }
+}
 
 impl ColumnMap {
     /// What keeps the table from being worked on by this map, each naming its column.
-    pub(crate) fn differences(&self, table: &str, found: &[FoundColumn]) -> Vec<Difference> {
+    pub(crate) fn differences(&self, table: &str, found: &[FoundColumn], times: Times) -> Vec<Difference> {
         let mut all = Vec::new();
         for (field, column) in &self.columns {
             let (name, holds) = (column.as_str(), field.name());
             let what = match found.iter().find(|found| found.name == name) {
                 None => format!("table {table:?} has no column {name:?}, which the map names for `{holds}`"),
-                Some(column) if !field.takes(&column.sql_type) => {
+                Some(column) if !field.takes(&column.sql_type) && !times.takes(*field, &column.sql_type) => {
                     let (is, wanted) = (&column.sql_type, field.wanted());
                     format!("column {table}.{name} is {is}, and `{holds}` needs {wanted}")
                 }
@@ -43,7 +58,25 @@ impl ColumnMap {
             let found = found.iter().find(|found| found.name == column.as_str())?;
             Some((*field, found.sql_type.clone()))
         });
-        self.found = Found { types: typed.collect() };
+        self.found = Found { types: typed.collect(), ..self.found };
+        self
+    }
+
+    /// The same map, knowing how ids are compared.
+    #[cfg(feature = "mysql")]
+    #[must_use]
+    pub(crate) fn with_id_collation(mut self, collation: Option<String>) -> Self {
+        // It becomes part of a statement; a server's own names are such.
+        let is_plain = |name: &String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        self.found.id_collation = collation.filter(is_plain);
+        self
+    }
+
+    /// The same map, knowing whether rows have a number of their own.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub(crate) fn with_rowid(mut self, has_rowid: bool) -> Self {
+        self.found.has_rowid = has_rowid;
         self
     }
 }
@@ -66,7 +99,8 @@ mod tests {
             column("payload", "bytea"),
             column("sent", "timestamp with time zone"),
         ];
-        let told: Vec<String> = map.differences("shop", &found).into_iter().map(|told| told.what).collect();
+        let told: Vec<String> =
+            map.differences("shop", &found, Times::Typed).into_iter().map(|told| told.what).collect();
         assert_eq!(
             told,
             [

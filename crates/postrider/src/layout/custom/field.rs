@@ -86,6 +86,11 @@ impl Field {
         }
     }
 
+    /// Whether it is a moment.
+    pub(super) const fn is_time(self) -> bool {
+        matches!(self, Self::CreatedAt | Self::DeliveredAt | Self::Order)
+    }
+
     /// What can hold it, in words.
     pub(super) const fn wanted(self) -> &'static str {
         match self {

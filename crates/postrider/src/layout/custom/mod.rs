@@ -11,11 +11,17 @@
 mod check;
 mod field;
 mod name;
+mod pieces;
+#[cfg(feature = "_mysql")]
+mod mysql;
 #[cfg(feature = "_postgres")]
 mod postgres;
+#[cfg(feature = "_sqlite")]
+mod sqlite;
 
 use std::collections::BTreeMap;
 
+pub(crate) use check::Times;
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 
@@ -59,6 +65,10 @@ pub(crate) enum Delivered {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Found {
     types: BTreeMap<Field, String>,
+    /// Rows have a number of their own, whatever their key; only SQLite has such tables.
+    has_rowid: bool,
+    /// How the id is compared, where it is a text with a collation of its own: on MySQL and MariaDB.
+    id_collation: Option<String>,
 }
 
 impl ColumnMap {

@@ -71,11 +71,8 @@ impl Session {
 
     /// A statement with the names put in.
     fn text(&self, statement: &str) -> String {
-        let text = self.schema.put_into_mysql(statement);
-        match &self.rows {
-            Some(rows) => rows.put_into(&text),
-            None => text,
-        }
+        let of_rows = self.rows.as_ref().map(|rows| rows.put_into(statement));
+        self.schema.put_into_mysql(of_rows.as_deref().unwrap_or(statement))
     }
 
     /// Whether anything can still be asked on it.

@@ -4,6 +4,7 @@
 mod anywhere;
 mod case;
 mod conformance;
+mod custom;
 mod documents;
 mod foreign;
 mod relay;

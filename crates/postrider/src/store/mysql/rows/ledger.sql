@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS {schema}.leases (
 
 -- Rows that left the straight way, and what the table has no column for.
 CREATE TABLE IF NOT EXISTS {schema}.row_notes (
-    row_id          BIGINT NOT NULL PRIMARY KEY,
+    row_id          {id_type} NOT NULL PRIMARY KEY,
     `key`           TEXT,
     destination     TEXT,
     state           VARCHAR(16) NOT NULL CHECK (state IN ('retry', 'held', 'dead', 'expired', 'unrouted')),
@@ -49,6 +49,13 @@ CREATE TABLE IF NOT EXISTS {schema}.row_notes (
     last_error      MEDIUMTEXT,
     parked_at       DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     updated_at      DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Rows that were delivered, of a table that cannot say so itself.
+CREATE TABLE IF NOT EXISTS {schema}.row_done (
+    row_id  {id_type} NOT NULL PRIMARY KEY,
+    done_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
+    INDEX row_done_done_at (done_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Batches that were marked as being published; a row is still ours while it carries the batch's time and the count that

@@ -5,7 +5,7 @@ use mysql_async::Row;
 use super::super::lease::{refusal, take, unknown};
 use super::super::row::{self, count, get, get_opt};
 use super::super::session::{Params, Work, params};
-use super::read::listed;
+use super::read::text_id;
 use super::sql::Sql;
 use crate::layout::RowTable;
 use crate::store::rows::book::Book;
@@ -85,7 +85,7 @@ async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside
     let aside = Aside::of(notes(work, sql).await?, waiting, table)?;
     if !aside.stale.is_empty() {
         // Index: the primary key (row_id).
-        let stale = listed(aside.stale.iter().map(String::as_str));
+        let stale = sql.ids.listed(aside.stale.iter().map(String::as_str));
         let forget = format!("DELETE FROM {{schema}}.row_notes WHERE row_id IN ({stale})");
         work.execute(&forget, Params::new()).await?;
     }
@@ -101,7 +101,7 @@ fn note(row: &Row) -> Result<NotedRow> {
     let time = |column| get_opt::<i64>(row, column).map(|time| time.map(Timestamp::from_micros));
     let holds = |column| get_opt::<i64>(row, column).map(|answer| answer == Some(1));
     Ok(NotedRow {
-        id: get::<i64>(row, 0)?.to_string(),
+        id: text_id(row)?,
         key: get(row, 1)?,
         destination: get(row, 2)?,
         state: get(row, 3)?,
@@ -117,7 +117,7 @@ fn note(row: &Row) -> Result<NotedRow> {
 
 fn waiting(row: &Row) -> Result<WaitingRow> {
     Ok(WaitingRow {
-        id: get::<i64>(row, 0)?.to_string(),
+        id: text_id(row)?,
         key: get(row, 1)?,
         attempts: get(row, 2)?,
         next_attempt_at: row::time(row, 3)?,

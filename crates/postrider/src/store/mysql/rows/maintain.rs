@@ -13,9 +13,12 @@ pub(super) async fn trim(work: &mut Work<'_>, sql: &Sql, trim: &Trim) -> Result<
     if cutoff <= 0 {
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     }
-    let times = sql.trim.matches('?').count();
-    let statement = sql.trim.replace("{most}", &trim.events_max.to_string());
-    let deleted = work.execute(&statement, Params::from(vec![cutoff.into(); times])).await?;
+    let mut deleted = 0;
+    for statement in sql.trim {
+        let times = statement.matches('?').count();
+        let statement = statement.replace("{most}", &trim.events_max.to_string());
+        deleted = work.execute(&statement, Params::from(vec![cutoff.into(); times])).await?.max(deleted);
+    }
     let more = deleted >= trim.events_max as u64;
     Ok(Trimmed { deleted, reached: trim.after, more, held: None })
 }

@@ -4,7 +4,9 @@ use super::super::migrate::{lock, unlock};
 use super::super::row::{get, get_opt};
 use super::super::server::Product;
 use super::super::session::{Alone, Params, Session, params};
+use super::custom;
 use super::names::Names;
+use super::sql::Ids;
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
@@ -30,15 +32,16 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 const VIEWS: &str = include_str!("views.sql");
 
-/// The statement that makes the table of a layout.
+/// The statement that makes the table of a layout; none of anybody's.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the seed has no such table.
-fn table_of(layout: RowLayout) -> Result<&'static str> {
+fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
     match layout {
-        RowLayout::EventOutbox => Ok(include_str!("event_outbox.sql")),
-        RowLayout::OutboxEvents => Ok(include_str!("outbox_events.sql")),
-        RowLayout::Outbox | RowLayout::Custom => Err(not_here(layout)),
+        RowLayout::EventOutbox => Ok(Some(include_str!("event_outbox.sql"))),
+        RowLayout::OutboxEvents => Ok(Some(include_str!("outbox_events.sql"))),
+        RowLayout::Custom => Ok(None),
+        RowLayout::Outbox => Err(not_here(layout)),
     }
 }
 
@@ -58,7 +61,7 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
-    let mut seed = table_of(table.layout)?.to_owned();
+    let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout == RowLayout::EventOutbox {
         seed.push_str(VIEWS);
     }
@@ -70,9 +73,15 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
         let (begin, named) =
             if version == 1 { (format!("{seed}\n{BOOK}"), naming(table)) } else { Default::default() };
         let sql = format!("{begin}{}\n\n{named}{}\n", sql.trim_end(), entry(version));
-        Migration { version, sql: schema.put_into_mysql(&sql) }
+        Migration { version, sql: schema.put_into_mysql(&typed(table, &sql)) }
     });
     Ok(steps.collect())
+}
+
+/// The statement with the type of ids put in.
+fn typed(table: &RowTable, sql: &str) -> String {
+    let ids = if table.map.is_some() { Ids::Texts } else { Ids::Numbers };
+    sql.replace("{id_type}", ids.sql_type())
 }
 
 fn entry(version: i64) -> String {
@@ -111,7 +120,7 @@ pub(super) async fn migrate(
 async fn apply(
     session: &mut Session,
     table: &RowTable,
-    seed: &str,
+    seed: Option<&str>,
     extras: RowExtras,
 ) -> Result<RowsMigrated> {
     let from = version(session).await?;
@@ -126,7 +135,7 @@ async fn apply(
     let found = found(session, table).await?;
     refuse_harmful(table, found.as_deref().unwrap_or_default())?;
     let mut created = Vec::new();
-    if found.is_none() {
+    if let (None, Some(seed)) = (&found, seed) {
         if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
             let database = table.put_into_mysql("CREATE DATABASE {views}");
             session.several(Alone::Writes, &database).await?;
@@ -145,7 +154,7 @@ async fn apply(
     }
     if from < LATEST {
         let own = format!("{BOOK}{}\n{}{}", MIGRATIONS[0], naming(table), entry(1));
-        session.several(Alone::Writes, &own).await?;
+        session.several(Alone::Writes, &typed(table, &own)).await?;
     }
     check_table(session, table).await?;
     let differences = found.unwrap_or_default();
@@ -173,15 +182,16 @@ pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTab
     let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
     let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
     let has_own_limit = own_limit && table.layout == RowLayout::OutboxEvents;
-    session.set_rows(Names { table: table.clone(), has_own_limit });
+    let table = custom::learnt(session, table).await?;
+    session.set_rows(Names { table, has_own_limit });
     Ok(())
 }
 
 /// How the table differs from the layout; one that is missing is a difference too.
 pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
     match (found(session, table).await?, shapes(session, table).first()) {
-        (_, None) => Err(not_here(table.layout)),
         (Some(different), _) => Ok(different),
+        (_, None) => Err(not_here(table.layout)),
         (None, Some(shape)) => Ok(vec![missing(table, shape)]),
     }
 }
@@ -212,24 +222,11 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     let place = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
     let engine = session.alone(Alone::Reads, engine, place()).await?;
-    let (Some(engine), Some(shape)) = (engine.first(), shapes(session, table).first()) else {
-        return Ok(None);
+    let Some(engine) = engine.first() else {
+        return Ok(table.map.is_some().then(|| vec![custom::missing(table)]));
     };
     let engine: Option<String> = get(engine, 0)?;
-    let columns = "SELECT column_name, column_type, is_nullable = 'YES',
-                          column_default IS NOT NULL AND column_default <> 'NULL' OR extra LIKE '%auto_increment%'
-                   FROM information_schema.columns
-                   WHERE table_schema = ? AND table_name = ?
-                   ORDER BY ordinal_position";
-    let mut all = Vec::new();
-    for row in session.alone(Alone::Reads, columns, place()).await? {
-        all.push(FoundColumn {
-            name: get(&row, 0)?,
-            sql_type: without_width(get(&row, 1)?),
-            is_nullable: get_opt::<i64>(&row, 2)? == Some(1),
-            has_default: get_opt::<i64>(&row, 3)? == Some(1),
-        });
-    }
+    let all = columns(session, table).await?;
     let indexes = "SELECT index_name, CONCAT(LOWER(MAX(index_type)), ' (',
                           GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', '), ')')
                    FROM information_schema.statistics
@@ -239,7 +236,11 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     for row in session.alone(Alone::Reads, indexes, place()).await? {
         keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
     }
-    let mut different = compare(table, shape, &all, &keys);
+    let mut different = match (&table.map, shapes(session, table).first()) {
+        (Some(map), _) => custom::differences(session, table, map, &all).await?,
+        (None, Some(shape)) => compare(table, shape, &all, &keys),
+        (None, None) => return Ok(None),
+    };
     if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
         let (name, engine) = (table.name.as_str(), engine.unwrap_or_else(|| "a view".to_owned()));
         let what =
@@ -247,6 +248,27 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
         different.insert(0, Difference { what, is_harmful: true });
     }
     Ok(Some(different))
+}
+
+/// The columns of a table. Index: the dictionary's own, by name.
+pub(super) async fn columns(session: &mut Session, table: &RowTable) -> Result<Vec<FoundColumn>> {
+    let columns = "SELECT column_name, column_type, is_nullable = 'YES',
+                          column_default IS NOT NULL AND column_default <> 'NULL' OR extra LIKE '%auto_increment%'
+                   FROM information_schema.columns
+                   WHERE table_schema = ? AND table_name = ?
+                   ORDER BY ordinal_position";
+    let mut all = Vec::new();
+    for row in
+        session.alone(Alone::Reads, columns, params![table.schema.as_str(), table.name.as_str()]).await?
+    {
+        all.push(FoundColumn {
+            name: get(&row, 0)?,
+            sql_type: without_width(get(&row, 1)?),
+            is_nullable: get_opt::<i64>(&row, 2)? == Some(1),
+            has_default: get_opt::<i64>(&row, 3)? == Some(1),
+        });
+    }
+    Ok(all)
 }
 
 /// Numbers without the width that only some versions print.
@@ -264,7 +286,7 @@ async fn is_table(session: &mut Session, schema: &str, name: &str) -> Result<boo
 }
 
 /// Whether the dictionary has what is asked for.
-async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
+pub(super) async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
     let sql = format!("SELECT 1 FROM information_schema.{condition} LIMIT 1");
     Ok(!session.alone(Alone::Reads, &sql, values).await?.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The store of a table with a state per row: `event_outbox`, `outbox_events`.
+//! The store of a table with a state per row: `event_outbox`, `outbox_events`, or anybody's by a map.
 //!
 //! Lease, fence, pause and connections are those of the default layout; what is particular is how due rows are
 //! found, marked, settled and cleaned. What knows no database is shared with the other stores. See
@@ -7,6 +7,7 @@
 
 mod admin;
 mod claim;
+mod custom;
 mod fetch;
 mod load;
 mod maintain;

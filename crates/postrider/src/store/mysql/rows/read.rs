@@ -3,31 +3,29 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use mysql_async::Row;
+use mysql_async::{Row, Value};
 
 use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
 use super::super::session::{Alone, Params, Session, params};
-use super::sql::{Marks, Sql};
+use super::sql::{Ids, Marks, Sql};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
 use crate::store::rows::read::{Body, Read, Told, Which, about};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
-/// Ids as they stand in a statement: numbers only. None is an id that does not exist.
-pub(super) fn listed<'a>(ids: impl IntoIterator<Item = &'a str>) -> String {
-    let mut list = String::from("-1");
-    for number in ids.into_iter().filter_map(|id| id.parse::<i64>().ok()) {
-        list.push(',');
-        list.push_str(&number.to_string());
-    }
-    list
-}
-
 /// An id as text.
 pub(super) fn id(row: &Row) -> Result<RowId> {
-    get::<i64>(row, 0).map(|id| id.to_string().into())
+    text_id(row).map(RowId::from)
+}
+
+/// The same, as our own tables have it: a number or a text.
+pub(super) fn text_id(row: &Row) -> Result<String> {
+    match row.as_ref(0) {
+        Some(Value::Bytes(_)) => get::<String>(row, 0),
+        _ => get::<i64>(row, 0).map(|id| id.to_string()),
+    }
 }
 
 /// Reads rows until the budget is used up; at least one.
@@ -38,7 +36,7 @@ pub(super) async fn read(
     budget: Budget,
     which: Which,
 ) -> Result<Read> {
-    let asked = listed(ids.iter().map(|id| &**id));
+    let asked = sql.ids.listed(ids.iter().map(|id| &**id));
     let small = payload_limit(budget).to_string();
     let statement = sql.read.replace("{payload_max}", &small).replace("{ids}", &asked);
     let mut found: HashMap<RowId, Row> = HashMap::new();
@@ -49,7 +47,7 @@ pub(super) async fn read(
     let mut read = Read::of(in_order, budget, which, told, body)?;
     let bare = read.bare();
     if !bare.is_empty() {
-        let statement = sql.payloads.replace("{ids}", &listed(bare));
+        let statement = sql.payloads.replace("{ids}", &sql.ids.listed(bare));
         let mut payloads = HashMap::new();
         for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
             payloads.insert(id(&row)?.to_string(), Bytes::from(get::<Vec<u8>>(&row, 1)?));
@@ -60,7 +58,7 @@ pub(super) async fn read(
 }
 
 fn told(row: &Row) -> Result<Told> {
-    let is_bare = matches!(row.as_ref(6), None | Some(mysql_async::Value::NULL));
+    let is_bare = matches!(row.as_ref(6), None | Some(Value::NULL));
     Ok(Told {
         id: id(row)?,
         attempts: get(row, 13)?,
@@ -85,7 +83,8 @@ fn body(mut row: Row) -> Result<Body> {
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: get(&row, 8)?,
         created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
-        read_at: None,
+        // Only tables of anybody's need it.
+        read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
     })
@@ -107,7 +106,7 @@ pub(super) async fn claim(
         if work.query(fence, params![subscription, epoch.0]).await?.is_empty() {
             return Err(lost());
         }
-        let asked = marks.lock.replace("{ids}", &listed(rows.iter().map(|(id, _)| &**id)));
+        let asked = marks.lock.replace("{ids}", &Ids::Numbers.listed(rows.iter().map(|(id, _)| &**id)));
         let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
         let mut won: Vec<(RowId, i64)> = Vec::new();
         for row in work.query(&asked, Params::new()).await? {
@@ -123,7 +122,7 @@ pub(super) async fn claim(
         let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
         let clock = work.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
         let at = get::<i64>(&clock, 0)?;
-        let mark = marks.mark.replace("{ids}", &listed(won.iter().map(|(id, _)| &**id)));
+        let mark = marks.mark.replace("{ids}", &Ids::Numbers.listed(won.iter().map(|(id, _)| &**id)));
         work.execute(&mark, params![at]).await?;
         let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
         let note = "INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)

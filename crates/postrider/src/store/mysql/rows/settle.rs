@@ -6,7 +6,7 @@ use super::super::line::Turn;
 use super::super::row::get;
 use super::super::session::{Alone, params};
 use super::Rows;
-use super::read::listed;
+use super::sql::Ids;
 use crate::store::rows::plan::{Note, Outcome, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
 use crate::{Code, Error, Result, Timestamp};
@@ -39,7 +39,7 @@ const NOTES: &str = "
     INSERT INTO {schema}.row_notes (row_id, `key`, destination, state, attempts, next_attempt_at, last_error)
     SELECT r.i, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e
     FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (
-             i BIGINT PATH '$.i', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
+             i {id_type} PATH '$.i', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
              a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e')) AS r
     WHERE @postrider_owns = 1
     ON DUPLICATE KEY UPDATE
@@ -52,8 +52,8 @@ const NOTES: &str = "
 
 /// A row of an outcome, as JSON for the server to take apart again.
 #[derive(Debug, Serialize)]
-struct Changed {
-    i: i64,
+struct Changed<'a> {
+    i: Id<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ struct Changed {
 /// A note, in the same way.
 #[derive(Debug, Serialize)]
 struct Noted<'a> {
-    i: i64,
+    i: Id<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,15 +79,28 @@ struct Noted<'a> {
     e: Option<&'a str>,
 }
 
-fn number(id: &str) -> i64 {
-    id.parse().unwrap_or(-1)
+/// An id of a row: a number, where they all are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    Number(i64),
+    Text(&'a str),
+}
+
+impl<'a> Id<'a> {
+    fn of(ids: Ids, id: &'a str) -> Self {
+        match ids {
+            Ids::Numbers => Self::Number(id.parse().unwrap_or(-1)),
+            Ids::Texts => Self::Text(id),
+        }
+    }
 }
 
 /// In the order of the primary key, in which a claim locks rows too.
-fn outcome(outcome: &Outcome) -> Result<String> {
-    let mut rows: Vec<Changed> = (0..outcome.ids.len())
+fn outcome(ids: Ids, outcome: &Outcome) -> Result<String> {
+    let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
         .map(|place| Changed {
-            i: number(&outcome.ids[place]),
+            i: Id::of(ids, &outcome.ids[place]),
             s: outcome.stamps[place].map(Timestamp::as_micros),
             m: outcome.marked[place],
             a: outcome.attempts[place],
@@ -98,9 +111,9 @@ fn outcome(outcome: &Outcome) -> Result<String> {
     json(&rows)
 }
 
-fn notes(notes: &[Note]) -> Result<String> {
+fn notes(ids: Ids, notes: &[Note]) -> Result<String> {
     let notes = notes.iter().map(|note| Noted {
-        i: number(&note.id),
+        i: Id::of(ids, &note.id),
         k: note.key.as_deref(),
         d: note.destination.as_deref(),
         s: note.state,
@@ -122,16 +135,17 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
+    let ids = rows.sql.ids;
     let values = params![
         settlement.subscription.as_str(),
         epoch.0,
         plan.trial.as_deref(),
         plan.trial_deaths,
-        outcome(&plan.done)?,
-        outcome(&plan.retried)?,
-        outcome(&plan.ended)?,
-        outcome(&plan.returned)?,
-        notes(&plan.notes)?,
+        outcome(ids, &plan.done)?,
+        outcome(ids, &plan.retried)?,
+        outcome(ids, &plan.ended)?,
+        outcome(ids, &plan.returned)?,
+        notes(ids, &plan.notes)?,
     ];
     let session = turn.session()?;
     session.alone(Alone::Reads, REMEMBER, values).await?;
@@ -145,8 +159,9 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     let claims: Vec<String> = plan.claims_over.iter().map(i64::to_string).collect();
     statements.push_str(
         &NOTES
-            .replace("{forgotten}", &listed(plan.forgotten.iter().map(String::as_str)))
-            .replace("{claims}", &listed(claims.iter().map(String::as_str))),
+            .replace("{id_type}", ids.sql_type())
+            .replace("{forgotten}", &ids.listed(plan.forgotten.iter().map(String::as_str)))
+            .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str))),
     );
     let answers = match session.several(Alone::Writes, &statements).await {
         Ok(answers) => answers,

@@ -6,7 +6,7 @@ use super::super::failure::failed;
 use super::super::statement::query_unnamed;
 use super::migrate::columns;
 use crate::Result;
-use crate::layout::{ColumnMap, Difference, Field, RowTable};
+use crate::layout::{ColumnMap, Difference, Field, RowTable, Times};
 
 /// Why the table cannot be worked on by its map; nothing if it can.
 pub(super) async fn differences(
@@ -21,7 +21,7 @@ pub(super) async fn differences(
         let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
         return Ok(vec![harmful(what)]);
     }
-    let mut all = map.differences(name, &found);
+    let mut all = map.differences(name, &found, Times::Typed);
     if all.iter().any(|difference| difference.is_harmful) {
         return Ok(all);
     }
@@ -42,7 +42,7 @@ pub(super) async fn differences(
 /// The table with the types of its columns.
 pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable> {
     let found = columns(client, &table.put_into("{table}")).await?;
-    Ok(table.knowing(&found))
+    Ok(table.knowing(|map| map.with_types(&found)))
 }
 
 /// Whether one unique index is over this column alone, and over all rows.

@@ -84,7 +84,7 @@ const OUTBOX_EVENTS: &str = concat!(
 /// Of a table of anybody's, on whichever index its owner has.
 const CUSTOM: &str = "
     SELECT * FROM (
-        SELECT t.{c.id}::text AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
+        SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
                {c.aggregate_id} AS about, coalesce({c.created}, timestamptz 'epoch') AS created_at,
                CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
                     ELSE 'given up' END AS status,

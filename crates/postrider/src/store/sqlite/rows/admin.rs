@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::failure::Attempt;
 use super::super::lease::{now, unknown};
 use super::claim::list_due;
-use super::sql::{LIST, Names};
+use super::sql::Names;
 use crate::store::Start;
 use crate::store::rows::start;
 
@@ -24,7 +24,7 @@ pub(super) fn subscribe(tx: &Connection, names: &Names, subscription: &str, from
 }
 
 fn refuse_start(tx: &Connection, names: &Names, from: Start) -> Attempt<()> {
-    let due = list_due(tx, &names.put_into(LIST), 1)?;
+    let due = list_due(tx, &names.put_into(names.sql.list), 1)?;
     Ok(start::refuse(&names.table, from, !due.is_empty())?)
 }
 

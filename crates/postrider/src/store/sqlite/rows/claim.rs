@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::super::failure::Attempt;
-use super::sql::LIST;
 use super::{Rows, read};
 use crate::store::rows::book::RowId;
 use crate::store::rows::hands::hand_out;
@@ -36,7 +35,7 @@ impl RowClaimer {
         if self.listing.is_empty() {
             let asking = rows.session.with_book(|book| Asking::of(book));
             let (names, most) = (rows.names.clone(), asking.most);
-            let list = names.put_into(LIST);
+            let list = names.put_into(names.sql.list);
             let ids = rows.reader.read(move |snapshot| list_due(snapshot, &list, most)).await?;
             rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));
         }
@@ -70,7 +69,7 @@ impl RowClaimer {
 pub(super) fn list_due(snapshot: &Connection, list: &str, most: usize) -> Attempt<Vec<RowId>> {
     let mut statement = snapshot.prepare_cached(list)?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let ids = statement.query_map([most], |row| Ok(row.get::<_, i64>(0)?.to_string().into()))?;
+    let ids = statement.query_map([most], |row| Ok(row.get::<_, String>(0)?.into()))?;
     Ok(ids.collect::<Result<_, _>>()?)
 }
 

@@ -38,7 +38,7 @@ CREATE TABLE postrider_leases (
 
 -- Rows that left the straight way, and what the table has no column for.
 CREATE TABLE postrider_row_notes (
-    row_id          INTEGER PRIMARY KEY,
+    row_id          TEXT NOT NULL PRIMARY KEY,
     key             TEXT,
     destination     TEXT,
     state           TEXT NOT NULL CHECK (state IN ('retry', 'held', 'dead', 'expired', 'unrouted')),
@@ -48,6 +48,13 @@ CREATE TABLE postrider_row_notes (
     parked_at       INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL
 ) STRICT;
+
+-- Rows that were delivered, of a table that cannot say so itself.
+CREATE TABLE postrider_row_done (
+    row_id  TEXT NOT NULL PRIMARY KEY,
+    done_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX postrider_row_done_done_at ON postrider_row_done (done_at);
 
 -- Batches that were marked as being published; a row is still ours while it carries the batch's time and the count that
 -- it was given then: [[id, count], ...].

@@ -5,8 +5,7 @@ use rusqlite::{Connection, Row, params};
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::progress;
-use super::read::number;
-use super::sql::{FOREIGN, GIVE_BACK, LOAD, Names};
+use super::sql::Names;
 use crate::Timestamp;
 use crate::store::rows::book::Book;
 use crate::store::rows::load::{Aside, NotedRow, Owned, refuse_strangers, tell_recovered};
@@ -31,12 +30,15 @@ pub(super) fn acquire(
     let epoch = Epoch(row.epoch + 1);
     take(tx, lease, epoch, now)?;
     tell_recovered(name, give_back(tx, names)?);
-    let (recent, all) = tx.query_row(&names.put_into(FOREIGN), [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    refuse_strangers(&names.table, recent, all)?;
+    if let Some(marks) = &names.sql.marks {
+        let foreign = names.put_into(marks.foreign);
+        let (recent, all) = tx.query_row(&foreign, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        refuse_strangers(&names.table, recent, all)?;
+    }
     let aside = Aside::of(notes(tx, names)?, [], &names.table)?;
     for id in &aside.stale {
         // Index: the primary key (row_id).
-        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([number(id)])?;
+        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
     }
     let (trial, trial_deaths) = tx.query_row(
         "SELECT trial, trial_deaths FROM postrider_subscriptions WHERE name = ?1",
@@ -50,7 +52,8 @@ pub(super) fn acquire(
 
 /// Gives back the rows that were claimed and not settled. Answers how many.
 fn give_back(tx: &Connection, names: &Names) -> Attempt<u64> {
-    let returned = tx.prepare_cached(&names.put_into(GIVE_BACK))?.execute([])?;
+    let Some(marks) = &names.sql.marks else { return Ok(0) };
+    let returned = tx.prepare_cached(&names.put_into(marks.give_back))?.execute([])?;
     tx.prepare_cached("DELETE FROM postrider_row_claims")?.execute([])?;
     Ok(returned as u64)
 }
@@ -67,7 +70,7 @@ pub(super) fn give_back_as_owner(tx: &Connection, names: &Names, name: &str, epo
 
 /// All notes, beside what the table says of their rows.
 pub(super) fn notes(snapshot: &Connection, names: &Names) -> Attempt<Vec<NotedRow>> {
-    let mut statement = snapshot.prepare_cached(&names.put_into(LOAD))?;
+    let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.load))?;
     let notes = statement.query_map([], note)?.collect::<Result<_, _>>()?;
     Ok(notes)
 }
@@ -75,7 +78,7 @@ pub(super) fn notes(snapshot: &Connection, names: &Names) -> Attempt<Vec<NotedRo
 fn note(row: &Row<'_>) -> rusqlite::Result<NotedRow> {
     let time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_micros));
     Ok(NotedRow {
-        id: row.get::<_, i64>(0)?.to_string(),
+        id: row.get(0)?,
         key: row.get(1)?,
         destination: row.get(2)?,
         state: row.get(3)?,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::super::failure::Attempt;
 use super::super::lease::now;
-use super::sql::{Names, TRIM};
+use super::sql::Names;
 use crate::Timestamp;
 use crate::store::{Trim, Trimmed};
 
@@ -16,7 +16,10 @@ pub(super) fn trim(tx: &Connection, names: &Names, trim: &Trim) -> Attempt<Trimm
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     }
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
-    let deleted = tx.prepare_cached(&names.put_into(TRIM))?.execute(params![cutoff, most])?;
+    let mut deleted = 0;
+    for statement in names.sql.trim {
+        deleted = tx.prepare_cached(&names.put_into(statement))?.execute(params![cutoff, most])?;
+    }
     let more = deleted >= trim.events_max;
     Ok(Trimmed { deleted: deleted as u64, reached: trim.after, more, held: None })
 }

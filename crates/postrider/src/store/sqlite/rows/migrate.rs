@@ -6,7 +6,8 @@ use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::super::migrate::use_wal;
 use super::super::thread::in_transaction;
-use super::sql::Names;
+use super::custom;
+use super::sql::{Names, Sql};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
@@ -31,13 +32,16 @@ const PLACE: &str = "the SQLite file";
 
 const TABLE: &str = include_str!("outbox_events.sql");
 
-/// The shape of the table.
+/// The shape of the table; none of anybody's.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the seed has no such table.
-pub(super) fn shape(table: &RowTable) -> Result<&'static Shape> {
+pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
+    if table.map.is_some() {
+        return Ok(None);
+    }
     let shape = table.layout.shapes_on(Dialect::Sqlite).first();
-    shape.ok_or_else(|| {
+    shape.map(Some).ok_or_else(|| {
         let what = format!("there is no layout {} on SQLite", table.layout.name());
         Error::new(Code::LayoutDiffers, what).hint("its seed is for other databases; take outbox_events")
     })
@@ -51,7 +55,7 @@ fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
         return Err(Error::new(Code::NameInvalid, "outbox_events has no optional index on SQLite")
             .hint("leave it out; the seed has it for the other databases only"));
     }
-    check_names(table, std::slice::from_ref(shape))
+    check_names(table, shape.map_or(&[], std::slice::from_ref))
 }
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
@@ -59,6 +63,7 @@ pub(super) fn all(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>>
     check_asked(table, extras)?;
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (begin, named) = match version {
+            1 if table.map.is_some() => (BOOK.to_owned(), naming(table)),
             1 => (format!("{}\n{BOOK}", table.put_into_sqlite(TABLE)), naming(table)),
             _ => Default::default(),
         };
@@ -125,8 +130,9 @@ pub(super) fn check(connection: &Connection, table: &RowTable) -> Attempt<Names>
     let own_limit = "SELECT 1 FROM pragma_table_info(?1) WHERE name = 'max_attempts'";
     let has_own_limit = connection.prepare(own_limit)?.exists([table.name.as_str()])?;
     Ok(Names {
-        table: table.clone(),
+        table: custom::learnt(connection, table)?,
         has_own_limit: has_own_limit && table.layout == RowLayout::OutboxEvents,
+        sql: Sql::of(table.layout),
     })
 }
 
@@ -134,7 +140,7 @@ pub(super) fn check(connection: &Connection, table: &RowTable) -> Attempt<Names>
 pub(super) fn differences(connection: &Connection, table: &RowTable) -> Attempt<Vec<Difference>> {
     match found(connection, table)? {
         Some(different) => Ok(different),
-        None => Ok(vec![missing(table, shape(table)?)]),
+        None => Ok(shape(table)?.map(|shape| missing(table, shape)).into_iter().collect()),
     }
 }
 
@@ -158,20 +164,13 @@ fn version(connection: &Connection) -> Attempt<i64> {
 /// How an existing table differs; `None` if there is none.
 fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Difference>>> {
     let name = table.name.as_str();
+    if let Some(map) = &table.map {
+        return custom::differences(connection, table, map).map(Some);
+    }
     if !is_table(connection, name)? {
         return Ok(None);
     }
-    let sql = "SELECT name, lower(type), \"notnull\" = 0 AND pk = 0, dflt_value IS NOT NULL OR pk > 0 FROM pragma_table_info(?1)";
-    let mut statement = connection.prepare(sql)?;
-    let columns = statement.query_map([name], |row| {
-        Ok(FoundColumn {
-            name: row.get(0)?,
-            sql_type: row.get(1)?,
-            is_nullable: row.get(2)?,
-            has_default: row.get(3)?,
-        })
-    })?;
-    let columns: Vec<FoundColumn> = columns.collect::<Result<_, _>>()?;
+    let columns = columns(connection, name)?;
     // The key that is the number of the row is no index; here it is told as one.
     let sql = "SELECT 'PRIMARY', (SELECT group_concat(name, ', ') FROM pragma_table_info(?1) WHERE pk > 0)
                UNION ALL
@@ -183,7 +182,22 @@ fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Differ
         Ok(FoundIndex { name: row.get(0)?, definition: format!("btree ({})", over.unwrap_or_default()) })
     })?;
     let indexes: Vec<FoundIndex> = indexes.collect::<Result<_, _>>()?;
-    Ok(Some(compare(table, shape(table)?, &columns, &indexes)))
+    Ok(shape(table)?.map(|shape| compare(table, shape, &columns, &indexes)))
+}
+
+/// The columns of a table, none if there is no such table.
+pub(super) fn columns(connection: &Connection, name: &str) -> Attempt<Vec<FoundColumn>> {
+    let sql = "SELECT name, lower(type), \"notnull\" = 0 AND pk = 0, dflt_value IS NOT NULL OR pk > 0 FROM pragma_table_info(?1)";
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.query_map([name], |row| {
+        Ok(FoundColumn {
+            name: row.get(0)?,
+            sql_type: row.get(1)?,
+            is_nullable: row.get(2)?,
+            has_default: row.get(3)?,
+        })
+    })?;
+    Ok(columns.collect::<Result<_, _>>()?)
 }
 
 fn is_table(connection: &Connection, name: &str) -> Attempt<bool> {

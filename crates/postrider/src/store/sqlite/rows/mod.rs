@@ -1,4 +1,4 @@
-//! The store of a table with a state per row in a SQLite file: `outbox_events`.
+//! The store of a table with a state per row in a SQLite file: `outbox_events`, or anybody's by a map.
 //!
 //! Lease, fence, pause and threads are those of the default layout; what is particular is how due rows are found,
 //! marked, settled and cleaned. What knows no database is shared with the other stores. See
@@ -6,6 +6,7 @@
 
 mod admin;
 mod claim;
+mod custom;
 mod load;
 mod maintain;
 mod migrate;
@@ -63,7 +64,10 @@ impl SqliteRowStore {
     /// the layout is not for SQLite. Nothing was changed.
     pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         let table = here(table)?;
-        migrate::shape(&table)?;
+        if migrate::shape(&table)?.is_none() {
+            // Nobody's table is in a file that is not there.
+            refuse_missing(path.as_ref())?;
+        }
         let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
         Ok(migrate::migrate(&mut connection, &table, extras)?)
     }
@@ -84,7 +88,8 @@ impl SqliteRowStore {
         let connection = SqliteStore::connect_to_look(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         let count = || -> super::failure::Attempt<i64> {
-            Ok(connection.query_row(&names.put_into(sql::FOREIGN), [], |row| row.get(1))?)
+            let Some(marks) = &names.sql.marks else { return Ok(0) };
+            Ok(connection.query_row(&names.put_into(marks.foreign), [], |row| row.get(1))?)
         };
         Ok(count()?.unsigned_abs())
     }
@@ -159,7 +164,8 @@ impl Rows {
     /// Marks rows as being published. Answers which were won.
     async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<HashMap<RowId, Claim>> {
         let (names, name) = (self.names.clone(), self.session.subscription());
-        self.writer.write(move |tx| read::claim(tx, &names, &name, epoch, &due)).await
+        let Some(marks) = names.sql.marks else { return Ok(HashMap::new()) };
+        self.writer.write(move |tx| read::claim(tx, &names, &marks, &name, epoch, &due)).await
     }
 
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {

@@ -7,14 +7,14 @@ use super::super::lease::now;
 use super::super::overview::{lease, names as subscriptions};
 use super::super::progress;
 use super::load;
-use super::sql::{BACKLOG, NEWEST, Names};
+use super::sql::Names;
 use crate::store::rows::overview::{backlog, parked, place};
 use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
 pub(super) fn overview(snapshot: &Connection, names: &Names, backlog_max: u64) -> Attempt<Overview> {
-    let newest: Option<i64> = snapshot.query_row(&names.put_into(NEWEST), [], |row| row.get(0))?;
+    let newest: Option<i64> = snapshot.query_row(&names.put_into(names.sql.newest), [], |row| row.get(0))?;
     let mut all = Vec::new();
     for name in subscriptions(snapshot)? {
         let Some(row) = progress::load(snapshot, &name)? else { continue };
@@ -39,7 +39,7 @@ fn waiting(snapshot: &Connection, names: &Names, max: u64) -> Attempt<Backlog> {
     // One more than fits tells whether there are more.
     let limit = i64::try_from(max.saturating_add(1)).unwrap_or(i64::MAX);
     let (events, oldest): (i64, Option<i64>) = snapshot
-        .prepare_cached(&names.put_into(BACKLOG))?
+        .prepare_cached(&names.put_into(names.sql.backlog))?
         .query_row([limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(backlog(events.unsigned_abs(), oldest.map(Timestamp::from_micros), max))
 }

@@ -7,17 +7,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
-use super::sql::{MARK, Names, READ};
+use super::sql::{Marks, Names};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
-use crate::store::rows::read::{Body, Read, Told, Which};
+use crate::store::rows::read::{Body, Read, Told, Which, about};
 use crate::store::{Budget, Epoch};
-use crate::{Aggregate, Code, Error, Result, Timestamp};
-
-/// An id as the table has it; none is an id that does not exist.
-pub(super) fn number(id: &str) -> i64 {
-    id.parse().unwrap_or(-1)
-}
+use crate::{Code, Error, Result, Timestamp};
 
 /// Reads rows until the budget is used up; at least one.
 pub(super) fn read(
@@ -27,10 +22,10 @@ pub(super) fn read(
     budget: Budget,
     which: Which,
 ) -> Attempt<Read> {
-    let mut statement = snapshot.prepare_cached(&names.put_into(READ))?;
+    let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.read))?;
     let (mut found, mut bytes) = (Vec::new(), 0usize);
     for id in ids {
-        let mut rows = statement.query([number(id)])?;
+        let mut rows = statement.query([&**id])?;
         let Some(row) = rows.next()? else { continue };
         let told = told(row)?;
         let is_wanted = which == Which::Any || told.is_due;
@@ -48,39 +43,40 @@ pub(super) fn read(
 }
 
 fn told(row: &Row<'_>) -> Attempt<Told> {
-    let bytes = match row.get_ref(4)? {
+    let headers = row.get_ref(7)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len);
+    let payload = match row.get_ref(6)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
         _ => 0,
     };
     Ok(Told {
-        id: row.get::<_, i64>(0)?.to_string().into(),
-        attempts: row.get(7)?,
-        limit: u32::try_from(row.get::<_, i64>(6)?).unwrap_or(1).max(1),
-        is_due: row.get::<_, Option<bool>>(8)?.unwrap_or(false),
-        is_open: row.get::<_, Option<bool>>(9)?.unwrap_or(false),
-        bytes,
+        id: row.get::<_, String>(0)?.into(),
+        attempts: row.get(11)?,
+        limit: u32::try_from(row.get::<_, i64>(10)?).unwrap_or(1).max(1),
+        is_due: row.get::<_, Option<bool>>(12)?.unwrap_or(false),
+        is_open: row.get::<_, Option<bool>>(13)?.unwrap_or(false),
+        bytes: payload + headers,
         is_bare: false,
     })
 }
 
 /// A row that holds something else than its layout says is damaged.
 fn body(row: &Row<'_>) -> Result<Body> {
+    let time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_micros));
     let read = || -> Attempt<Body> {
-        let payload = match row.get_ref(4)? {
+        let payload = match row.get_ref(6)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Bytes::copy_from_slice(bytes),
             _ => return Err(Error::new(Code::RowDamaged, "its payload is neither text nor bytes").into()),
         };
-        let aggregate = Aggregate { kind: row.get(2)?, id: row.get(3)? };
         Ok(Body {
-            event_key: None,
-            event_type: row.get(1)?,
-            key: Some(format!("{}/{}", aggregate.kind, aggregate.id)),
-            aggregate: Some(aggregate),
+            event_key: row.get(1)?,
+            event_type: row.get(2)?,
+            aggregate: about(row.get(3)?, row.get(4)?),
+            key: row.get(5)?,
             payload,
-            headers: None,
-            created: Some(Timestamp::from_micros(row.get(5)?)),
-            read_at: None,
-            topic: None,
+            headers: row.get(7)?,
+            created: time(8)?,
+            read_at: time(14)?,
+            topic: row.get(9)?,
             producer: None,
         })
     };
@@ -91,6 +87,7 @@ fn body(row: &Row<'_>) -> Result<Body> {
 pub(super) fn claim(
     tx: &Connection,
     names: &Names,
+    marks: &Marks,
     subscription: &str,
     epoch: Epoch,
     rows: &[(RowId, i64)],
@@ -104,10 +101,10 @@ pub(super) fn claim(
     // Whole seconds: the seed's column has no more.
     let at: i64 =
         tx.query_row("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000", [], |row| row.get(0))?;
-    let mut mark = tx.prepare_cached(&names.put_into(MARK))?;
+    let mut mark = tx.prepare_cached(&names.put_into(marks.mark))?;
     let mut won = Vec::new();
     for (id, attempts) in rows {
-        if mark.execute(params![number(id), attempts, at])? > 0 {
+        if mark.execute(params![&**id, attempts, at])? > 0 {
             won.push((id.clone(), attempts + 1));
         }
     }

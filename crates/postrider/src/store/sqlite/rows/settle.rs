@@ -1,11 +1,11 @@
 //! Settling: all outcomes in one transaction, fenced by the epoch.
 
-use rusqlite::{Connection, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::super::failure::Attempt;
 use super::super::lease::now;
-use super::read::number;
-use super::sql::{DONE, FAILED, Names, RETURNED};
+use super::sql::Names;
 use crate::Timestamp;
 use crate::store::Epoch;
 use crate::store::rows::plan::{Note, Outcome, Plan};
@@ -34,13 +34,13 @@ pub(super) fn record(
     }
     let mut changed = 0;
     let outcomes =
-        [(&plan.done, DONE), (&plan.retried, FAILED), (&plan.ended, FAILED), (&plan.returned, RETURNED)];
-    for (outcome, statement) in outcomes.into_iter().filter(|(outcome, _)| !outcome.ids.is_empty()) {
+        [&plan.done, &plan.retried, &plan.ended, &plan.returned].into_iter().zip(names.sql.outcomes);
+    for (outcome, statement) in outcomes.filter(|(outcome, _)| !outcome.ids.is_empty()) {
         changed += change(tx, &names.put_into(statement), outcome)?;
     }
     for id in &plan.forgotten {
         // Index: the primary key (row_id).
-        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([number(id)])?;
+        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
     }
     for claim in &plan.claims_over {
         // Index: the primary key (number).
@@ -50,18 +50,20 @@ pub(super) fn record(
     Ok(Some(changed))
 }
 
+/// Changes the rows of an outcome, each by its own statement. Where there is nothing to change, each counts as changed.
 fn change(tx: &Connection, statement: &str, outcome: &Outcome) -> Attempt<usize> {
+    if statement.is_empty() {
+        return Ok(outcome.ids.len());
+    }
     let mut statement = tx.prepare_cached(statement)?;
-    // Not every outcome writes the count of attempts.
-    let has_attempts = statement.parameter_count() > 3;
+    // Not every outcome asks for all.
+    let asked = statement.parameter_count();
     let mut changed = 0;
     for (place, id) in outcome.ids.iter().enumerate() {
         let stamp = outcome.stamps[place].map(Timestamp::as_micros);
-        let (id, marked) = (number(id), outcome.marked[place]);
-        changed += match has_attempts {
-            true => statement.execute(params![id, stamp, marked, outcome.attempts[place]])?,
-            false => statement.execute(params![id, stamp, marked])?,
-        };
+        let values: [Value; 4] =
+            [id.clone().into(), stamp.into(), outcome.marked[place].into(), outcome.attempts[place].into()];
+        changed += statement.execute(params_from_iter(values.into_iter().take(asked)))?;
     }
     Ok(changed)
 }
@@ -77,7 +79,7 @@ fn note(tx: &Connection, note: &Note, now: i64) -> Attempt<()> {
                    next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error,
                    updated_at = excluded.updated_at";
     tx.prepare_cached(sql)?.execute(params![
-        number(&note.id),
+        note.id,
         note.key,
         note.destination,
         note.state,

@@ -1,8 +1,9 @@
 //! Seed 002: pending, sent, failed.
 
-use super::{Sql, micros, rows_of};
+use super::{Ids, Sql, micros, rows_of};
 
 pub(super) const SQL: Sql = Sql {
+    ids: Ids::Numbers,
     list: LIST,
     read: READ,
     payloads: PAYLOADS,
@@ -10,7 +11,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, NOTHING],
     load: LOAD,
     waiting: Some(WAITING),
-    trim: TRIM,
+    trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
 };

@@ -4,14 +4,52 @@
 //! `{limit}`, tries after which the row `t` is given up; `{abandoned}`, whether the claim of somebody else on the row
 //! `t` is over. Only numbers and checked names are ever written into a statement.
 
+mod custom;
 mod event_outbox;
 mod outbox_events;
 
 use crate::layout::RowLayout;
 
+/// How ids stand in a statement and in our own tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ids {
+    Numbers,
+    Texts,
+}
+
+impl Ids {
+    /// The type of a column that holds one.
+    pub(super) const fn sql_type(self) -> &'static str {
+        match self {
+            Self::Numbers => "BIGINT",
+            Self::Texts => "VARCHAR(255)",
+        }
+    }
+
+    /// Ids as they stand in a statement: numbers, or texts by their bytes. There is always one that does not exist.
+    pub(super) fn listed<'a>(self, ids: impl IntoIterator<Item = &'a str>) -> String {
+        let ids = ids.into_iter();
+        let list: Vec<String> = match self {
+            Self::Numbers => {
+                ids.filter_map(|id| id.parse::<i64>().ok()).map(|number| number.to_string()).collect()
+            }
+            Self::Texts => ids.map(literal).collect(),
+        };
+        let none = if self == Self::Numbers { "-1" } else { "NULL" };
+        if list.is_empty() { none.to_owned() } else { list.join(",") }
+    }
+}
+
+/// A text that needs no care for quotes.
+fn literal(text: &str) -> String {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
+    format!("_utf8mb4 X'{hex}'")
+}
+
 /// The statements of a layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
+    pub(super) ids: Ids,
     /// Ids of due rows in their order: `{most}` of them.
     pub(super) list: &'static str,
     /// Rows by `{ids}`, due or not, in any order. The columns are those of [`read`](super::read).
@@ -26,8 +64,9 @@ pub(super) struct Sql {
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
     pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old: microseconds since 1970, twice where two times count.
-    pub(super) trim: &'static str,
+    /// Deletes what is delivered and old: microseconds since 1970, twice where two times count. Run one after the other; the
+    /// most that one deletes counts.
+    pub(super) trim: &'static [&'static str],
     /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
@@ -52,8 +91,9 @@ impl Sql {
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),
-            RowLayout::Outbox | RowLayout::Custom => None,
+            RowLayout::Outbox => None,
             RowLayout::OutboxEvents => Some(outbox_events::SQL),
+            RowLayout::Custom => Some(custom::SQL),
         }
     }
 }

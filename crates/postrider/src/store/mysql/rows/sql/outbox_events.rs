@@ -3,9 +3,10 @@
 //! `last_attempt_at` has whole seconds, so a claim is known by it and the count of attempts together; see
 //! adr/0028-claims-in-whole-seconds.md.
 
-use super::{Marks, Sql, micros, rows_of};
+use super::{Ids, Marks, Sql, micros, rows_of};
 
 pub(super) const SQL: Sql = Sql {
+    ids: Ids::Numbers,
     list: LIST,
     read: READ,
     payloads: PAYLOADS,
@@ -13,7 +14,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, RETURNED],
     load: LOAD,
     waiting: None,
-    trim: TRIM,
+    trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
 };

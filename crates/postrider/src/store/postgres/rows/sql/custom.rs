@@ -24,7 +24,7 @@ pub(super) const SQL: Sql = Sql {
 
 /// Index: one over the state and the order, if the table has it.
 const LIST: &str = "
-    SELECT t.{c.id}::text
+    SELECT {c.id_text}
     FROM {table} AS t
     WHERE {c.is_pending} AND {c.is_not_given_up}
     ORDER BY {c.order}
@@ -32,7 +32,7 @@ const LIST: &str = "
 
 /// Index: the one over the id, as of those below. A payload that is missing is an empty one.
 const READ: &str = "
-    SELECT t.{c.id}::text, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
+    SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
            CASE WHEN t.{c.payload} IS NULL THEN ''
                 WHEN pg_column_size(t.{c.payload}) < 2000 OR octet_length(t.{c.payload}::text) <= $1
                 THEN t.{c.payload}::text END,
@@ -41,19 +41,19 @@ const READ: &str = "
            coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
            statement_timestamp()
     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
-    JOIN {table} AS t ON t.{c.id} = asked.id::{c.id_type}
+    JOIN {table} AS t ON t.{c.id} = {c.asked}
     ORDER BY place";
 
 const PAYLOADS: &str = "
-    SELECT t.{c.id}::text, coalesce(t.{c.payload}::text, '')
+    SELECT {c.id_text}, coalesce(t.{c.payload}::text, '')
     FROM {table} AS t
     WHERE t.{c.id} = ANY ($1::text[]::{c.id_type}[])";
 
 /// Passes by what others hold.
 const LOCK: &str = "
-    SELECT t.{c.id}::text, now()
+    SELECT {c.id_text}, now()
     FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
-    JOIN {table} AS t ON t.{c.id} = c.id::{c.id_type}
+    JOIN {table} AS t ON t.{c.id} = {c.each}
     WHERE NOT ({c.is_done}) AND coalesce({c.attempts}, 0) = c.attempts
       AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
     FOR KEY SHARE OF t SKIP LOCKED";
@@ -72,14 +72,14 @@ const LOAD: &str = "
            CASE WHEN t.{c.id} IS NOT NULL THEN {c.rank} END,
            {c.is_done}, {c.is_given_up}, greatest(coalesce({c.max_attempts}, $1), 1)::bigint
     FROM {schema}.row_notes AS n
-    LEFT JOIN {table} AS t ON t.{c.id} = n.row_id::{c.id_type}";
+    LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}";
 
 const BACKLOG: &str = "
     WITH open AS NOT MATERIALIZED (
         SELECT {c.created} AS created_at
         FROM {table} AS t
         WHERE {c.is_pending}
-          AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.{c.id}::text)
+          AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = {c.id_text})
     )
     SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
 

@@ -1,36 +1,20 @@
-//! The statements about `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
 //!
-//! Beside `{table}` they hold `{limit}`, tries after which the row `t` is given up, and `{abandoned}`, whether the claim
-//! of somebody else on the row `t` is over. Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole
-//! seconds; so a claim is known by its time and the count of attempts together, see
-//! adr/0028-claims-in-whole-seconds.md.
+//! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds; so a claim is known by its time and
+//! the count of attempts together, see adr/0028-claims-in-whole-seconds.md.
 
-use crate::layout::RowTable;
+use super::{Marks, Sql};
 
-/// The table, and what is known of it.
-#[derive(Debug, Clone)]
-pub(super) struct Names {
-    pub(super) table: RowTable,
-    /// It has the column `max_attempts`.
-    pub(super) has_own_limit: bool,
-}
-
-impl Names {
-    /// The statement with all of it put in.
-    pub(super) fn put_into(&self, statement: &str) -> String {
-        let abandoned = match self.table.foreign_claim_timeout {
-            Some(timeout) => format!(
-                "(t.status = 'PUBLISHING' AND t.last_attempt_at < datetime('now', '-{} seconds'))",
-                timeout.as_secs()
-            ),
-            None => "0".to_owned(),
-        };
-        self.table
-            .put_into_sqlite(statement)
-            .replace("{limit}", &self.table.limit_of_row(self.has_own_limit))
-            .replace("{abandoned}", &abandoned)
-    }
-}
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    marks: Some(Marks { mark: MARK, give_back: GIVE_BACK, foreign: FOREIGN }),
+    outcomes: [DONE, FAILED, FAILED, RETURNED],
+    load: LOAD,
+    trim: &[TRIM],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
 
 /// A time of the table as microseconds since 1970.
 macro_rules! micros {
@@ -48,8 +32,8 @@ macro_rules! time {
 
 /// Ids of due rows in their order: `?1` of them. Index: idx_outbox_events_status (status, created_at), one range per
 /// state, each in its order.
-pub(super) const LIST: &str = "
-    SELECT id
+const LIST: &str = "
+    SELECT CAST(id AS TEXT)
     FROM (SELECT id, created_at
           FROM (SELECT * FROM (SELECT t.id, t.created_at FROM {table} AS t
                                WHERE t.status = 'PENDING'
@@ -66,19 +50,20 @@ pub(super) const LIST: &str = "
           LIMIT ?1)
     ORDER BY id";
 
-/// One row, due or not. Index: the primary key (id).
-pub(super) const READ: &str = concat!(
-    "SELECT t.id, t.event_type, t.aggregate_type, t.aggregate_id, t.payload, ",
+/// Index: the primary key (id).
+const READ: &str = concat!(
+    "SELECT CAST(t.id AS TEXT), NULL, t.event_type, t.aggregate_type, t.aggregate_id,
+            t.aggregate_type || '/' || t.aggregate_id, t.payload, NULL, ",
     micros!("t.created_at"),
-    ", {limit}, t.attempt_count,
-       t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned},
-       t.status <> 'PUBLISHED'
+    "     , NULL, {limit}, t.attempt_count,
+            t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned},
+            t.status <> 'PUBLISHED', NULL
      FROM {table} AS t
      WHERE t.id = ?1"
 );
 
 /// The seed's MarkEventForProcessing, for a row that was seen with `?2` attempts, at `?3`. Index: the primary key (id).
-pub(super) const MARK: &str = concat!(
+const MARK: &str = concat!(
     "UPDATE {table} AS t
      SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = ",
     time!("?3"),
@@ -104,7 +89,7 @@ macro_rules! claimed {
 }
 
 /// Gives back what was claimed and is not settled. Index: the primary key (id).
-pub(super) const GIVE_BACK: &str = concat!(
+const GIVE_BACK: &str = concat!(
     "UPDATE {table} AS t
      SET status = 'PENDING', attempt_count = max(attempt_count - 1, 0)
      FROM (",
@@ -116,7 +101,7 @@ pub(super) const GIVE_BACK: &str = concat!(
 
 /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all. Index:
 /// idx_outbox_events_status (status, created_at), the rows being published.
-pub(super) const FOREIGN: &str = concat!(
+const FOREIGN: &str = concat!(
     "SELECT coalesce(sum(t.last_attempt_at > datetime('now', '-10 minutes')), 0), count(*)
      FROM {table} AS t
      WHERE t.status = 'PUBLISHING'
@@ -147,7 +132,7 @@ macro_rules! tried {
 }
 
 /// Index: the primary key (id), as of those below.
-pub(super) const DONE: &str = concat!(
+const DONE: &str = concat!(
     "UPDATE {table} AS t
      SET status = 'PUBLISHED',
          attempt_count = CASE WHEN ?2 IS NULL THEN attempt_count + 1 ELSE attempt_count END, ",
@@ -156,17 +141,17 @@ pub(super) const DONE: &str = concat!(
 );
 
 /// Retried or given up, with `?4` attempts.
-pub(super) const FAILED: &str =
+const FAILED: &str =
     concat!("UPDATE {table} AS t SET status = 'FAILED', attempt_count = ?4, ", tried!(), ours!());
 
-pub(super) const RETURNED: &str = concat!(
+const RETURNED: &str = concat!(
     "UPDATE {table} AS t SET status = 'PENDING', attempt_count = max(attempt_count - 1, 0)",
     ours!(),
     " AND ?2 IS NOT NULL"
 );
 
 /// Noted rows beside what the table says of them. Index: the primary key (id).
-pub(super) const LOAD: &str = concat!(
+const LOAD: &str = concat!(
     "SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error, ",
     micros!("t.created_at"),
     ", coalesce(t.status = 'PUBLISHED', 0),
@@ -177,7 +162,7 @@ pub(super) const LOAD: &str = concat!(
 
 /// The seed's DeletePublishedEventsOlderThan, `?2` at most. Index: idx_outbox_events_status (status, created_at), one
 /// range from its begin.
-pub(super) const TRIM: &str = concat!(
+const TRIM: &str = concat!(
     "DELETE FROM {table}
      WHERE id IN (SELECT id
                   FROM {table}
@@ -192,12 +177,12 @@ macro_rules! open {
     () => {
         "FROM {table} AS t
          WHERE (t.status IN ('PENDING', 'PUBLISHING') OR t.status = 'FAILED' AND t.attempt_count < {limit})
-           AND NOT EXISTS (SELECT 1 FROM postrider_row_notes AS n WHERE n.row_id = t.id)"
+           AND NOT EXISTS (SELECT 1 FROM postrider_row_notes AS n WHERE n.row_id = CAST(t.id AS TEXT))"
     };
 }
 
 /// Their number up to `?1`, and the creation of the first. Index: idx_outbox_events_status (status, created_at).
-pub(super) const BACKLOG: &str = concat!(
+const BACKLOG: &str = concat!(
     "SELECT (SELECT count(*) FROM (SELECT 1 ",
     open!(),
     " LIMIT ?1)), (SELECT ",
@@ -208,7 +193,7 @@ pub(super) const BACKLOG: &str = concat!(
 );
 
 /// Creation of the newest row. Index: idx_outbox_events_status (status, created_at), the last entry of each state.
-pub(super) const NEWEST: &str = concat!(
+const NEWEST: &str = concat!(
     "SELECT ",
     micros!("max(newest)"),
     " FROM (SELECT max(created_at) AS newest FROM {table} WHERE status = 'PENDING'

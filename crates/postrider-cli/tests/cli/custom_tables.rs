@@ -1,0 +1,99 @@
+//! A table of anybody's, by a map of its columns, from the command line.
+
+use rusqlite::Connection;
+
+use crate::program::Program;
+use crate::shop::status;
+
+fn program(keys: &str) -> Program {
+    Program::with_config(&format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'custom'\n{keys}\n[sink.out]\ntype = 'file'\n\
+         path = 'events.jsonl'\n[subscription.orders]\nsink = 'out'\nstart = 'beginning'\n"
+    ))
+}
+
+fn theirs(program: &Program, sql: &str) -> Connection {
+    let connection = Connection::open(program.path().join("shop.db")).unwrap();
+    connection.execute_batch(sql).unwrap();
+    connection
+}
+
+#[test]
+fn debeziums_outbox_is_delivered_and_left_as_it_is() {
+    let program = program("preset = 'debezium'\nretention = 'forever'");
+    let theirs = theirs(
+        &program,
+        "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT NOT NULL, aggregateid TEXT NOT NULL,
+                                   type TEXT NOT NULL, payload TEXT);
+         INSERT INTO outboxevent VALUES ('5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10', 'Order', '7', 'order.placed', '{}');",
+    );
+    let made = program.run(&["migrate", "up"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    assert!(made.stderr.contains("no column tells the order of rows"), "{made:?}");
+    for _ in 0..2 {
+        let drained = program.run(&["relay", "--drain"]);
+        assert_eq!(drained.exit, Some(0), "{drained:?}");
+    }
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 1, "once: {lines}");
+    assert!(lines.contains("5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10") && lines.contains("order.placed"), "{lines}");
+    let left = theirs.query_row("SELECT count(*) FROM outboxevent", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(left, 1);
+    assert_eq!(status(&program)["backlog"]["events"], 0);
+    let doctor = program.run(&["doctor"]);
+    assert!(doctor.stdout.contains("no column tells the order of rows"), "{doctor:?}");
+    let refused = program.run(&["write", "--type", "a", "--aggregate", "A:1", "--payload", "{}"]);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("your program's own INSERT does"), "{refused:?}");
+}
+
+#[test]
+fn a_table_with_words_of_its_own_is_delivered_and_marked() {
+    let program = program(
+        "table = 'Shop'\ncolumns = { id = 'nr', type = 'kind', payload = 'body', order = 'nr', status = 'step' }\n\
+         states = { pending = 'not yet', done = 'out' }",
+    );
+    let theirs = theirs(
+        &program,
+        "CREATE TABLE \"Shop\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL,
+                                step TEXT NOT NULL DEFAULT 'not yet');
+         INSERT INTO \"Shop\" (kind, body) VALUES ('a', '1'), ('b', 'no JSON');
+         INSERT INTO \"Shop\" (kind, body, step) VALUES ('c', '3', 'draft');",
+    );
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let mut statement = theirs.prepare("SELECT step FROM \"Shop\" ORDER BY nr").unwrap();
+    let steps: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(steps, ["out", "out", "draft"], "a row in a state that is none of ours is left alone");
+}
+
+#[test]
+fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
+    for (keys, why) in [
+        ("table = 'shop'", "no column is named for `id`"),
+        ("preset = 'debezium'\ncolumns = { tpye = 'kind' }", "nothing is called `tpye`; did you mean \"type\"?"),
+        ("preset = 'debezium'\ncolumns = { status = 's' }", "no words for its states are given"),
+        ("preset = 'debezium'\nstates = { pending = 'a' }", "give the words for `pending` and `done`"),
+        ("preset = 'debezium'\nstates = { pending = 'a', done = 'b', lost = 'c' }", "there is no state `lost`"),
+        ("preset = 'debezium'\ncolumns = { topic = 'a\"b' }", "cannot be the name of a column"),
+        ("columns = { id = 'a', type = 'b', payload = 'c' }", "give the name of the `table`"),
+    ] {
+        let refused = program(keys).run(&["config", "check"]);
+        assert!(refused.exit != Some(0) && refused.stderr.contains(why), "{why:?} is not in {refused:?}");
+    }
+    let other = Program::with_config("[outbox.shop]\nurl = 'sqlite:shop.db'\npreset = 'debezium'\n");
+    let refused = other.run(&["config", "check"]);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("outbox.shop.preset"), "{refused:?}");
+}
+
+#[test]
+fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() {
+    let program = program("preset = 'debezium'");
+    let theirs = theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload BLOB)");
+    let refused = program.run(&["migrate", "up"]);
+    assert!(refused.exit != Some(0), "{refused:?}");
+    for why in ["has no column \"aggregatetype\"", "column outboxevent.payload is blob, and `payload` needs JSON or a text"] {
+        assert!(refused.stderr.contains(why), "{why:?} is not in {refused:?}");
+    }
+    let ours = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'postrider%'";
+    assert_eq!(theirs.query_row(ours, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}

@@ -1,0 +1,85 @@
+//! A table of anybody's. What stands in `{c....}` is told by its map: see `layout::custom`.
+//!
+//! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
+
+use super::{Ids, Sql};
+
+pub(super) const SQL: Sql = Sql {
+    ids: Ids::Texts,
+    list: LIST,
+    read: READ,
+    payloads: PAYLOADS,
+    marks: None,
+    outcomes: ["{c.done}", "{c.retried}", "{c.ended}", "SET @postrider_nothing = 0"],
+    load: LOAD,
+    waiting: None,
+    trim: &[TRIM, TRIM_NOTES],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// Index: one over the state and the order, if the table has it.
+const LIST: &str = "
+    SELECT {c.id_text}
+    FROM {table} AS t
+    WHERE {c.is_pending} AND {c.is_not_given_up}
+    ORDER BY {c.order}
+    LIMIT {most}";
+
+/// Index: the one over the id. A payload that is missing is an empty one.
+const READ: &str = "
+    SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
+           CASE WHEN t.{c.payload} IS NULL THEN '' WHEN LENGTH(t.{c.payload}) <= {payload_max} THEN t.{c.payload} END,
+           COALESCE(LENGTH(t.{c.payload}), 0), {c.headers}, {c.created}, {c.topic},
+           GREATEST(COALESCE({c.max_attempts}, {limit}), 1), NULL, COALESCE({c.attempts}, 0),
+           {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+    FROM {table} AS t
+    WHERE t.{c.id} IN ({ids})";
+
+const PAYLOADS: &str =
+    "SELECT {c.id_text}, COALESCE(t.{c.payload}, '') FROM {table} AS t WHERE t.{c.id} IN ({ids})";
+
+const LOAD: &str = "
+    SELECT n.row_id, n.`key`, n.destination, n.state, n.attempts,
+           TIMESTAMPDIFF(MICROSECOND, '1970-01-01', n.next_attempt_at), n.last_error,
+           CASE WHEN t.{c.id} IS NOT NULL THEN {c.rank} END, {c.is_done}, {c.is_given_up},
+           GREATEST(COALESCE({c.max_attempts}, {limit}), 1)
+    FROM {schema}.row_notes AS n
+    LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}";
+
+/// The inner list makes a table of its own of it: one cannot read what one deletes from.
+const TRIM: &str = "
+    DELETE FROM {table}
+    WHERE {c.id} IN (SELECT old.id
+                     FROM (SELECT {c.old_id} AS id
+                           FROM {c.old_rows}
+                           WHERE {c.is_old} AND {c.old_at} < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+                           ORDER BY {c.old_at}, 1
+                           LIMIT {most}) AS old)";
+
+/// Index: row_done (done_at), from its begin.
+const TRIM_NOTES: &str = "
+    DELETE FROM {schema}.row_done
+    WHERE {c.is_noted} AND done_at < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+    ORDER BY done_at, row_id
+    LIMIT {most}";
+
+/// What is neither done nor noted.
+macro_rules! open {
+    () => {
+        "FROM {table} AS t
+         WHERE {c.is_pending}
+           AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = {c.id_text})"
+    };
+}
+
+const BACKLOG: &str = concat!(
+    "SELECT (SELECT COUNT(*) FROM (SELECT 1 ",
+    open!(),
+    " LIMIT {most}) AS counted), (SELECT MIN({c.created}) ",
+    open!(),
+    ")"
+);
+
+const NEWEST: &str = "SELECT MAX({c.created}) FROM {table} AS t WHERE {c.is_pending}";

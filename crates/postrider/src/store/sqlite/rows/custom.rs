@@ -1,0 +1,56 @@
+//! A table of anybody's beside the map that tells of it.
+
+use rusqlite::Connection;
+
+use super::super::failure::Attempt;
+use super::migrate::columns;
+use crate::layout::{ColumnMap, Difference, Field, RowTable, Times};
+
+/// Why the table cannot be worked on by its map, and what is worth knowing.
+pub(super) fn differences(
+    connection: &Connection,
+    table: &RowTable,
+    map: &ColumnMap,
+) -> Attempt<Vec<Difference>> {
+    let name = table.name.as_str();
+    let found = columns(connection, name)?;
+    let harmful = |what| Difference { what, is_harmful: true };
+    if found.is_empty() {
+        let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
+        return Ok(vec![harmful(what)]);
+    }
+    let mut all = map.differences(name, &found, Times::Texts);
+    if let Some(id) = map.column(Field::Id)
+        && found.iter().any(|column| column.name == id.as_str())
+        && !is_key(connection, name, id.as_str())?
+    {
+        all.push(harmful(format!(
+            "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+            id.as_str()
+        )));
+    }
+    Ok(all)
+}
+
+/// The table with the types of its columns.
+pub(super) fn learnt(connection: &Connection, table: &RowTable) -> Attempt<RowTable> {
+    if table.map.is_none() {
+        return Ok(table.clone());
+    }
+    let found = columns(connection, table.name.as_str())?;
+    let rowid = table.put_into_sqlite("SELECT rowid FROM {table} LIMIT 0");
+    let has_rowid = connection.prepare(&rowid).is_ok();
+    Ok(table.knowing(|map| map.with_types(&found).with_rowid(has_rowid)))
+}
+
+/// Whether the primary key or one unique index is over this column alone, and over all rows.
+fn is_key(connection: &Connection, table: &str, column: &str) -> Attempt<bool> {
+    let sql = "SELECT 1 FROM pragma_table_info(?1) AS c
+               WHERE c.name = ?2 AND c.pk = 1
+                 AND NOT EXISTS (SELECT 1 FROM pragma_table_info(?1) AS other WHERE other.pk > 1)
+               UNION ALL
+               SELECT 1 FROM pragma_index_list(?1) AS i
+               WHERE i.\"unique\" = 1 AND i.partial = 0
+                 AND (SELECT group_concat(name) FROM pragma_index_info(i.name)) = ?2";
+    Ok(connection.prepare(sql)?.exists([table, column])?)
+}

@@ -1,0 +1,60 @@
+//! A table of anybody's. What stands in `{c....}` is told by its map: see `layout::custom`.
+//!
+//! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
+
+use super::Sql;
+
+pub(super) const SQL: Sql = Sql {
+    list: LIST,
+    read: READ,
+    marks: None,
+    outcomes: ["{c.done}", "{c.retried}", "{c.ended}", ""],
+    load: LOAD,
+    trim: &["{c.trim_rows}", "{c.trim}"],
+    backlog: BACKLOG,
+    newest: NEWEST,
+};
+
+/// Index: one over the state and the order, if the table has it.
+const LIST: &str = "
+    SELECT {c.id_text}
+    FROM {table} AS t
+    WHERE {c.is_pending} AND {c.is_not_given_up}
+    ORDER BY {c.order}
+    LIMIT ?1";
+
+/// Index: the one over the id. A payload that is missing is an empty one.
+const READ: &str = "
+    SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
+           coalesce(t.{c.payload}, ''), {c.headers}, {c.created}, {c.topic}, max(coalesce({c.max_attempts}, {limit}), 1),
+           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+    FROM {table} AS t
+    WHERE t.{c.id} = ?1";
+
+/// Index: the one over the id.
+const LOAD: &str = "
+    SELECT n.row_id, n.key, n.destination, n.state, n.attempts, n.next_attempt_at, n.last_error,
+           CASE WHEN t.{c.id} IS NOT NULL THEN {c.rank} END,
+           coalesce({c.is_done}, 0), coalesce({c.is_given_up}, 0), max(coalesce({c.max_attempts}, {limit}), 1)
+    FROM postrider_row_notes AS n
+    LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}";
+
+/// What is neither done nor noted.
+macro_rules! open {
+    () => {
+        "FROM {table} AS t
+         WHERE {c.is_pending}
+           AND NOT EXISTS (SELECT 1 FROM postrider_row_notes AS n WHERE n.row_id = {c.id_text})"
+    };
+}
+
+const BACKLOG: &str = concat!(
+    "SELECT (SELECT count(*) FROM (SELECT 1 ",
+    open!(),
+    " LIMIT ?1)), (SELECT min({c.created}) ",
+    open!(),
+    ")"
+);
+
+const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";

@@ -1,0 +1,78 @@
+//! The statements, one file per layout, each with the same names.
+//!
+//! Beside `{table}` they hold `{limit}`, tries after which the row `t` is given up, and `{abandoned}`, whether the claim
+//! of somebody else on the row `t` is over. Rows are known by their id as text.
+
+mod custom;
+mod outbox_events;
+
+use crate::layout::{RowLayout, RowTable};
+
+/// The statements of a layout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sql {
+    /// Ids of due rows in their order: `?1` of them.
+    pub(super) list: &'static str,
+    /// The row `?1`, due or not. The columns are those of [`read`](super::read).
+    pub(super) read: &'static str,
+    /// How rows are marked as being published, where the layout can.
+    pub(super) marks: Option<Marks>,
+    /// Records that a row was delivered, tried, given up, given back: `?1` its id, `?2` and `?3` time and count of its
+    /// claim, `?4` what it is to count. An empty one changes nothing.
+    pub(super) outcomes: [&'static str; 4],
+    /// Noted rows beside what the table says of them; see [`load`](super::load).
+    pub(super) load: &'static str,
+    /// Deletes what is delivered and older than `?1`, `?2` at most. Run one after the other; the last one counts.
+    pub(super) trim: &'static [&'static str],
+    /// What is neither done nor noted, up to `?1`: their number, and the creation of the first.
+    pub(super) backlog: &'static str,
+    /// Creation of the newest row.
+    pub(super) newest: &'static str,
+}
+
+/// The statements about rows that say that they are being published.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    /// Marks the row `?1` that was seen with `?2` attempts, at `?3`.
+    pub(super) mark: &'static str,
+    /// Gives back what was claimed and is not settled.
+    pub(super) give_back: &'static str,
+    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
+    pub(super) foreign: &'static str,
+}
+
+/// The table, and what is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    pub(super) table: RowTable,
+    /// It has the column `max_attempts`.
+    pub(super) has_own_limit: bool,
+    pub(super) sql: Sql,
+}
+
+impl Sql {
+    /// Seed 004 is the only one that has a table here.
+    pub(super) const fn of(layout: RowLayout) -> Self {
+        match layout {
+            RowLayout::Custom => custom::SQL,
+            RowLayout::EventOutbox | RowLayout::Outbox | RowLayout::OutboxEvents => outbox_events::SQL,
+        }
+    }
+}
+
+impl Names {
+    /// The statement with all of it put in.
+    pub(super) fn put_into(&self, statement: &str) -> String {
+        let abandoned = match self.table.foreign_claim_timeout {
+            Some(timeout) => format!(
+                "(t.status = 'PUBLISHING' AND t.last_attempt_at < datetime('now', '-{} seconds'))",
+                timeout.as_secs()
+            ),
+            None => "0".to_owned(),
+        };
+        self.table
+            .put_into_sqlite(statement)
+            .replace("{limit}", &self.table.limit_of_row(self.has_own_limit))
+            .replace("{abandoned}", &abandoned)
+    }
+}
