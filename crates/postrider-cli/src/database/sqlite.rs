@@ -36,10 +36,9 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
             Err(Refused::new("table_schema", "a SQLite file has none; the key is for PostgreSQL and MySQL"))
         }
-        None if address
-            .rows
-            .as_ref()
-            .is_some_and(|rows| rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()) =>
+        None if address.rows.as_ref().is_some_and(|rows| {
+            rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()
+        }) =>
         {
             Err(Refused::new("layout", "its seed is not for SQLite"))
         }

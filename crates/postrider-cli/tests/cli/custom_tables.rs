@@ -36,14 +36,20 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
     }
     let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 1, "once: {lines}");
-    assert!(lines.contains("5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10") && lines.contains("order.placed"), "{lines}");
+    assert!(
+        lines.contains("5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10") && lines.contains("order.placed"),
+        "{lines}"
+    );
     let left = theirs.query_row("SELECT count(*) FROM outboxevent", [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(left, 1);
     assert_eq!(status(&program)["backlog"]["events"], 0);
     let doctor = program.run(&["doctor"]);
     assert!(doctor.stdout.contains("no column tells the order of rows"), "{doctor:?}");
     let refused = program.run(&["write", "--type", "a", "--aggregate", "A:1", "--payload", "{}"]);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("your program's own INSERT does"), "{refused:?}");
+    assert!(
+        refused.exit != Some(0) && refused.stderr.contains("your program's own INSERT does"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -70,10 +76,16 @@ fn a_table_with_words_of_its_own_is_delivered_and_marked() {
 fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
     for (keys, why) in [
         ("table = 'shop'", "no column is named for `id`"),
-        ("preset = 'debezium'\ncolumns = { tpye = 'kind' }", "nothing is called `tpye`; did you mean \"type\"?"),
+        (
+            "preset = 'debezium'\ncolumns = { tpye = 'kind' }",
+            "nothing is called `tpye`; did you mean \"type\"?",
+        ),
         ("preset = 'debezium'\ncolumns = { status = 's' }", "no words for its states are given"),
         ("preset = 'debezium'\nstates = { pending = 'a' }", "give the words for `pending` and `done`"),
-        ("preset = 'debezium'\nstates = { pending = 'a', done = 'b', lost = 'c' }", "there is no state `lost`"),
+        (
+            "preset = 'debezium'\nstates = { pending = 'a', done = 'b', lost = 'c' }",
+            "there is no state `lost`",
+        ),
         ("preset = 'debezium'\ncolumns = { topic = 'a\"b' }", "cannot be the name of a column"),
         ("columns = { id = 'a', type = 'b', payload = 'c' }", "give the name of the `table`"),
     ] {
@@ -91,7 +103,10 @@ fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() 
     let theirs = theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload BLOB)");
     let refused = program.run(&["migrate", "up"]);
     assert!(refused.exit != Some(0), "{refused:?}");
-    for why in ["has no column \"aggregatetype\"", "column outboxevent.payload is blob, and `payload` needs JSON or a text"] {
+    for why in [
+        "has no column \"aggregatetype\"",
+        "column outboxevent.payload is blob, and `payload` needs JSON or a text",
+    ] {
         assert!(refused.stderr.contains(why), "{why:?} is not in {refused:?}");
     }
     let ours = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'postrider%'";

@@ -92,6 +92,17 @@ impl Line {
         Ok(Turn(slot))
     }
 
+    /// Whether nobody uses the connection, be it there or not.
+    pub(super) fn is_idle(&self) -> bool {
+        self.slot.try_lock().is_ok()
+    }
+
+    /// The connection, if it is there and nobody uses it.
+    pub(super) fn ready(&self) -> Option<Turn<'_>> {
+        let slot = self.slot.try_lock().ok()?;
+        slot.open.as_ref().is_some_and(|open| open.session.is_usable()).then(|| Turn(slot))
+    }
+
     /// Refuses whatever is asked after the owner of the store has given it up.
     pub(super) async fn refuse_closed(&self) -> Result<()> {
         self.slot.lock().await.refuse_closed()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::row::get;
 use super::read::{self, foreign_timeout};
-use super::{Rows, lost};
+use super::{Rows, deliver, lost};
 use crate::ledger::Progress;
 use crate::store::rows::book::RowId;
 use crate::store::rows::hands::hand_out;
@@ -56,6 +56,8 @@ impl RowClaimer {
         let mut page = rows.with_book(|book| hand_out(book, passed, read, claims));
         drop(won);
         rows.let_go().await;
+        drop(turn);
+        deliver::prepare(&rows, page.events.len()).await;
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)

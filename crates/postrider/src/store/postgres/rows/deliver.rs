@@ -3,25 +3,44 @@
 //! An UPDATE of a row with many indexes keeps a process of the server busy; two of them share the work. Each half is
 //! fenced and stands for itself: a row that is marked was delivered, whatever becomes of the other half.
 
+use std::time::Duration;
+
 use super::super::line::Turn;
 use super::super::row::get;
 use super::settle::times;
 use super::{Rows, lost};
 use crate::Result;
-use crate::store::rows::plan::Outcome;
+use crate::store::rows::plan::{Outcome, Plan};
 use crate::store::{Settled, Settlement};
 
 /// Deliveries from which on they are shared: below, a second round trip costs more than it gains.
-pub(super) const SHARED_FROM: usize = 512;
+const SHARED_FROM: usize = 512;
+
+/// How long a claim waits for the connection that its deliveries will be marked over.
+const PREPARE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Makes the connection for half of the deliveries, where so many rows were handed out: not when they are settled, for a
+/// renewal of the lease would wait for it. Whoever has none does without.
+pub(super) async fn prepare(rows: &Rows, handed_out: usize) {
+    if handed_out >= SHARED_FROM && rows.marker.is_idle() && rows.marker.ready().is_none() {
+        _ = tokio::time::timeout(PREPARE_WITHIN, rows.marker.turn()).await;
+    }
+}
+
+/// Takes half of many deliveries out of a plan, and the connection to mark them over.
+pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Turn<'a>)> {
+    let turn = rows.marker.ready()?;
+    plan.halve(SHARED_FROM).map(|half| (half, turn))
+}
 
 /// Marks these rows. Answers how many were still ours, `None` if the lease is not.
 pub(super) async fn deliver(
     rows: &Rows,
     settlement: &Settlement,
+    turn: Option<Turn<'_>>,
     delivered: Option<&Outcome>,
 ) -> Result<Option<usize>> {
-    let Some(delivered) = delivered else { return Ok(Some(0)) };
-    let mut turn = rows.marker.turn().await?;
+    let (Some(mut turn), Some(delivered)) = (turn, delivered) else { return Ok(Some(0)) };
     rows.check_server(&mut turn)?;
     let server = turn.incarnation()?;
     let answer = turn

@@ -306,7 +306,11 @@ impl Store for PostgresRowStore {
             let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&settlement.subscription)?;
-            settle::settle(&self.0, &mut turn, &settlement).await
+            let settled = settle::settle(&self.0, &mut turn, &settlement).await;
+            // A renewal of the lease must not wait for the locks to be let go.
+            drop(turn);
+            self.0.let_go().await;
+            settled
         })
     }
 

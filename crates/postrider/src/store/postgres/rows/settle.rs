@@ -4,7 +4,7 @@ use super::super::line::Turn;
 use super::super::park::storable;
 use super::super::time::Time;
 use super::Rows;
-use super::deliver::{self, SHARED_FROM};
+use super::deliver;
 use crate::store::rows::plan::{Note, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
 use crate::{Result, Timestamp};
@@ -49,10 +49,10 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
         return Ok(Settled::Fenced);
     }
     let planned = plan.rows();
-    let half = plan.halve(SHARED_FROM);
+    let (half, helper) = deliver::half(rows, &mut plan).unzip();
     let (recorded, delivered) = tokio::join!(
         record(rows, turn, settlement, &plan),
-        deliver::deliver(rows, settlement, half.as_ref())
+        deliver::deliver(rows, settlement, helper, half.as_ref())
     );
     // What is recorded is so, whatever became of the other half.
     rows.with_book(|book| {
@@ -63,7 +63,6 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             plan.enter(book);
         }
     });
-    rows.let_go().await;
     let (settled, changed) = deliver::both(recorded, delivered)?;
     if settled == Settled::Done {
         tell_missed(&settlement.subscription, planned, changed);
