@@ -2,8 +2,8 @@
 
 #[path = "../../life/mod.rs"]
 pub(crate) mod shared;
-mod failover;
 mod pooler;
+mod standby;
 
 use std::any::Any;
 use std::path::PathBuf;
