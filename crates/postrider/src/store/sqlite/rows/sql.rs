@@ -39,6 +39,8 @@ macro_rules! micros {
     };
 }
 
+pub(super) use micros;
+
 /// Microseconds since 1970 as a time of the table.
 macro_rules! time {
     ($micros:literal) => {
