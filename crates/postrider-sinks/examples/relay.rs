@@ -1,13 +1,15 @@
-//! The smallest relay: events of a SQLite file or a PostgreSQL database to a file of JSON lines, until it is
-//! interrupted.
+//! The smallest relay: events of a SQLite file or of a database on PostgreSQL, MySQL or MariaDB to a file of JSON
+//! lines, until it is interrupted.
 //!
-//! `cargo run --example relay -- shop.db events.jsonl`, or a URL `postgres://...` in place of the file.
+//! `cargo run --example relay -- shop.db events.jsonl`, or a URL `postgres://...` or `mysql://...` in place of
+//! the file.
 //! `LEASE_MS`, `FLUSH_MS` and `WINDOW` set lease, flush interval and window.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::sqlite::SqliteStore;
 use postrider::store::{Start, Store};
@@ -30,6 +32,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
     let store: Arc<dyn Store> = if database.starts_with("postgres://") {
         Arc::new(PostgresStore::connect(&PostgresConfig::new(&database)?).await?)
+    } else if database.starts_with("mysql://") {
+        Arc::new(MySqlStore::connect(&MySqlConfig::new(&database)?).await?)
     } else {
         Arc::new(SqliteStore::open(database)?)
     };

@@ -12,7 +12,6 @@ mod sqlite;
 pub use address::{Address, PoolerChoice, Refused};
 
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 
 use postrider::layout::{RowLayout, RowTable};
@@ -80,18 +79,14 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// The newest events that pass a filter, newest first. Writes nothing, and needs no right to.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if this kind of database cannot be asked yet, or what the database says.
-    fn list<'a>(&'a self, _filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
-        Box::pin(ready(Err(not_listed(self.to_string()))))
-    }
+    /// [`Code::LayoutDiffers`] if a state is asked for where events have none, or what the database says.
+    fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>>;
 
     /// How it finds them, in its own words.
     ///
     /// # Errors
     /// As [`Database::list`].
-    fn list_plan<'a>(&'a self, _filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
-        Box::pin(ready(Err(not_listed(self.to_string()))))
-    }
+    fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>>;
 
     /// What the doctor finds that is particular about this kind of database; answers whether its tables can be
     /// read.
@@ -105,11 +100,6 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     fn may_come_up(&self, _error: &Error) -> bool {
         false
     }
-}
-
-fn not_listed(shown: String) -> Error {
-    Error::new(Code::LayoutDiffers, format!("the events of {shown:?} cannot be listed yet"))
-        .hint("the command works on PostgreSQL only")
 }
 
 /// What is made only when it is asked for.

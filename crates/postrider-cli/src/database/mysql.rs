@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mysql_async::{Conn, TxOpts};
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
-use postrider::store::{Migration, Overview, RowExtras, Schema as Found, Store};
+use postrider::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
 use super::{
@@ -169,6 +169,24 @@ impl Database for MySql {
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(MySqlWriter { client, outbox }) as Box<dyn EventWriter>)
+        }))
+    }
+
+    fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => MySqlRowStore::list(&self.config, rows, filter).await,
+                None => MySqlStore::list(&self.config, filter).await,
+            }
+        }))
+    }
+
+    fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => MySqlRowStore::list_plan(&self.config, rows, filter).await,
+                None => MySqlStore::list_plan(&self.config, filter).await,
+            }
         }))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::sqlite::{Migration, Schema as Found, SqliteRowStore, SqliteStore};
-use postrider::store::{Overview, RowExtras, Store};
+use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -131,6 +131,24 @@ impl Database for Sqlite {
                 None => (SqliteStore::connect(&self.path)?, outbox),
             };
             Ok(Box::new(SqliteWriter { connection, outbox }) as Box<dyn EventWriter>)
+        })
+    }
+
+    fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
+        Box::pin(async move {
+            match &self.rows {
+                Some(rows) => SqliteRowStore::list(&self.path, rows, filter),
+                None => SqliteStore::list(&self.path, filter),
+            }
+        })
+    }
+
+    fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move {
+            match &self.rows {
+                Some(rows) => SqliteRowStore::list_plan(&self.path, rows, filter),
+                None => SqliteStore::list_plan(&self.path, filter),
+            }
         })
     }
 

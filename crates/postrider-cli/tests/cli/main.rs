@@ -6,6 +6,8 @@ mod canary;
 mod command_line;
 mod custom_tables;
 mod demo;
+#[cfg(all(unix, feature = "mysql", feature = "postgres"))]
+mod events;
 mod health;
 mod init;
 #[cfg(all(unix, feature = "mysql"))]

@@ -20,14 +20,15 @@ pub(crate) struct Shop {
 impl Shop {
     /// On every server there is, with a line about each that there is not.
     pub(crate) fn all() -> Vec<Self> {
+        Kind::ALL.into_iter().filter_map(Self::on).collect()
+    }
+
+    /// `None`, with a line that says why, if there is no such server.
+    pub(crate) fn on(kind: Kind) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let shop = |kind: Kind| {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let schema = format!("cli_{}_{number}", std::process::id());
-            kind.url()
-                .map(|url| Self { url: url.replace("mysql://", &format!("{}://", kind.name())), schema })
-        };
-        Kind::ALL.into_iter().filter_map(shop).collect()
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("cli_{}_{number}", std::process::id());
+        kind.url().map(|url| Self { url: url.replace("mysql://", &format!("{}://", kind.name())), schema })
     }
 
     pub(crate) fn config(&self, url: &str) -> String {
@@ -38,11 +39,11 @@ impl Shop {
         )
     }
 
-    fn program(&self) -> Program {
+    pub(crate) fn program(&self) -> Program {
         Program::with_config(&self.config(&self.url))
     }
 
-    fn sql(&self, sql: &str) {
+    pub(crate) fn sql(&self, sql: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = self.url.replace("mariadb://", "mysql://");
         let sql = sql.replace("{schema}", &self.schema);
@@ -199,7 +200,7 @@ fn keys_that_mean_nothing_here_are_refused() {
 }
 
 /// A table of another layout in the database `{schema}_shop`, which the URL names.
-fn rows(shop: &Shop, layout: &str) -> Program {
+pub(crate) fn rows(shop: &Shop, layout: &str) -> Program {
     shop.sql("CREATE DATABASE IF NOT EXISTS {schema}_shop");
     let url = format!("{}/{}_shop", shop.url.trim_end_matches("/test"), shop.schema);
     let config = shop.config(&url).replace("\nschema", &format!("\nlayout = '{layout}'\nschema"));

@@ -15,7 +15,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 pub(crate) struct RelayProcess(Child);
 
 impl RelayProcess {
-    /// The database is the path of a SQLite file or the URL of a PostgreSQL server.
+    /// The database is the path of a SQLite file or the URL of a server.
     pub(crate) fn start(database: impl AsRef<OsStr>, output: &Path, lease_ms: u64, window: usize) -> Self {
         Self::start_with(database, output, lease_ms, 50, window)
     }

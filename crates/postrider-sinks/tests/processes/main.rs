@@ -1,12 +1,15 @@
-//! Relays as real processes on a real SQLite file and a real PostgreSQL server: killed, stopped and continued.
+//! Relays as real processes on a real SQLite file and on real PostgreSQL, MySQL and MariaDB servers: killed, stopped and
+//! continued.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::print_stdout,
+    reason = "clippy sees only the tests themselves as tests, not the cases they share"
+)]
 
 mod examples;
 mod kill;
-#[cfg(unix)]
-mod postgres;
-#[cfg(unix)]
-mod postgres_shop;
 mod readme;
+#[cfg(unix)]
+mod servers;
 mod shop;
 mod takeover;

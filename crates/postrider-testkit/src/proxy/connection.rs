@@ -2,6 +2,7 @@
 
 use std::io::Result;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,8 +25,8 @@ enum End {
 }
 
 /// Carries one client's connection to its end.
-pub(super) async fn run(mut client: TcpStream, server_port: u16, control: Arc<Control>) {
-    let end = carry(&mut client, server_port, &control).await;
+pub(super) async fn run(mut client: TcpStream, control: Arc<Control>) {
+    let end = carry(&mut client, &control).await;
     if !matches!(end, Ok(End::Closed)) {
         reset(&client);
         drop(client);
@@ -33,7 +34,7 @@ pub(super) async fn run(mut client: TcpStream, server_port: u16, control: Arc<Co
     }
 }
 
-async fn carry(client: &mut TcpStream, server_port: u16, control: &Control) -> Result<End> {
+async fn carry(client: &mut TcpStream, control: &Control) -> Result<End> {
     let (mut cuts, mut fault) = (control.cuts.subscribe(), control.fault.subscribe());
     let began = *cuts.borrow_and_update();
     let is_cut = |cuts: &u64| *cuts != began;
@@ -43,6 +44,7 @@ async fn carry(client: &mut TcpStream, server_port: u16, control: &Control) -> R
             end = swallow(client, &mut fault, control) => end,
         };
     }
+    let server_port = control.server_port.load(Ordering::Relaxed);
     let mut server = TcpStream::connect(("127.0.0.1", server_port)).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;

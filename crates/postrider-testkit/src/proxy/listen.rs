@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::{Control, Fault, connection};
 
 /// Listens, and serves every connection in a task of its own.
-pub(super) async fn start(server_port: u16, control: Arc<Control>) -> Result<(SocketAddr, JoinHandle<()>)> {
+pub(super) async fn start(control: Arc<Control>) -> Result<(SocketAddr, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let listening = tokio::spawn(async move {
@@ -22,7 +22,7 @@ pub(super) async fn start(server_port: u16, control: Arc<Control>) -> Result<(So
                 control.seen.send_modify(|seen| seen.broken += 1);
                 continue;
             }
-            tokio::spawn(connection::run(client, server_port, control.clone()));
+            tokio::spawn(connection::run(client, control.clone()));
         }
     });
     Ok((address, listening))

@@ -28,11 +28,12 @@ pub use fault::{Fault, Side};
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A running proxy to one server. Dropped, it resets its connections and listens no more.
+/// A running proxy to one server at a time. Dropped, it resets its connections and listens no more.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -43,6 +44,8 @@ pub struct Proxy {
 /// What the connections of a proxy look at.
 #[derive(Debug)]
 struct Control {
+    /// Where connections that come are led.
+    server_port: AtomicU16,
     fault: watch::Sender<Fault>,
     /// Counts the cuts; a connection ends when the number is not the one it began with.
     cuts: watch::Sender<u64>,
@@ -75,11 +78,12 @@ impl Proxy {
     /// If there is no free port.
     pub async fn to(server_port: u16) -> std::io::Result<Self> {
         let control = Arc::new(Control {
+            server_port: AtomicU16::new(server_port),
             fault: watch::Sender::new(Fault::None),
             cuts: watch::Sender::new(0),
             seen: watch::Sender::new(Seen::default()),
         });
-        let (address, listening) = listen::start(server_port, control.clone()).await?;
+        let (address, listening) = listen::start(control.clone()).await?;
         Ok(Self { address, control, listening })
     }
 
@@ -96,6 +100,11 @@ impl Proxy {
     /// From now on the network is like this.
     pub fn set(&self, fault: Fault) {
         self.control.fault.send_replace(fault);
+    }
+
+    /// Leads the connections that come to another server, as after a failover. Those that are open stay.
+    pub fn lead_to(&self, server_port: u16) {
+        self.control.server_port.store(server_port, Ordering::Relaxed);
     }
 
     /// Resets every open connection, on both sides.

@@ -142,6 +142,21 @@ async fn the_connection_breaks_after_so_many_bytes() {
 }
 
 #[tokio::test]
+async fn a_proxy_led_to_another_server_keeps_what_is_open_and_leads_what_comes() {
+    let (proxy, mut open) = connected().await;
+    says(&mut open, "a").await.unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    proxy.lead_to(silent.local_addr().unwrap().port());
+    let mut new = TcpStream::connect(proxy.address()).await.unwrap();
+    let (mut other, _) = timeout(LONG, silent.accept()).await.unwrap().unwrap();
+    new.write_all(b"b").await.unwrap();
+    let mut heard = [0; 1];
+    timeout(LONG, other.read_exact(&mut heard)).await.unwrap().unwrap();
+    assert_eq!(&heard, b"b");
+    assert_eq!(says(&mut open, "c").await.unwrap(), "C");
+}
+
+#[tokio::test]
 async fn a_dropped_proxy_takes_its_connections_with_it() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();

@@ -21,6 +21,8 @@ mod overview;
 mod rows;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod search;
 mod trim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod watch;

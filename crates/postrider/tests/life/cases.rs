@@ -19,6 +19,11 @@ macro_rules! life {
             a_server_put_back_to_an_older_state_halts_the_relay_that_knew_better
             events_put_back_without_their_ledger_halt_the_subscription
             a_reset_counter_halts_the_subscription);
+        $crate::life::shared::life!($world: failover
+            a_failover_that_lost_events_halts_and_goes_on_once_accepted
+            a_checked_failover_that_kept_everything_goes_on_by_itself
+            a_checked_failover_halts_the_relay_that_saw_events_it_lost
+            a_checked_failover_halts_where_the_last_event_seen_is_gone);
         $crate::life::shared::life!($world: refusal
             a_relay_without_a_free_connection_waits_for_one
             a_server_full_of_others_is_waited_for_at_the_start_and_later

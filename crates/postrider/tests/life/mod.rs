@@ -5,6 +5,7 @@
 //! `life!` makes its tests.
 
 mod cases;
+pub(crate) mod failover;
 pub(crate) mod history;
 pub(crate) mod network;
 pub(crate) mod outage;

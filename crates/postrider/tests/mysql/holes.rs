@@ -28,7 +28,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    fn of(store: &MySqlStore) -> Self {
+    pub(crate) fn of(store: &MySqlStore) -> Self {
         Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
     }
 

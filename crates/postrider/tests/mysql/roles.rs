@@ -8,6 +8,7 @@ use postrider::store::{
 use postrider::{Event, Ident, Position, Result};
 
 use super::case::{Case, Which, case, failed, is_mariadb};
+use super::holes::Reader;
 
 /// A user of the role, with a password.
 async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
@@ -82,6 +83,39 @@ case! {
         let mut client = relay.client().await?;
         let forged = "INSERT INTO {schema}.events (type, payload) VALUES ('forged', '')";
         assert!(case.on(&mut client, forged).await.is_err());
+    }
+}
+
+case! {
+    async fn the_relay_role_sees_that_a_transaction_of_another_user_rests(case) {
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        let (relay, writer) = (user(&case, &case.schema, "relay").await?, user(&case, &case.schema, "writer").await?);
+        let mut open = writer.client().await?;
+        case.on(&mut open, "START TRANSACTION").await?;
+        case.insert(&mut open, &[Event::new("open", "")]).await?;
+        case.committed("kept").await?;
+        let mut reader = Reader::of(&MySqlStore::connect(&relay).await?);
+        reader.stays_alive(1).await?;
+        case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK").await?;
+        case.committed("kept").await?;
+        reader.until_dead(3).await?;
+        assert!(!reader.is_dead(1));
+        case.on(&mut open, "COMMIT").await?;
+        while reader.claim().await?.holes > 0 {}
+        assert_eq!(reader.read, [2, 4, 1]);
+    }
+}
+
+case! {
+    /// It shows the texts of all statements on the server.
+    async fn only_the_relay_role_on_mariadb_has_the_right_to_see_all_processes(case) {
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        let mariadb = is_mariadb(&mut case.another().await?).await?;
+        for role in ["writer", "relay", "viewer", "migrator"] {
+            let mut client = user(&case, &case.schema, role).await?.client().await?;
+            let seen = case.on(&mut client, "SELECT COUNT(*) FROM information_schema.innodb_trx").await;
+            assert_eq!(seen.is_ok(), mariadb && role == "relay", "{role}");
+        }
     }
 }
 

@@ -26,7 +26,7 @@ const PAYLOAD_SHOWN: usize = 80;
 /// Show events, newest first
 ///
 /// Every filter that is given must hold. Asks the database and changes nothing; delivered events are there until they are
-/// cleaned up. On PostgreSQL. An index serves the filter where the layout has one, as --plan shows.
+/// cleaned up. An index serves the filter where the layout has one, as --plan shows.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct List {

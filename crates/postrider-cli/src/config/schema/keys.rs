@@ -40,7 +40,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Outbox, "tls_client_cert", Path, r#""/etc/shop/relay.pem""#, "A file with the certificate that tells the server who this is, in PEM. Not for SQLite."),
     key(Outbox, "tls_client_key", Path, r#""/etc/shop/relay.key""#, "A file with the key of that certificate, in PEM. Not for SQLite."),
     key(Outbox, "retention", Retention, r#""30d""#, "How long events stay after every subscription is done with them; `forever` deletes nothing. Parked and given up events stay.").default("7d"),
-    key(Outbox, "after_failover", Choice(&["halt", "check"]), r#""check""#, "After a failover of the database the subscriptions halt for an operator, or go on if the last event they saw is still there. PostgreSQL only.").default("halt"),
+    key(Outbox, "after_failover", Choice(&["halt", "check"]), r#""check""#, "After a failover of the database the subscriptions halt for an operator, or go on if the last event they saw is still there. Not on SQLite.").default("halt"),
     key(Outbox, "pooler", Choice(&["detect", "transaction", "none"]), r#""none""#, "What stands between here and the server: a pooler that shares connections between transactions, or none. PostgreSQL only.").default("detect"),
     key(Outbox, "listen", Bool, "true", "Listen for the NOTIFY of writers, over one more connection. PostgreSQL only.").default("false"),
     key(Outbox, "payload_max", Size, r#""256KiB""#, "Largest payload of an event that is written.").default("1MiB"),

@@ -131,3 +131,19 @@ fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
     assert_eq!(relay.exit, Some(0), "{relay:?}");
     assert_eq!(shop.number("SELECT count(*) FROM outbox_events WHERE status = 'PUBLISHED'"), 3);
 }
+
+#[test]
+fn the_doctor_looks_at_the_key_that_the_inbox_of_seed_003_has() {
+    let Some(shop) = Shop::new() else { return };
+    let program = program(&shop, "outbox");
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let told = program.run(&["doctor"]);
+    assert!(told.stdout.contains("processed_events_pkey (event_id)"), "{told:?}");
+    shop.sql(
+        "ALTER TABLE processed_events DROP CONSTRAINT processed_events_pkey,
+                                      ADD PRIMARY KEY (consumer_group, event_id)",
+    );
+    let told = program.run(&["doctor", "--json"]);
+    let all = format!("{}{}", told.stdout, told.stderr);
+    assert!(!all.contains("one consumer group only"), "{told:?}");
+}

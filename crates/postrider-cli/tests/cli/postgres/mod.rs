@@ -3,7 +3,6 @@
 mod checks;
 mod commit;
 mod down;
-mod events;
 mod health;
 mod layouts;
 mod roles;

@@ -6,9 +6,11 @@
 
 mod copy;
 mod programs;
+mod replica;
 mod server;
 
 pub use copy::Copy;
+pub use replica::Replica;
 pub use server::{Options, Server};
 
 use std::sync::OnceLock;

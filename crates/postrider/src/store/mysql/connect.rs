@@ -153,6 +153,10 @@ impl MySqlConfig {
         self
     }
 
+    pub(super) fn schema_name(&self) -> &Ident {
+        &self.schema
+    }
+
     pub(super) fn failover_choice(&self) -> AfterFailover {
         self.after_failover
     }

@@ -20,6 +20,7 @@ mod failure;
 mod history;
 mod lease;
 mod line;
+mod list;
 mod locks;
 mod maintain;
 mod migrate;
@@ -50,8 +51,8 @@ pub use server::Product;
 use self::line::{Line, Reached};
 use self::session::Session;
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Migrated, Migration, Overview, Renewed, Schema,
-    Settled, Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
+    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -123,6 +124,22 @@ impl MySqlStore {
     /// What the database says.
     pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
         writers::count(&mut config.connect_unchecked().await?).await
+    }
+
+    /// The newest events that pass a filter, newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a state is asked for, or what the database says.
+    pub async fn list(config: &MySqlConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+        list::list(&mut config.client().await?, config.schema_name(), filter).await
+    }
+
+    /// How the database finds those events, in its own words.
+    ///
+    /// # Errors
+    /// As [`MySqlStore::list`].
+    pub async fn list_plan(config: &MySqlConfig, filter: &EventFilter) -> Result<Vec<String>> {
+        list::plan(&mut config.client().await?, config.schema_name(), filter).await
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then as

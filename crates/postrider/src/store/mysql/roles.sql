@@ -22,9 +22,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 -- Who has the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
--- On MariaDB, for transactions of others that are left open, and on servers that tell no metadata locks, it also wants
--- PROCESS. That shows the texts of all statements on the server, so it is left to you:
--- GRANT PROCESS ON *.* TO '{relay}';
+-- MariaDB alone reads what follows M!: it tells only with PROCESS that the transaction of another user rests. That shows the
+-- relay the texts of all statements on the server; take it back (REVOKE PROCESS ON *.* FROM '{relay}') if nobody leaves transactions
+-- open. On servers that tell no metadata locks, of both kinds, a relay cannot do without it: GRANT PROCESS ON *.* TO '{relay}';
+GRANT USAGE /*M! , PROCESS */ ON *.* TO '{relay}';
 
 -- Viewer: `status` and `doctor`.
 GRANT SELECT ON {database}.* TO '{viewer}';

@@ -124,7 +124,7 @@ fn read(mut row: Row) -> Result<(Event, bool)> {
 }
 
 /// Bytes that nobody asks the row for again.
-fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
+pub(super) fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
     match row.take(column) {
         Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
         Some(Value::NULL) => Ok(None),

@@ -1,23 +1,14 @@
-//! Looking for events of the default layout. Its table has one index, the position; times grow with positions, more or
-//! less, so a time is searched for among the positions.
+//! Looking for events of the default layout.
 
-use serde_json::Value;
 use tokio_postgres::{Client, Row};
 
 use super::failure::failed;
 use super::row::get;
 use super::statement::{Params, query_unnamed};
 use super::time::Time;
-use crate::store::list::contains;
+use crate::store::search::{Halving, page, passes, refuse_status};
 use crate::store::{EventFilter, ListedEvent};
-use crate::{Code, Error, Ident, Result, Timestamp};
-
-/// Events read at a time.
-const PAGE_EVENTS: i64 = 1_000;
-
-/// How far the time of an event may be from that of its neighbours: writers say it themselves. One that is further off is not
-/// found by a search by time.
-const ASTRAY_MICROS: i64 = 60 * 60 * 1_000_000;
+use crate::{Ident, Result, Timestamp};
 
 /// Index: the primary key (position), backwards.
 const LIST: &str = "
@@ -48,20 +39,12 @@ pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) 
         let rows = ask(client, &sql, filter, (lower, upper, page(filter, found.len()))).await?;
         let Some(last) = rows.last() else { break };
         upper = get(last, 9)?;
+        // The payload is bytes here, and what of it is JSON only a reader can tell.
         let wanted = rows.iter().map(listed).collect::<Result<Vec<_>>>()?;
         found.extend(wanted.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
     }
     found.truncate(filter.events_max);
     Ok(found)
-}
-
-/// An event of this layout has no state of its own: each subscription has its progress.
-fn refuse_status(filter: &EventFilter) -> Result<()> {
-    match &filter.status {
-        None => Ok(()),
-        Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no status")
-            .hint("leave --status out; `postrider status` tells how far each subscription is")),
-    }
 }
 
 /// How the database finds them.
@@ -73,23 +56,16 @@ pub(super) async fn plan(client: &Client, schema: &Ident, filter: &EventFilter) 
     rows.iter().map(|row| get(row, 0)).collect()
 }
 
-/// How many to read next: no more than are wanted, unless some of them may not pass.
-fn page(filter: &EventFilter, found: usize) -> i64 {
-    match filter.contains {
-        Some(_) => PAGE_EVENTS,
-        None => i64::try_from(filter.events_max.saturating_sub(found)).unwrap_or(i64::MAX).min(PAGE_EVENTS),
-    }
-}
-
 async fn ask(
     client: &Client,
     sql: &str,
     filter: &EventFilter,
-    (lower, upper, most): (i64, i64, i64),
+    (lower, upper, most): (i64, i64, usize),
 ) -> Result<Vec<Row>> {
     let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
     let params: Params<'_> = &[&lower, &upper, &kind, &id, &filter.event_type, &since, &until, &most];
     query_unnamed(client, sql, params).await.map_err(failed)
 }
@@ -101,34 +77,20 @@ async fn bounds(client: &Client, schema: &Ident, filter: &EventFilter) -> Result
         Some(row) => (get(row, 0)?, get(row, 1)?),
         None => (1, 1),
     };
-    let lower = match filter.since {
-        Some(since) => search(client, schema, (first, end), moved(since, -ASTRAY_MICROS)).await?,
-        None => first,
-    };
-    let upper = match filter.until {
-        Some(until) => search(client, schema, (lower, end), moved(until, ASTRAY_MICROS)).await?,
-        None => end,
-    };
+    let lower = search(client, schema, Halving::since(filter, (first, end))).await?;
+    let upper = search(client, schema, Halving::until(filter, (lower, end))).await?;
     Ok((lower, upper))
 }
 
-fn moved(time: Timestamp, micros: i64) -> Timestamp {
-    Timestamp::from_micros(time.as_micros().saturating_add(micros))
-}
-
-/// The first position whose event is not older than a time, by halving: as many looks as the number has bits.
-async fn search(client: &Client, schema: &Ident, between: (i64, i64), time: Timestamp) -> Result<i64> {
+async fn search(client: &Client, schema: &Ident, mut halving: Halving) -> Result<i64> {
     let sql = schema.put_into(AT);
-    let (mut lower, mut upper) = between;
-    while lower < upper {
-        let middle = lower + (upper - lower) / 2;
+    while let Some(middle) = halving.look() {
         let rows = query_unnamed(client, &sql, &[&middle]).await.map_err(failed)?;
-        match rows.first() {
-            Some(row) if get::<Time>(row, 1)?.0 < time => lower = get::<i64>(row, 0)? + 1,
-            _ => upper = middle,
-        }
+        let at = |row: &Row| -> Result<(i64, Timestamp)> { Ok((get(row, 0)?, get::<Time>(row, 1)?.0)) };
+        let event = rows.first().map(at).transpose()?;
+        halving.saw(middle, event);
     }
-    Ok(lower)
+    Ok(halving.found())
 }
 
 /// Nine columns: place, id, type, aggregate type and id, time, status, attempts, payload.
@@ -143,12 +105,5 @@ pub(super) fn listed(row: &Row) -> Result<ListedEvent> {
         status: get(row, 6)?,
         attempts: get(row, 7)?,
         payload: get(row, 8)?,
-    })
-}
-
-/// The payload is bytes here, and what of it is JSON only a reader can tell.
-fn passes(event: &ListedEvent, part: Option<&Value>) -> bool {
-    part.is_none_or(|part| {
-        serde_json::from_str::<Value>(&event.payload).is_ok_and(|payload| contains(&payload, part))
     })
 }

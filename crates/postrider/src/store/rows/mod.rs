@@ -17,6 +17,13 @@ pub use tables::{RowExtras, RowsMigrated};
 
 use crate::{Code, Error};
 
+/// The error of a table of anybody's whose rows cannot be searched here.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) fn unlisted() -> Error {
+    Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
+        .hint("look at the table itself; on PostgreSQL the command works")
+}
+
 /// The error of whoever goes on after its lease is over.
 pub(crate) fn lost() -> Error {
     Error::new(Code::StoreFailed, "the lease under which rows were read is over")

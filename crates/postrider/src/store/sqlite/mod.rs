@@ -15,6 +15,7 @@ mod claim;
 mod failure;
 mod history;
 mod lease;
+mod list;
 mod maintain;
 mod migrate;
 mod overview;
@@ -37,8 +38,8 @@ pub use super::{Migrated, Migration, Schema};
 use self::failure::Attempt;
 use self::thread::{Thread, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement, Start, Store,
-    Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Renewed, Settled,
+    Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result};
@@ -150,6 +151,30 @@ impl SqliteStore {
             overview::overview(snapshot, backlog_max)
         });
         Ok(overview?)
+    }
+
+    /// The newest events that pass a filter, newest first, from a file that may be on a disk one can only read. Blocks the
+    /// calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if a state is asked for.
+    pub fn list(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+        let mut connection = Self::connect_to_look(path)?;
+        migrate::check(&connection)?;
+        let found = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
+            list::list(snapshot, filter)
+        });
+        Ok(found?)
+    }
+
+    /// How the database finds those events, in its own words.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::list`].
+    pub fn list_plan(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<String>> {
+        let connection = Self::connect_to_look(path)?;
+        migrate::check(&connection)?;
+        Ok(list::plan(&connection, filter)?)
     }
 }
 

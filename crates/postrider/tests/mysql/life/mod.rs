@@ -2,6 +2,7 @@
 
 #[path = "../../life/mod.rs"]
 pub(crate) mod shared;
+mod replica;
 
 use std::any::Any;
 use std::marker::PhantomData;

@@ -2,15 +2,14 @@
 
 #[path = "../../life/mod.rs"]
 pub(crate) mod shared;
-mod failover;
 mod pooler;
+mod standby;
 
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use postrider::relay::Relay;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Start, Store};
 use postrider::{Event, Ident, Outbox, Result};
@@ -19,10 +18,7 @@ use postrider_testkit::servers::postgres::{Copy, Options, Server, own};
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;
-use shared::{
-    Act, Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, at_ease, eventually, halted, settled,
-    verdict, write,
-};
+use shared::{Act, Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, halted};
 
 shared::life!(World);
 
@@ -32,11 +28,6 @@ struct World {
 }
 
 impl World {
-    /// For a relay.
-    fn config(&self) -> Result<PostgresConfig> {
-        PostgresConfig::new(&self.server.url_of(RELAY))
-    }
-
     /// Does something to the server while everything else goes on.
     async fn server<T: Send + 'static>(
         &self,

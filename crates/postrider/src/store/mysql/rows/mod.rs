@@ -9,6 +9,7 @@ mod admin;
 mod claim;
 mod custom;
 mod fetch;
+mod list;
 mod load;
 mod maintain;
 mod migrate;
@@ -35,8 +36,8 @@ use crate::ledger::Progress;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, RowExtras, RowsMigrated,
-    Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
+    RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
 
@@ -89,6 +90,30 @@ impl MySqlRowStore {
         let mut turn = line.turn().await?;
         let rows = turn.session()?.alone(Alone::Reads, marks.foreign, Params::new()).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
+    }
+
+    /// The newest rows that pass a filter, newest first. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`] if the layout is not for these servers, or what the database says.
+    pub async fn list(
+        config: &MySqlConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<ListedEvent>> {
+        list::list(&mut config.client().await?, table, filter).await
+    }
+
+    /// How the database finds those rows, in its own words.
+    ///
+    /// # Errors
+    /// As [`MySqlRowStore::list`].
+    pub async fn list_plan(
+        config: &MySqlConfig,
+        table: &RowTable,
+        filter: &EventFilter,
+    ) -> Result<Vec<String>> {
+        list::plan(&mut config.client().await?, table, filter).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.

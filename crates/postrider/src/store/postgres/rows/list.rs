@@ -3,6 +3,7 @@
 //! The statements are planned at every use with what is asked, so a condition that is not asked for is no condition to
 //! the planner.
 
+use serde_json::Value;
 use tokio_postgres::{Client, Row};
 
 use super::super::failure::failed;
@@ -10,7 +11,8 @@ use super::super::list::listed;
 use super::super::row::get;
 use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{Field, RowLayout, RowTable};
+use crate::store::search::{PAGE_EVENTS, passes};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result};
 
@@ -116,7 +118,43 @@ pub(super) async fn list(
     filter: &EventFilter,
 ) -> Result<Vec<ListedEvent>> {
     let sql = schema.put_into(&table.put_into(statement(table.layout, filter)));
-    ask(client, &sql, filter).await?.iter().map(listed).collect()
+    if filter.contains.is_some() && !is_jsonb(client, table).await? {
+        return list_texts(client, &sql, filter).await;
+    }
+    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    ask(client, &sql, filter, filter.contains.as_ref(), most).await?.iter().map(listed).collect()
+}
+
+/// Whether the payloads are such that the database can compare all of them.
+async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
+    // Index: those of the catalog.
+    let sql = "SELECT atttypid = 'jsonb'::regtype FROM pg_attribute
+               WHERE attrelid = to_regclass($1) AND attname = $2";
+    let mapped = table.map.as_ref().and_then(|map| map.column(Field::Payload));
+    let column = mapped.map_or("payload", |column| column.as_str());
+    let rows = query_unnamed(client, sql, &[&table.put_into("{table}"), &column]).await.map_err(failed)?;
+    rows.first().map_or(Ok(true), |row| get(row, 0))
+}
+
+/// The same where payloads are texts, of which some may be no JSON: those are not found. The rows are read page by page
+/// from one snapshot until there are enough.
+async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+    client.batch_execute("BEGIN READ ONLY").await.map_err(failed)?;
+    let declare = format!("DECLARE found NO SCROLL CURSOR FOR {sql}");
+    ask(client, &declare, filter, None, i64::MAX).await?;
+    let mut found = Vec::new();
+    while found.len() < filter.events_max {
+        let fetch = format!("FETCH {PAGE_EVENTS} FROM found");
+        let rows = query_unnamed(client, &fetch, &[]).await.map_err(failed)?;
+        if rows.is_empty() {
+            break;
+        }
+        let events = rows.iter().map(listed).collect::<Result<Vec<_>>>()?;
+        found.extend(events.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
+    }
+    client.batch_execute("COMMIT").await.map_err(failed)?;
+    found.truncate(filter.events_max);
+    Ok(found)
 }
 
 /// How the database finds them.
@@ -128,15 +166,25 @@ pub(super) async fn plan(
 ) -> Result<Vec<String>> {
     let sql = table.put_into(statement(table.layout, filter));
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
-    ask(client, &sql, filter).await?.iter().map(|row| get(row, 0)).collect()
+    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let part = match &filter.contains {
+        Some(part) if is_jsonb(client, table).await? => Some(part),
+        _ => None,
+    };
+    ask(client, &sql, filter, part, most).await?.iter().map(|row| get(row, 0)).collect()
 }
 
-async fn ask(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<Row>> {
+async fn ask(
+    client: &Client,
+    sql: &str,
+    filter: &EventFilter,
+    part: Option<&Value>,
+    most: i64,
+) -> Result<Vec<Row>> {
     let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
-    let part = filter.contains.as_ref().map(ToString::to_string);
-    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let part = part.map(ToString::to_string);
     let params: Params<'_> = &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &most];
     query_unnamed(client, sql, params).await.map_err(failed)
 }

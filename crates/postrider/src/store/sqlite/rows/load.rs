@@ -1,15 +1,39 @@
 //! Taking the lease, and the load that comes with it.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
-use super::super::progress;
 use super::sql::Names;
 use crate::Timestamp;
 use crate::store::rows::book::Book;
 use crate::store::rows::load::{Aside, NotedRow, Owned, refuse_strangers, tell_recovered};
 use crate::store::{Acquired, Epoch, LeaseRequest};
+
+/// The row of a subscription, whose progress is in the rows of its table.
+pub(super) struct Worked {
+    pub(super) epoch: i64,
+    pub(super) halted: Option<String>,
+    pub(super) owned: Owned,
+}
+
+impl Worked {
+    /// If there is one of this name. Index: the primary key (name).
+    pub(super) fn load(tx: &Connection, name: &str) -> Attempt<Option<Self>> {
+        let sql = "SELECT epoch, halted, clean, paused, trial, trial_deaths
+                   FROM postrider_subscriptions WHERE name = ?1";
+        let worked = tx.prepare_cached(sql)?.query_row([name], |row| {
+            let owned = Owned {
+                clean: row.get(2)?,
+                paused: row.get(3)?,
+                trial: row.get(4)?,
+                trial_deaths: row.get(5)?,
+            };
+            Ok(Self { epoch: row.get(0)?, halted: row.get(1)?, owned })
+        });
+        Ok(worked.optional()?)
+    }
+}
 
 /// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
 pub(super) fn acquire(
@@ -18,7 +42,7 @@ pub(super) fn acquire(
     lease: &LeaseRequest,
 ) -> Attempt<(Acquired, Option<Book>)> {
     let name = &lease.subscription;
-    let row = progress::load(tx, name)?.ok_or_else(|| unknown(name))?;
+    let row = Worked::load(tx, name)?.ok_or_else(|| unknown(name))?;
     if let Some(reason) = row.halted {
         return Ok((Acquired::Halted(reason), None));
     }
@@ -40,13 +64,7 @@ pub(super) fn acquire(
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
     }
-    let (trial, trial_deaths) = tx.query_row(
-        "SELECT trial, trial_deaths FROM postrider_subscriptions WHERE name = ?1",
-        [name],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let owned = Owned { clean: row.clean, paused: row.paused, trial, trial_deaths };
-    let (loaded, book) = aside.load(epoch, owned, &names.table);
+    let (loaded, book) = aside.load(epoch, row.owned, &names.table);
     Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
 }
 

@@ -7,6 +7,7 @@
 mod admin;
 mod claim;
 mod custom;
+mod list;
 mod load;
 mod maintain;
 mod migrate;
@@ -33,8 +34,8 @@ use crate::store::rows::plan::{Plan, tell_missed};
 use crate::store::rows::read::{Read, Which};
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Budget, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, RowExtras,
-    RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
+    Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
 };
 use crate::{BoxFuture, Ident, Position, Result};
 
@@ -147,6 +148,30 @@ impl SqliteRowStore {
             overview::overview(snapshot, &names, backlog_max)
         });
         Ok(overview?)
+    }
+
+    /// The newest rows that pass a filter, newest first, from a file that may be on a disk one can only read. Blocks the
+    /// calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn list(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
+        let mut connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        let found = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
+            list::list(snapshot, &names, filter)
+        });
+        Ok(found?)
+    }
+
+    /// How the database finds those rows, in its own words.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn list_plan(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
+        let connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        Ok(list::plan(&connection, &names, filter)?)
     }
 }
 

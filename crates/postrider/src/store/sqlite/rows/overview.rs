@@ -5,7 +5,6 @@ use rusqlite::Connection;
 use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::super::overview::{lease, names as subscriptions};
-use super::super::progress;
 use super::load;
 use super::sql::Names;
 use crate::store::rows::overview::{backlog, parked, place};
@@ -17,15 +16,15 @@ pub(super) fn overview(snapshot: &Connection, names: &Names, backlog_max: u64) -
     let newest: Option<i64> = snapshot.query_row(&names.put_into(names.sql.newest), [], |row| row.get(0))?;
     let mut all = Vec::new();
     for name in subscriptions(snapshot)? {
-        let Some(row) = progress::load(snapshot, &name)? else { continue };
+        let Some(row) = load::Worked::load(snapshot, &name)? else { continue };
         all.push(SubscriptionOverview {
             epoch: Epoch(row.epoch),
             floor: Position::ZERO,
             backlog: waiting(snapshot, names, backlog_max)?,
             parked: parked(load::notes(snapshot, names)?),
             lease: lease(snapshot, &name)?,
-            clean: row.clean,
-            paused: row.paused,
+            clean: row.owned.clean,
+            paused: row.owned.paused,
             halted: row.halted,
             name,
         });

@@ -8,6 +8,15 @@ mod outbox_events;
 
 use crate::layout::{RowLayout, RowTable};
 
+/// A time of the table as microseconds since 1970.
+macro_rules! micros {
+    ($time:literal) => {
+        concat!("CAST(round((julianday(", $time, ") - 2440587.5) * 86400000) AS INTEGER) * 1000")
+    };
+}
+
+pub(super) use micros;
+
 /// The statements of a layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {

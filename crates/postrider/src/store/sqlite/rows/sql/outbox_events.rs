@@ -3,7 +3,7 @@
 //! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds; so a claim is known by its time and
 //! the count of attempts together, see adr/0028-claims-in-whole-seconds.md.
 
-use super::{Marks, Sql};
+use super::{Marks, Sql, micros};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -15,13 +15,6 @@ pub(super) const SQL: Sql = Sql {
     backlog: BACKLOG,
     newest: NEWEST,
 };
-
-/// A time of the table as microseconds since 1970.
-macro_rules! micros {
-    ($time:literal) => {
-        concat!("CAST(round((julianday(", $time, ") - 2440587.5) * 86400000) AS INTEGER) * 1000")
-    };
-}
 
 /// Microseconds since 1970 as a time of the table.
 macro_rules! time {

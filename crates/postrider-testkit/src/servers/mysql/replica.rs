@@ -1,0 +1,62 @@
+//! A second server that follows a first one by its binary log.
+
+use std::path::Path;
+
+use super::Kind;
+use super::server::Server;
+use crate::servers::place::{Place, duplicate};
+
+/// A server on a copy of another's data, that can be told to follow it.
+#[derive(Debug)]
+pub struct Replica {
+    /// Only an administrator may write to it. It has a `server_id` and a `server_uuid` of its own.
+    pub server: Server,
+    /// What an administrator runs on it, once, so that it follows, asynchronously: it may lack the last commits.
+    pub follow: String,
+}
+
+impl Server {
+    /// What an administrator runs on a replica to make it the primary.
+    pub const PROMOTE: &str = "STOP REPLICA; RESET REPLICA ALL; SET GLOBAL read_only = OFF";
+
+    /// Stops this server, copies its data, starts it again, and starts another on the copy.
+    ///
+    /// # Errors
+    /// What one of the servers or the copying says.
+    pub fn replica(&self) -> Result<Replica, String> {
+        let place = Place::new(self.options.kind().name(), self.place.account)?;
+        self.stop()?;
+        // A server that starts begins another file: everything before it is in the copy.
+        let next = after(&last_log(&self.data())?)?;
+        duplicate(&self.data(), &place.data()).inspect_err(|_| place.remove())?;
+        _ = std::fs::remove_file(place.data().join("auto.cnf"));
+        self.start()?;
+        let options = self.options.clone().setting("server_id=2").setting("read_only=ON");
+        let server = Self::on(place, self.programs.clone(), options)?;
+        let (change, of) = match self.options.kind() {
+            Kind::MySql => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
+            Kind::MariaDb => ("CHANGE MASTER TO", "MASTER"),
+        };
+        let follow = format!(
+            "{change} {of}_HOST = '127.0.0.1', {of}_PORT = {}, {of}_USER = 'root', {of}_CONNECT_RETRY = 1, \
+             {of}_LOG_FILE = '{next}', {of}_LOG_POS = 4; START REPLICA",
+            self.port()
+        );
+        Ok(Replica { server, follow })
+    }
+}
+
+/// The name of the binary log a stopped server wrote last.
+fn last_log(data: &Path) -> Result<String, String> {
+    let index = data.join("binlog.index");
+    let logs = std::fs::read_to_string(&index).map_err(|e| format!("{}: {e}", index.display()))?;
+    let last = logs.lines().last().ok_or("the server has no binary log to follow")?;
+    Ok(last.trim_start_matches("./").to_owned())
+}
+
+/// `binlog.000008` after `binlog.000007`.
+fn after(log: &str) -> Result<String, String> {
+    let number = log.rsplit_once('.').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
+    let (name, number) = number.ok_or_else(|| format!("{log} is no name of a binary log"))?;
+    Ok(format!("{name}.{:06}", number + 1))
+}

@@ -1,0 +1,162 @@
+//! Looking for events of the default layout.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::failure::failed;
+use super::row::{self, get, get_opt};
+use super::session::{Params, params};
+use crate::store::search::{Halving, page, passes, refuse_status, text};
+use crate::store::{EventFilter, ListedEvent};
+use crate::{Ident, Result, Timestamp};
+
+/// A parameter of microseconds since 1970 as a time.
+macro_rules! moment {
+    () => {
+        "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND"
+    };
+}
+pub(super) use moment;
+
+/// `{asked}` are the conditions of the filter. Index: the primary key (position), backwards.
+const LIST: &str = concat!(
+    "SELECT position, id, type, aggregate_type, aggregate_id, ",
+    row::micros!("time"),
+    ", payload
+     FROM {schema}.events FORCE INDEX (PRIMARY)
+     WHERE position >= ? AND position < ?{asked}
+     ORDER BY position DESC
+     LIMIT ?"
+);
+
+/// The first event at or behind a position, and its time. Index: the primary key (position).
+const AT: &str = concat!(
+    "SELECT position, ",
+    row::micros!("time"),
+    " FROM {schema}.events WHERE position >= ? ORDER BY position LIMIT 1"
+);
+
+/// Index: the primary key (position), both ends.
+const ENDS: &str = "SELECT COALESCE(MIN(position), 1), COALESCE(MAX(position), 0) + 1 FROM {schema}.events";
+
+/// The conditions that a filter makes, and their parameters.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) sql: String,
+    pub(super) params: Params,
+}
+
+impl Asked {
+    /// One more condition, with one question mark, if there is a value for it.
+    pub(super) fn when(mut self, condition: &str, value: Option<impl Into<mysql_async::Value>>) -> Self {
+        if let Some(value) = value {
+            self.sql.push_str(" AND ");
+            self.sql.push_str(condition);
+            self.params.push(value.into());
+        }
+        self
+    }
+
+    fn of(filter: &EventFilter) -> Self {
+        let aggregate = filter.aggregate.as_ref();
+        Self::default()
+            .when("aggregate_type = ?", aggregate.map(|aggregate| &aggregate.kind))
+            .when("aggregate_id = ?", aggregate.map(|aggregate| &aggregate.id))
+            .when("type = ?", filter.event_type.as_ref())
+            .when(concat!("time >= ", moment!()), filter.since.map(Timestamp::as_micros))
+            .when(concat!("time <= ", moment!()), filter.until.map(Timestamp::as_micros))
+    }
+}
+
+/// The newest events that pass a filter, newest first.
+pub(super) async fn list(
+    client: &mut Conn,
+    schema: &Ident,
+    filter: &EventFilter,
+) -> Result<Vec<ListedEvent>> {
+    refuse_status(filter)?;
+    let (lower, mut upper) = bounds(client, schema, filter).await?;
+    let mut found = Vec::new();
+    while lower < upper && found.len() < filter.events_max {
+        let rows = ask(client, schema, "", filter, (lower, upper, page(filter, found.len()))).await?;
+        let Some(last) = rows.last() else { break };
+        upper = get(last, 0)?;
+        // The payload is bytes here, and what of it is JSON only a reader can tell.
+        let wanted = rows.into_iter().map(listed).collect::<Result<Vec<_>>>()?;
+        found.extend(wanted.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
+    }
+    found.truncate(filter.events_max);
+    Ok(found)
+}
+
+/// How the database finds them.
+pub(super) async fn plan(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
+    refuse_status(filter)?;
+    let (lower, upper) = bounds(client, schema, filter).await?;
+    let rows = ask(client, schema, EXPLAIN, filter, (lower, upper, page(filter, 0))).await?;
+    Ok(rows.iter().map(told).collect())
+}
+
+async fn ask(
+    client: &mut Conn,
+    schema: &Ident,
+    before: &str,
+    filter: &EventFilter,
+    (lower, upper, most): (i64, i64, usize),
+) -> Result<Vec<Row>> {
+    let asked = Asked::of(filter);
+    let sql = schema.put_into_mysql(&format!("{before}{}", LIST.replace("{asked}", &asked.sql)));
+    let mut values = params![lower, upper];
+    values.extend(asked.params);
+    values.push(most.into());
+    client.exec(sql, values).await.map_err(failed)
+}
+
+/// Between which positions the times lie: from, and up to but without.
+async fn bounds(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Result<(i64, i64)> {
+    let row: Option<Row> = client.query_first(schema.put_into_mysql(ENDS)).await.map_err(failed)?;
+    let (first, end): (i64, i64) = match row {
+        Some(row) => (get(&row, 0)?, get(&row, 1)?),
+        None => (1, 1),
+    };
+    let lower = search(client, schema, Halving::since(filter, (first, end))).await?;
+    let upper = search(client, schema, Halving::until(filter, (lower, end))).await?;
+    Ok((lower, upper))
+}
+
+async fn search(client: &mut Conn, schema: &Ident, mut halving: Halving) -> Result<i64> {
+    let sql = schema.put_into_mysql(AT);
+    while let Some(middle) = halving.look() {
+        let row: Option<Row> = client.exec_first(sql.as_str(), params![middle]).await.map_err(failed)?;
+        let at = |row: Row| -> Result<(i64, Timestamp)> { Ok((get(&row, 0)?, row::time(&row, 1)?)) };
+        let event = row.map(at).transpose()?;
+        halving.saw(middle, event);
+    }
+    Ok(halving.found())
+}
+
+fn listed(mut row: Row) -> Result<ListedEvent> {
+    Ok(ListedEvent {
+        place: get::<i64>(&row, 0)?.to_string(),
+        id: Some(row::uuid(&row, 1)?.to_string()),
+        event_type: get(&row, 2)?,
+        aggregate_type: get_opt(&row, 3)?,
+        aggregate_id: get_opt(&row, 4)?,
+        time: row::time(&row, 5)?.to_string(),
+        status: None,
+        attempts: None,
+        payload: row::bytes(&mut row, 6)?.map(text).unwrap_or_default(),
+    })
+}
+
+/// Both servers have plans of this form; the others differ.
+pub(super) const EXPLAIN: &str = "EXPLAIN FORMAT = TRADITIONAL ";
+
+/// A line of such a plan in the server's own words.
+pub(super) fn told(row: &Row) -> String {
+    let shown = ["table", "type", "key", "ref", "rows", "Extra"].map(|name| {
+        let value: Option<String> = row.get_opt(name).and_then(Result::ok).flatten();
+        format!("{name}: {}", value.unwrap_or_else(|| "-".to_owned()))
+    });
+    shown.join(", ")
+}

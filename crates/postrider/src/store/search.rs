@@ -1,0 +1,174 @@
+//! Looking for events, as far as it is the same in every database.
+//!
+//! The table of the default layout has one index, the position. Times grow with positions, more or less, so a time is
+//! searched for among the positions.
+
+use serde_json::Value;
+
+use super::{EventFilter, ListedEvent};
+use crate::{Code, Error, Result, Timestamp};
+
+/// Events read at a time.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) const PAGE_EVENTS: usize = 1_000;
+
+/// How far the time of an event may be from that of its neighbours: writers say it themselves. One that is further off is not
+/// found by a search by time.
+const ASTRAY_MICROS: i64 = 60 * 60 * 1_000_000;
+
+/// An event of the default layout has no state of its own: each subscription has its progress.
+pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
+    match &filter.status {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no status")
+            .hint("leave --status out; `postrider status` tells how far each subscription is")),
+    }
+}
+
+/// How many to read next: no more than are wanted, unless some of them may not pass.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn page(filter: &EventFilter, found: usize) -> usize {
+    match filter.contains {
+        Some(_) => PAGE_EVENTS,
+        None => filter.events_max.saturating_sub(found).min(PAGE_EVENTS),
+    }
+}
+
+/// Looks for the first position whose event is not older than a time, by halving: as many looks as the number has bits.
+#[derive(Debug)]
+pub(super) struct Halving {
+    lower: i64,
+    upper: i64,
+    time: Timestamp,
+}
+
+impl Halving {
+    /// For the first position that may be in time, between the first and the one after the last.
+    pub(super) fn since(filter: &EventFilter, (first, end): (i64, i64)) -> Self {
+        match filter.since {
+            Some(since) => Self { lower: first, upper: end, time: moved(since, -ASTRAY_MICROS) },
+            None => Self { lower: first, upper: first, time: Timestamp::from_micros(0) },
+        }
+    }
+
+    /// For the first position behind all that may be in time.
+    pub(super) fn until(filter: &EventFilter, (first, end): (i64, i64)) -> Self {
+        match filter.until {
+            Some(until) => Self { lower: first, upper: end, time: moved(until, ASTRAY_MICROS) },
+            None => Self { lower: end, upper: end, time: Timestamp::from_micros(0) },
+        }
+    }
+
+    /// Behind which position to look for an event; `None` when it is found.
+    pub(super) fn look(&self) -> Option<i64> {
+        (self.lower < self.upper).then(|| self.lower + (self.upper - self.lower) / 2)
+    }
+
+    /// What the first event at or behind that position is, and when it was created, if there is one.
+    pub(super) fn saw(&mut self, looked: i64, event: Option<(i64, Timestamp)>) {
+        match event {
+            Some((position, time)) if time < self.time => self.lower = position.saturating_add(1),
+            _ => self.upper = looked,
+        }
+    }
+
+    pub(super) fn found(&self) -> i64 {
+        self.lower
+    }
+}
+
+fn moved(time: Timestamp, micros: i64) -> Timestamp {
+    Timestamp::from_micros(time.as_micros().saturating_add(micros))
+}
+
+/// A payload for people: as text where it is text, else in hex.
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(super) fn text(payload: Vec<u8>) -> String {
+    String::from_utf8(payload)
+        .unwrap_or_else(|error| error.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether the payload is JSON that has all of this in it. One that is not JSON has nothing in it.
+pub(super) fn passes(event: &ListedEvent, part: Option<&Value>) -> bool {
+    part.is_none_or(|part| {
+        serde_json::from_str::<Value>(&event.payload).is_ok_and(|payload| contains(&payload, part))
+    })
+}
+
+/// Whether a JSON value has all of another in it: an object every member, an array every element in any order; and an
+/// array has a simple value that is among its elements.
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Array(whole), part) if !part.is_object() && !part.is_array() => {
+            whole.iter().any(|element| has(element, part))
+        }
+        _ => has(whole, part),
+    }
+}
+
+/// The same below the top, where an array does not stand for its elements.
+fn has(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| has(whole, part)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            part.iter().all(|part| whole.iter().any(|whole| has(whole, part)))
+        }
+        // 1 is 1.0; whole numbers are compared as such, for not all of them fit into a float.
+        (Value::Number(whole), Value::Number(part)) if whole.is_f64() || part.is_f64() => {
+            whole.as_f64() == part.as_f64()
+        }
+        _ => whole == part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_contains_its_members_and_an_array_its_elements() {
+        let order = json!({"id": 7, "lines": [{"sku": "a", "n": 2}, {"sku": "b"}], "to": {"city": "Bern"}});
+        for part in [
+            json!({}),
+            json!({"id": 7}),
+            json!({"id": 7.0}),
+            json!({"to": {"city": "Bern"}}),
+            json!({"lines": [{"sku": "b"}]}),
+            json!({"lines": [{"sku": "b"}, {"n": 2}]}),
+        ] {
+            assert!(contains(&order, &part), "{part}");
+        }
+        for part in [
+            json!({"id": 8}),
+            json!({"city": "Bern"}),
+            json!({"lines": [{"sku": "c"}]}),
+            json!({"lines": {"sku": "b"}}),
+            json!([7]),
+        ] {
+            assert!(!contains(&order, &part), "{part}");
+        }
+        assert!(contains(&json!([1, "a"]), &json!("a")) && !contains(&json!([[1]]), &json!(1)));
+        assert!(!contains(&json!({"a": [1, 2]}), &json!({"a": 1})));
+    }
+
+    #[test]
+    fn halving_finds_the_first_position_in_time_whatever_is_missing_between() {
+        let second = |n: i64| Timestamp::from_micros(n * 1_000_000);
+        // Every third position, one hour each.
+        let events: Vec<(i64, Timestamp)> = (1..=100).map(|n| (n * 3, second(n * 3_600))).collect();
+        for hour in 0..110 {
+            let filter = EventFilter { since: Some(second(hour * 3_600)), ..EventFilter::default() };
+            let mut halving = Halving::since(&filter, (3, 301));
+            while let Some(at) = halving.look() {
+                halving.saw(at, events.iter().find(|(position, _)| *position >= at).copied());
+            }
+            let wanted = events.iter().find(|(_, time)| time.as_micros() >= (hour - 1) * 3_600_000_000);
+            let found = events.iter().find(|(position, _)| *position >= halving.found());
+            assert_eq!(found, wanted, "{hour}");
+        }
+    }
+}

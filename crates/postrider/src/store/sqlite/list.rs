@@ -1,0 +1,118 @@
+//! Looking for events of the default layout.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use super::failure::Attempt;
+use super::row::uuid;
+use crate::Timestamp;
+use crate::store::search::{Halving, passes, refuse_status, text};
+use crate::store::{EventFilter, ListedEvent};
+
+/// Index: the position itself, backwards.
+const LIST: &str = "
+    SELECT position, id, type, aggregate_type, aggregate_id, time, NULL, NULL, payload
+    FROM postrider_events
+    WHERE position >= ?1 AND position < ?2
+      AND (?3 IS NULL OR aggregate_type = ?3) AND (?4 IS NULL OR aggregate_id = ?4)
+      AND (?5 IS NULL OR type = ?5)
+      AND (?6 IS NULL OR time >= ?6) AND (?7 IS NULL OR time <= ?7)
+    ORDER BY position DESC";
+
+/// The first event at or behind a position, and its time. Index: the position itself.
+const AT: &str = "SELECT position, time FROM postrider_events WHERE position >= ?1 ORDER BY position LIMIT 1";
+
+/// Index: the position itself, both ends.
+const ENDS: &str = "
+    SELECT coalesce((SELECT min(position) FROM postrider_events), 1),
+           coalesce((SELECT max(position) FROM postrider_events), 0) + 1";
+
+/// The newest events that pass a filter, newest first.
+pub(super) fn list(snapshot: &Connection, filter: &EventFilter) -> Attempt<Vec<ListedEvent>> {
+    ask(snapshot, filter, |asked| first(snapshot, LIST, asked, filter, listed))
+}
+
+/// How the database finds them.
+pub(super) fn plan(snapshot: &Connection, filter: &EventFilter) -> Attempt<Vec<String>> {
+    ask(snapshot, filter, |asked| explained(snapshot, LIST, asked))
+}
+
+/// Asks with the parameters of the statement.
+fn ask<T>(
+    snapshot: &Connection,
+    filter: &EventFilter,
+    question: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Attempt<T>,
+) -> Attempt<T> {
+    refuse_status(filter)?;
+    let (first, end) = snapshot.query_row(ENDS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let lower = search(snapshot, Halving::since(filter, (first, end)))?;
+    let upper = search(snapshot, Halving::until(filter, (lower, end)))?;
+    let aggregate = filter.aggregate.as_ref();
+    question(params![
+        lower,
+        upper,
+        aggregate.map(|aggregate| &aggregate.kind),
+        aggregate.map(|aggregate| &aggregate.id),
+        filter.event_type,
+        filter.since.map(Timestamp::as_micros),
+        filter.until.map(Timestamp::as_micros),
+    ])
+}
+
+/// The first rows of an answer that pass. Rows are made one by one as they are read, so what comes after them costs nothing.
+pub(super) fn first(
+    snapshot: &Connection,
+    sql: &str,
+    asked: impl Params,
+    filter: &EventFilter,
+    listed: impl Fn(&Row<'_>) -> Attempt<Option<ListedEvent>>,
+) -> Attempt<Vec<ListedEvent>> {
+    let mut statement = snapshot.prepare(sql)?;
+    let mut rows = statement.query(asked)?;
+    let mut found = Vec::new();
+    while found.len() < filter.events_max {
+        let Some(row) = rows.next()? else { break };
+        found.extend(listed(row)?.filter(|event| passes(event, filter.contains.as_ref())));
+    }
+    Ok(found)
+}
+
+/// How the database would answer, in its own words.
+pub(super) fn explained(snapshot: &Connection, sql: &str, asked: impl Params) -> Attempt<Vec<String>> {
+    let mut statement = snapshot.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+    let lines = statement.query_map(asked, |row| row.get(3))?.collect::<Result<_, _>>()?;
+    Ok(lines)
+}
+
+fn search(snapshot: &Connection, mut halving: Halving) -> Attempt<i64> {
+    let mut statement = snapshot.prepare(AT)?;
+    while let Some(middle) = halving.look() {
+        let event = statement.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        halving.saw(middle, event.map(|(position, micros)| (position, Timestamp::from_micros(micros))));
+    }
+    Ok(halving.found())
+}
+
+fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {
+    Ok(Some(ListedEvent {
+        place: row.get::<_, i64>(0)?.to_string(),
+        id: Some(uuid(row.get_ref(1)?)?.to_string()),
+        event_type: row.get(2)?,
+        aggregate_type: row.get(3)?,
+        aggregate_id: row.get(4)?,
+        time: Timestamp::from_micros(row.get(5)?).to_string(),
+        status: None,
+        attempts: None,
+        payload: payload(row.get_ref(8)?),
+    }))
+}
+
+/// For people.
+pub(super) fn payload(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => text(bytes.to_vec()),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    }
+}
