@@ -84,7 +84,7 @@ fn number(id: &str) -> i64 {
 }
 
 /// In the order of the primary key, in which a claim locks rows too.
-fn outcome(outcome: &Outcome) -> Result<String> {
+pub(super) fn outcome(outcome: &Outcome) -> Result<String> {
     let mut rows: Vec<Changed> = (0..outcome.ids.len())
         .map(|place| Changed {
             i: number(&outcome.ids[place]),

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
+use super::super::ledger::Ledger;
 use super::super::progress;
 use super::read::number;
 use super::sql::{FOREIGN, GIVE_BACK, LOAD, Names};
@@ -19,17 +20,17 @@ pub(super) fn acquire(
     lease: &LeaseRequest,
 ) -> Attempt<(Acquired, Option<Book>)> {
     let name = &lease.subscription;
-    let row = progress::load(tx, name)?.ok_or_else(|| unknown(name))?;
+    let row = progress::load(tx, Ledger::Rows, name)?.ok_or_else(|| unknown(name))?;
     if let Some(reason) = row.halted {
         return Ok((Acquired::Halted(reason), None));
     }
     let now = now(tx)?;
-    if let Some((holder, expires_at)) = other_holder(tx, lease, now)? {
+    if let Some((holder, expires_at)) = other_holder(tx, Ledger::Rows, lease, now)? {
         let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
         return Ok((Acquired::Held { holder, remaining }, None));
     }
     let epoch = Epoch(row.epoch + 1);
-    take(tx, lease, epoch, now)?;
+    take(tx, Ledger::Rows, lease, epoch, now)?;
     tell_recovered(name, give_back(tx, names)?);
     let (recent, all) = tx.query_row(&names.put_into(FOREIGN), [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     refuse_strangers(&names.table, recent, all)?;
@@ -39,7 +40,7 @@ pub(super) fn acquire(
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([number(id)])?;
     }
     let (trial, trial_deaths) = tx.query_row(
-        "SELECT trial, trial_deaths FROM postrider_subscriptions WHERE name = ?1",
+        "SELECT trial, trial_deaths FROM postrider_row_subscriptions WHERE name = ?1",
         [name],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
@@ -58,7 +59,7 @@ fn give_back(tx: &Connection, names: &Names) -> Attempt<u64> {
 /// Gives back what this epoch has claimed, if it is still the subscription's.
 pub(super) fn give_back_as_owner(tx: &Connection, names: &Names, name: &str, epoch: Epoch) -> Attempt<()> {
     // Index: the primary key (name).
-    let owns = "SELECT 1 FROM postrider_subscriptions WHERE name = ?1 AND epoch = ?2";
+    let owns = "SELECT 1 FROM postrider_row_subscriptions WHERE name = ?1 AND epoch = ?2";
     if tx.prepare_cached(owns)?.exists(params![name, epoch.0])? {
         give_back(tx, names)?;
     }

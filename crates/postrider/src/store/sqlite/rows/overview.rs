@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::super::lease::now;
+use super::super::ledger::Ledger;
 use super::super::overview::{lease, names as subscriptions};
 use super::super::progress;
 use super::load;
@@ -16,14 +17,14 @@ use crate::{Position, Timestamp};
 pub(super) fn overview(snapshot: &Connection, names: &Names, backlog_max: u64) -> Attempt<Overview> {
     let newest: Option<i64> = snapshot.query_row(&names.put_into(NEWEST), [], |row| row.get(0))?;
     let mut all = Vec::new();
-    for name in subscriptions(snapshot)? {
-        let Some(row) = progress::load(snapshot, &name)? else { continue };
+    for name in subscriptions(snapshot, Ledger::Rows)? {
+        let Some(row) = progress::load(snapshot, Ledger::Rows, &name)? else { continue };
         all.push(SubscriptionOverview {
             epoch: Epoch(row.epoch),
             floor: Position::ZERO,
             backlog: waiting(snapshot, names, backlog_max)?,
             parked: parked(load::notes(snapshot, names)?),
-            lease: lease(snapshot, &name)?,
+            lease: lease(snapshot, Ledger::Rows, &name)?,
             clean: row.clean,
             paused: row.paused,
             halted: row.halted,
