@@ -28,8 +28,7 @@ pub(crate) async fn undelivered_events_move_in_order_and_a_relay_delivers_each_o
 
 pub(crate) async fn what_was_parked_moves_with_its_tries(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_log(), events(stage.layout(), 0..3)).await?;
-    let sink =
-        Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
+    let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
     let policy = Policy {
         backoff_min: Duration::from_secs(3_600),
         backoff_max: Duration::from_secs(3_600),

@@ -63,8 +63,7 @@ impl<W: Which> Stage for Server<W> {
     async fn new(layout: RowLayout) -> Result<Option<Self>> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(url) = W::KIND.url() else { return Ok(None) };
-        let schema =
-            format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let schema = format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
         let mut client = MySqlConfig::new(url)?.client().await?;
         client.query_drop(format!("CREATE DATABASE {schema}")).await.map_err(failed)?;

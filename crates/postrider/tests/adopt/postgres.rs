@@ -40,8 +40,7 @@ impl Stage for Postgres {
     async fn new(layout: RowLayout) -> Result<Option<Self>> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(url) = postgres::url() else { return Ok(None) };
-        let schema =
-            format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let schema = format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
         let client = connect(url).await?;
         let make = format!("CREATE SCHEMA {schema}");

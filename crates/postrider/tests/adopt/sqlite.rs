@@ -32,7 +32,7 @@ fn sql(text: &str) -> String {
         .replace("{events}", "postrider_events")
         .replace("{parked}", "postrider_parked")
         .replace("{leases of log}", "postrider_leases")
-            .replace("{leases of rows}", "postrider_row_leases")
+        .replace("{leases of rows}", "postrider_row_leases")
         .replace("{never}", "0")
 }
 

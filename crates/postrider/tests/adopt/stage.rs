@@ -128,7 +128,11 @@ pub(crate) fn all() -> Adoption {
 }
 
 /// Counts, copies to the end and counts again.
-pub(crate) async fn adopt(source: &dyn HandsOver, to: Outbox, adoption: Adoption) -> Result<(Counts, Adopted)> {
+pub(crate) async fn adopt(
+    source: &dyn HandsOver,
+    to: Outbox,
+    adoption: Adoption,
+) -> Result<(Counts, Adopted)> {
     let counts = source.counts(NAME).await?;
     let mut copying = Copying::begin(source, to, adoption, &counts).await?;
     while copying.next_batch().await?.is_some() {}
