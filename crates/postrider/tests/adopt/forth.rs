@@ -72,3 +72,18 @@ pub(crate) async fn a_row_that_is_committed_late_moves_too(stage: &impl Stage) -
     assert_eq!(sink.of_key(&format!("key{KEYS}")), [7]);
     Ok(())
 }
+
+pub(crate) async fn a_row_that_waits_for_its_next_try_moves_before_those_behind_it(
+    stage: &impl Stage,
+) -> Result<()> {
+    fail_one_key(stage, stage.rows().await?, &stage.to_rows(), "{notes}").await?;
+    let (counts, adopted) = adopt(&*stage.rows().await?, stage.to_log(), all()).await?;
+    assert_eq!((counts.retrying, counts.undelivered(), adopted.copied), (1, 3, 3), "{counts}");
+    assert_eq!((stage.one("SELECT count(*) FROM {notes}").await?, states(stage).await?), (0, (0, 15)));
+    let left = ATTEMPTS_MAX - 1;
+    let tried = format!("SELECT count(*) FROM {{events}} WHERE max_attempts = {left}");
+    assert_eq!(stage.one(&tried).await?, 1);
+    let sink = delivered(stage.log().await?, 3).await?;
+    assert_eq!(sink.of_key("key1"), [0, 1, 2]);
+    Ok(())
+}

@@ -30,6 +30,7 @@ impl Postgres {
         text.replace("{t}", &format!("{schema}.{}", self.table.layout().name()))
             .replace("{events}", &format!("{schema}_log.events"))
             .replace("{parked}", &format!("{schema}_log.parked"))
+            .replace("{notes}", &format!("{schema}_ledger.row_notes"))
             .replace("{leases of log}", &format!("{schema}_log.leases"))
             .replace("{leases of rows}", &format!("{schema}_ledger.leases"))
             .replace("{never}", "'2000-01-01'")

@@ -31,6 +31,7 @@ fn sql(text: &str) -> String {
     text.replace("{t}", "outbox_events")
         .replace("{events}", "postrider_events")
         .replace("{parked}", "postrider_parked")
+        .replace("{notes}", "postrider_row_notes")
         .replace("{leases of log}", "postrider_leases")
         .replace("{leases of rows}", "postrider_row_leases")
         .replace("{never}", "0")

@@ -6,11 +6,12 @@ use std::time::Duration;
 use postrider::adopt::{Adopted, Adoption, Copying, Counts, HandsOver};
 use postrider::layout::RowLayout;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
+use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
 use postrider::{Event, Outbox, Result};
 use uuid::Uuid;
 
-use crate::sink::Taker;
+use crate::sink::{LONG, Taker};
 
 /// Tries before a row is given up.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
@@ -41,7 +42,8 @@ pub(crate) trait Stage: Sized {
     /// Writes in a transaction of its own.
     async fn write(&self, to: &Outbox, events: Vec<Event>) -> Result<()>;
 
-    /// Runs SQL, with `{t}` the table, `{events}` the events of the other outbox, `{parked}` what is parked of them, and
+    /// Runs SQL, with `{t}` the table, `{events}` the events of the other outbox, `{parked}` what is parked of them, `{notes}` our
+    /// notes about rows, and
     /// `{never}` a time in the past.
     async fn run(&self, sql: &str) -> Result<()>;
 
@@ -150,6 +152,35 @@ pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Rel
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+}
+
+/// A relay delivers three events of each key, but fails the first of `key1`, which it will try again in an hour: it and the
+/// two behind it stay.
+pub(crate) async fn fail_one_key(
+    stage: &impl Stage,
+    store: Arc<dyn HandsOver>,
+    to: &Outbox,
+    parked: &str,
+) -> Result<()> {
+    stage.write(to, events(stage.layout(), 0..3)).await?;
+    let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
+    let policy = Policy {
+        backoff_min: Duration::from_secs(3_600),
+        backoff_max: Duration::from_secs(3_600),
+        ..Policy::default()
+    };
+    let store: Arc<dyn Store> = store;
+    let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
+    let relay = Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await?;
+    sink.wait_for(3 * (KEYS - 1)).await;
+    let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
+    let waiting = async {
+        while stage.one(&waits).await.unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("it is parked");
+    relay.shutdown().await.map(|_| ())
 }
 
 /// What a relay delivers from a store, which is so many.

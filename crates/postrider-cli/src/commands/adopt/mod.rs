@@ -94,11 +94,13 @@ impl Adopt {
         let there = to.outbox.database.store().await?;
         let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
         there.close().await;
-        let adopted = moved?;
         if output.is_json() {
-            output.data(&report.done(&adopted))?;
+            output.data(&match &moved {
+                Ok(adopted) => report.done(adopted),
+                Err(_) => report,
+            })?;
         }
-        Ok(())
+        moved.map(|_| ())
     }
 
     async fn copy(

@@ -79,11 +79,14 @@ pub(super) async fn subscription(
     }
     let mut names: Vec<String> =
         source.overview(0).await?.subscriptions.into_iter().map(|of| of.name).collect();
-    if names.is_empty() && from.outbox.database.layout().is_some() {
-        // A table that no relay of ours has worked on yet.
-        let configured = settings.subscriptions.iter();
-        let of_either = configured.filter(|(_, of)| of.outbox == from.name || of.outbox == to.name);
-        names = of_either.map(|(name, _)| name.clone()).collect();
+    if from.outbox.database.layout().is_some() {
+        // A table that no relay of ours has worked on yet: whoever is to work on it, or on the other one.
+        for outbox in [from.name, to.name] {
+            if names.is_empty() {
+                let of_it = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);
+                names = of_it.map(|(name, _)| name.clone()).collect();
+            }
+        }
     }
     match names.as_slice() {
         [only] => Ok(only.clone()),
