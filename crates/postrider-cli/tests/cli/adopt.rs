@@ -43,6 +43,37 @@ fn there(program: &Program) -> (i64, i64) {
     )
 }
 
+/// Both outboxes of another database, of which these are the keys.
+pub(crate) fn both(old: &str, new: &str) -> Program {
+    let program = Program::with_config(
+        &CONFIG
+            .replace(
+                "[outbox.old]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_events'",
+                &format!("[outbox.old]\n{old}"),
+            )
+            .replace("[outbox.new]\nurl = 'sqlite:shop.db'", &format!("[outbox.new]\n{new}")),
+    );
+    let made = program.run(&["migrate", "up"]);
+    assert_eq!(made.exit, Some(0), "{made:?}");
+    program
+}
+
+/// Three rows move from a table, back into it, and are delivered from there.
+pub(crate) fn three_rows_move_forth_and_back(program: &Program, layout: &str) {
+    for [from, to] in [[layout, "postrider"], ["postrider", layout]] {
+        let args = ["adopt", "--from", from, "--to", to, "--start", "beginning", "--json"];
+        let subscription = if from == layout { "orders" } else { "mail" };
+        let moved = program.run(&[&args[..], &["--subscription", subscription]].concat());
+        assert_eq!(moved.exit, Some(0), "{from} to {to}: {moved:?}");
+        let told: Value = serde_json::from_str(&moved.stdout).unwrap();
+        assert_eq!((&told["moved"], &told["after"]["undelivered"]), (&3.into(), &0.into()), "{told}");
+    }
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(0), "{drained:?}");
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+}
+
 #[test]
 fn a_table_moves_into_the_layout_postrider_and_its_events_are_delivered() {
     let program = program(12);

@@ -9,9 +9,12 @@
 )]
 
 mod back;
+mod behind;
 mod cases;
 mod forth;
+mod locked;
 mod mysql;
+mod network;
 mod postgres;
 mod refused;
 #[path = "../rows/sink.rs"]

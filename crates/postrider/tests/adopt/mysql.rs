@@ -15,7 +15,8 @@ use postrider::{Code, Error, Event, Ident, Outbox, Result};
 use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
-use crate::stage::{ATTEMPTS_MAX, Late, Stage};
+use crate::network::OnServer;
+use crate::stage::{ATTEMPTS_MAX, Late, Stage, port};
 
 /// One of the two servers, as a type.
 pub(crate) trait Which: Send + Sync + 'static {
@@ -44,8 +45,13 @@ pub(crate) struct Server<W> {
 
 impl<W> Server<W> {
     fn config(&self, ending: &str) -> Result<MySqlConfig> {
+        self.config_at(port(self.url), ending)
+    }
+
+    fn config_at(&self, to: u16, ending: &str) -> Result<MySqlConfig> {
         let schema = Ident::new(&format!("{}{ending}", self.schema))?;
-        Ok(MySqlConfig::new(self.url)?.schema(schema).list_writers_after(Duration::ZERO))
+        let url = self.url.replace(&format!(":{}", port(self.url)), &format!(":{to}"));
+        Ok(MySqlConfig::new(&url)?.schema(schema).list_writers_after(Duration::ZERO))
     }
 
     fn sql(&self, text: &str) -> String {
@@ -118,6 +124,20 @@ impl<W: Which> Stage for Server<W> {
         client.query_drop("START TRANSACTION").await.map_err(failed)?;
         self.to_rows().write(&mut client, event).await?;
         Ok(Box::pin(async move { client.query_drop("COMMIT").await.map_err(failed) }))
+    }
+}
+
+impl<W: Which> OnServer for Server<W> {
+    fn port(&self) -> u16 {
+        port(self.url)
+    }
+
+    async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+        Ok(Arc::new(MySqlRowStore::connect(&self.config_at(port, "_ledger")?, &self.table).await?))
+    }
+
+    async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+        Ok(Arc::new(MySqlStore::connect(&self.config_at(port, "_log")?).await?))
     }
 }
 

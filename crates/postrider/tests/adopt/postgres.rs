@@ -10,7 +10,8 @@ use postrider::{Code, Error, Event, Ident, Outbox, Result};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
 
-use crate::stage::{ATTEMPTS_MAX, Late, Stage};
+use crate::network::OnServer;
+use crate::stage::{ATTEMPTS_MAX, Late, Stage, port};
 
 pub(crate) struct Postgres {
     url: &'static str,
@@ -22,10 +23,20 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     fn config(&self, ending: &str) -> Result<PostgresConfig> {
-        Ok(PostgresConfig::new(self.url)?.schema(Ident::new(&format!("{}{ending}", self.schema))?))
+        self.config_at(self.port(), ending)
     }
 
-    fn sql(&self, text: &str) -> String {
+    fn config_at(&self, port: u16, ending: &str) -> Result<PostgresConfig> {
+        let url = self.url.replace(&format!(":{}", self.port()), &format!(":{port}"));
+        Ok(PostgresConfig::new(&url)?.schema(Ident::new(&format!("{}{ending}", self.schema))?))
+    }
+
+    /// One more connection of the application.
+    pub(crate) async fn another(&self) -> Result<Client> {
+        connect(self.url).await
+    }
+
+    pub(crate) fn sql(&self, text: &str) -> String {
         let schema = &self.schema;
         text.replace("{t}", &format!("{schema}.{}", self.table.layout().name()))
             .replace("{events}", &format!("{schema}_log.events"))
@@ -95,6 +106,20 @@ impl Stage for Postgres {
         client.batch_execute("BEGIN").await.map_err(failed)?;
         self.to_rows().write(&client, event).await?;
         Ok(Box::pin(async move { client.batch_execute("COMMIT").await.map_err(failed) }))
+    }
+}
+
+impl OnServer for Postgres {
+    fn port(&self) -> u16 {
+        port(self.url)
+    }
+
+    async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+        Ok(Arc::new(PostgresRowStore::connect(&self.config_at(port, "_ledger")?, &self.table).await?))
+    }
+
+    async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+        Ok(Arc::new(PostgresStore::connect(&self.config_at(port, "_log")?).await?))
     }
 }
 

@@ -212,3 +212,9 @@ pub(crate) async fn states(stage: &impl Stage) -> Result<(i64, i64)> {
 pub(crate) async fn in_log(stage: &impl Stage) -> Result<i64> {
     stage.one("SELECT count(*) FROM {events}").await
 }
+
+/// The port of a URL on loopback.
+pub(crate) fn port(url: &str) -> u16 {
+    let (_, rest) = url.rsplit_once(':').unwrap();
+    rest.split(['/', '?']).next().unwrap().parse().unwrap()
+}

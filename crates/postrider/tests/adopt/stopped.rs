@@ -12,12 +12,12 @@ use crate::refused::{acquired, packed};
 use crate::stage::*;
 
 /// Lets the leases of a kind run out.
-async fn run_out(stage: &impl Stage, leases: &str) -> Result<()> {
+pub(crate) async fn run_out(stage: &impl Stage, leases: &str) -> Result<()> {
     stage.run(&format!("UPDATE {leases} SET expires_at = {{never}}")).await
 }
 
-const OF_ROWS: &str = "{leases of rows}";
-const OF_LOG: &str = "{leases of log}";
+pub(crate) const OF_ROWS: &str = "{leases of rows}";
+pub(crate) const OF_LOG: &str = "{leases of log}";
 
 async fn goes_on(stage: &impl Stage, source: Arc<dyn HandsOver>, to: Outbox, leases: &str) -> Result<()> {
     let counts = source.counts(NAME).await?;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Shop;
+use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
 use crate::shop::status;
 
@@ -130,4 +131,20 @@ fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
     let relay = program.run(&["relay", "--drain", "--set", "outbox.shop.foreign_claim_timeout=1h"]);
     assert_eq!(relay.exit, Some(0), "{relay:?}");
     assert_eq!(shop.number("SELECT count(*) FROM outbox_events WHERE status = 'PUBLISHED'"), 3);
+}
+
+#[test]
+fn a_table_moves_into_the_layout_postrider_and_back() {
+    for (layout, insert) in INSERTS {
+        let Some(shop) = Shop::new() else { return };
+        let old = format!("url = '{}'\nlayout = '{layout}'\nschema = 'of_rows'", shop.url);
+        let program = both(&old, &format!("url = '{}'", shop.url));
+        shop.sql(insert);
+        three_rows_move_forth_and_back(&program, layout);
+        assert_eq!(
+            shop.number("SELECT count(*) FROM postrider.events"),
+            3,
+            "{layout}: nothing is deleted there"
+        );
+    }
 }
