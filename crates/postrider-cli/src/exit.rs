@@ -63,7 +63,8 @@ impl From<Code> for Exit {
             | Code::HeaderReserved
             | Code::TraceInvalid
             | Code::EventUnreadable
-            | Code::InputMissing => Self::Input,
+            | Code::InputMissing
+            | Code::EventsUnfit => Self::Input,
             Code::SchemaMissing | Code::SchemaNewer | Code::SchemaAltered => Self::Schema,
             Code::RowDamaged
             | Code::StoreBusy
@@ -92,7 +93,9 @@ impl From<Code> for Exit {
             | Code::ConfigReference
             | Code::ConfigSecret
             | Code::ConfigSecretOpen
-            | Code::FileExists => Self::Usage,
+            | Code::FileExists
+            | Code::AdoptionStart
+            | Code::AdoptionRefused => Self::Usage,
             Code::SinkOpen | Code::SinkFailed => Self::Destination,
             _ => Self::Failed,
         }

@@ -222,6 +222,15 @@ codes! {
     /// A table with a state per row has rows that are due, and the start would leave them out.
     StartRefused = 322, Person, "nothing was changed", "start at the beginning, or settle the old rows first";
 
+    /// A table that is to be adopted has undelivered events, and it was not said which of them move.
+    AdoptionStart = 330, Person, "nothing was changed", "say --start beginning (all move), --start time:RFC3339 (those from then on move) or --start now (none does)";
+    /// A relay, or another adoption, works on the subscription.
+    LeaseHeld = 331, Person, "nothing was changed", "stop it, or wait until its lease has run out, then run it again";
+    /// Some of the events that are to be adopted do not fit the layout they are to move to, or cannot be read.
+    EventsUnfit = 332, Person, "nothing was changed", "change what is named, or deliver those events from where they are";
+    /// Events are adopted from a table with a state per row into the layout `postrider` or back, within one database.
+    AdoptionRefused = 333, Person, "nothing was changed", "go by way of an outbox with the layout `postrider`, in the same database";
+
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";
     /// Two subscriptions of one outbox have the same name.

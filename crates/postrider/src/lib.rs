@@ -24,6 +24,8 @@ pub mod encode;
 pub mod sink;
 pub mod ledger;
 pub mod relay;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod adopt;
 
 mod clock;
 mod error;

@@ -96,10 +96,13 @@ fn is_in_case_macro(tree: &Tree, file: &str, above: &[&str]) -> bool {
     })
 }
 
-/// Whether a function is listed among the cases of the suite its file belongs to: one of conformance, or that of life
-/// with a database.
+/// Whether a function is listed among the cases of the suite its file belongs to: one of conformance, that of life with a
+/// database, or that of adoptions.
 fn is_case(tree: &Tree, file: &str, function: &str) -> bool {
-    let is_suite = |folder: &str| folder.contains("/conformance/") || folder.ends_with("/tests/life");
+    let is_suite = |folder: &str| {
+        folder.contains("/conformance/")
+            || ["/tests/life", "/tests/adopt"].iter().any(|of| folder.ends_with(of))
+    };
     let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| is_suite(folder)) else {
         return false;
     };

@@ -3,6 +3,7 @@
 //! command is one file, one variant and one line in each `match` below; `UPDATE_DOCS=1 cargo test -p
 //! postrider-cli --test cli pages` then brings the docs up to date.
 
+mod adopt;
 #[cfg(feature = "sqlite")]
 mod bench;
 mod chosen;
@@ -37,6 +38,7 @@ pub enum Command {
     Pause(operate::Pause),
     Resume(operate::Resume),
     AcceptHistory(operate::AcceptHistory),
+    Adopt(adopt::Adopt),
     Config(config::Config),
     Doctor(doctor::Doctor),
     #[cfg(feature = "sqlite")]
@@ -61,6 +63,7 @@ impl Command {
             Self::Pause(command) => command.run(context),
             Self::Resume(command) => command.run(context),
             Self::AcceptHistory(command) => command.run(context),
+            Self::Adopt(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             #[cfg(feature = "sqlite")]

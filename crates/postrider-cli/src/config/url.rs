@@ -31,6 +31,19 @@ pub fn masked(url: &str) -> String {
     }
 }
 
+/// Server and database of a URL that is masked.
+pub fn place(masked: &str) -> &str {
+    let rest = masked.split_once("://").map_or(masked, |(_, rest)| rest);
+    let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
+    rest.split(['?', '#']).next().unwrap_or(rest)
+}
+
+/// Its server alone.
+pub fn server(masked: &str) -> &str {
+    let place = place(masked);
+    place.split_once('/').map_or(place, |(server, _)| server)
+}
+
 /// Any text for people: as it is, unless a URL with a password stands in it.
 pub fn masked_if_secret(text: &str) -> Cow<'_, str> {
     if text_has_password(text) { masked(text).into() } else { text.into() }
@@ -83,6 +96,18 @@ fn user_and_rest(rest: &str) -> (Option<&str>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_a_url_is_its_server_and_database() {
+        for (url, is, on) in [
+            ("postgres://u:pw@h:5433/db?sslmode=disable", "h:5433/db", "h:5433"),
+            ("postgresql://h/db", "h/db", "h"),
+            ("mysql://u@h:3307", "h:3307", "h:3307"),
+        ] {
+            let masked = masked(url);
+            assert_eq!((place(&masked), server(&masked)), (is, on));
+        }
+    }
 
     #[test]
     fn what_may_be_secret_is_masked() {

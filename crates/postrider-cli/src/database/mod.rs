@@ -14,6 +14,7 @@ pub use address::{Address, PoolerChoice, Refused};
 use std::fmt;
 use std::sync::Arc;
 
+use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::{EventFilter, ListedEvent, Migrated, Overview, RowExtras, RowsMigrated, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
@@ -75,6 +76,22 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// # Errors
     /// What the database says.
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>>;
+
+    /// Its layout, if that is a table with a state per row.
+    fn layout(&self) -> Option<RowLayout>;
+
+    /// Which database it is in, without a secret: two outboxes that say the same can share a transaction.
+    fn place(&self) -> String;
+
+    /// The store for who hands its events over to another outbox. Nobody else may be at work meanwhile, whatever the
+    /// configuration says.
+    ///
+    /// # Errors
+    /// As [`Database::store`].
+    fn source(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>>;
+
+    /// The library's handle on what is written here.
+    fn target(&self, outbox: Outbox) -> Outbox;
 
     /// The newest events that pass a filter, newest first. Writes nothing, and needs no right to.
     ///
@@ -153,6 +170,11 @@ fn no_roles(rows: &RowTable) -> Error {
     let what = format!("there are no roles for layout {} yet", rows.layout().name());
     Error::new(Code::LayoutDiffers, what)
         .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+}
+
+/// The table as it is while its rows are handed over: nobody else is at work.
+fn alone(rows: &RowTable) -> RowTable {
+    rows.clone().shared(false).foreign_claim_timeout(None)
 }
 
 /// Which schema a database has, and which this program needs.

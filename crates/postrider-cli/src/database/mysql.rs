@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use mysql_async::{Conn, TxOpts};
+use postrider::adopt::HandsOver;
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
 use postrider::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema as Found, Store};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, made, no_roles, table_to_make,
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, made, no_roles,
+    table_to_make,
 };
 use crate::config::url;
 use crate::doctor::{self, Examination, Patient};
@@ -161,11 +163,34 @@ impl Database for MySql {
         }
     }
 
-    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
-        let outbox = match &self.rows {
+    fn layout(&self) -> Option<RowLayout> {
+        self.rows.as_ref().map(RowTable::layout)
+    }
+
+    fn place(&self) -> String {
+        url::server(&self.shown).to_owned()
+    }
+
+    fn source(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+        Box::pin(self.named(async move {
+            Ok(match &self.rows {
+                Some(rows) => {
+                    Arc::new(MySqlRowStore::connect(&self.config, &alone(rows)).await?) as Arc<dyn HandsOver>
+                }
+                None => Arc::new(MySqlStore::connect(&self.config).await?),
+            })
+        }))
+    }
+
+    fn target(&self, outbox: Outbox) -> Outbox {
+        match &self.rows {
             Some(rows) => outbox.rows(rows.clone()),
             None => outbox.schema(self.schema.clone()),
-        };
+        }
+    }
+
+    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
+        let outbox = self.target(outbox);
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(MySqlWriter { client, outbox }) as Box<dyn EventWriter>)

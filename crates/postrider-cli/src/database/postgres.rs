@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{
     Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
@@ -12,7 +13,8 @@ use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, 
 use tokio_postgres::Client;
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, made, no_roles, table_to_make,
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, made, no_roles,
+    table_to_make,
 };
 use crate::config::url;
 use crate::doctor::{self, Examination, Patient};
@@ -144,11 +146,33 @@ impl Database for Postgres {
         PostgresStore::roles(&self.schema)
     }
 
-    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
-        let outbox = match &self.rows {
+    fn layout(&self) -> Option<RowLayout> {
+        self.rows.as_ref().map(RowTable::layout)
+    }
+
+    fn place(&self) -> String {
+        url::place(&self.shown).to_owned()
+    }
+
+    fn source(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+        Box::pin(self.named(async move {
+            Ok(match &self.rows {
+                Some(rows) => Arc::new(PostgresRowStore::connect(&self.config, &alone(rows)).await?)
+                    as Arc<dyn HandsOver>,
+                None => Arc::new(PostgresStore::connect(&self.config).await?),
+            })
+        }))
+    }
+
+    fn target(&self, outbox: Outbox) -> Outbox {
+        match &self.rows {
             Some(rows) => outbox.rows(rows.clone()),
             None => outbox.schema(self.schema.clone()),
-        };
+        }
+    }
+
+    fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
+        let outbox = self.target(outbox);
         Box::pin(self.named(async move {
             let client = self.config.client().await?;
             Ok(Box::new(PostgresWriter { client, outbox }) as Box<dyn EventWriter>)

@@ -5,13 +5,14 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use postrider::adopt::HandsOver;
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::sqlite::{Migration, Schema as Found, SqliteRowStore, SqliteStore};
 use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Address, Database, EventWriter, Extras, Refused, Schema, made, table_to_make};
+use super::{Address, Database, EventWriter, Extras, Refused, Schema, alone, made, table_to_make};
 use crate::doctor::{self, Examination, Patient};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
@@ -124,11 +125,37 @@ impl Database for Sqlite {
             .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
     }
 
+    fn layout(&self) -> Option<RowLayout> {
+        self.rows.as_ref().map(RowTable::layout)
+    }
+
+    fn place(&self) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        format!("sqlite:{}", path.display())
+    }
+
+    fn source(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+        Box::pin(async {
+            Ok(match &self.rows {
+                Some(rows) => Arc::new(SqliteRowStore::open(&self.path, &alone(rows))?) as Arc<dyn HandsOver>,
+                None => Arc::new(SqliteStore::open(&self.path)?),
+            })
+        })
+    }
+
+    fn target(&self, outbox: Outbox) -> Outbox {
+        match &self.rows {
+            Some(rows) => outbox.rows(rows.clone()),
+            None => outbox,
+        }
+    }
+
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         Box::pin(async move {
-            let (connection, outbox) = match &self.rows {
-                Some(rows) => (SqliteRowStore::connect(&self.path, rows)?, outbox.rows(rows.clone())),
-                None => (SqliteStore::connect(&self.path)?, outbox),
+            let outbox = self.target(outbox);
+            let connection = match &self.rows {
+                Some(rows) => SqliteRowStore::connect(&self.path, rows)?,
+                None => SqliteStore::connect(&self.path)?,
             };
             Ok(Box::new(SqliteWriter { connection, outbox }) as Box<dyn EventWriter>)
         })

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod adopt;
 mod canary;
 mod command_line;
 mod custom_tables;

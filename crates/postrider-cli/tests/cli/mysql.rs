@@ -8,6 +8,7 @@ use mysql_async::prelude::Queryable;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
 use serde_json::Value;
 
+use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
 use crate::shop::{Running, status, until};
 
@@ -261,5 +262,32 @@ fn an_event_written_to_another_layout_arrives_with_the_id_that_was_told() {
         shop.sql("ALTER TABLE {schema}_shop.outbox_events DROP COLUMN attempt_count");
         let refused = program.run(&["relay", "--drain", "--fail-fast"]);
         assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_table_moves_into_the_layout_postrider_and_back() {
+    let inserts = [
+        (
+            "event_outbox",
+            "INSERT INTO {schema}_shop.event_outbox (event_key, entity_table, entity_pk, event_type, payload)
+             VALUES (UUID(), 'orders', '1', 'order.placed', '{}')",
+        ),
+        (
+            "outbox_events",
+            "INSERT INTO {schema}_shop.outbox_events (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('Order', '1', 'order.placed', '{}')",
+        ),
+    ];
+    for (layout, insert) in inserts {
+        for shop in Shop::all() {
+            shop.sql("CREATE DATABASE {schema}_shop");
+            let (server, schema) = (shop.url.trim_end_matches("/test"), &shop.schema);
+            let old =
+                format!("url = '{server}/{schema}_shop'\nlayout = '{layout}'\nschema = '{schema}_rows'");
+            let program = both(&old, &format!("url = '{server}'\nschema = '{schema}'"));
+            (0..3).for_each(|_| shop.sql(insert));
+            three_rows_move_forth_and_back(&program, layout);
+        }
     }
 }

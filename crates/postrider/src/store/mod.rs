@@ -176,6 +176,8 @@ pub struct Page {
     pub holes: usize,
     /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
     pub holes_full: bool,
+    /// Rows with a state of their own that somebody else has changed between their being found and being read.
+    pub taken: usize,
 }
 
 /// Answer to [`Store::fetch`]. A position that is in no list did not fit.

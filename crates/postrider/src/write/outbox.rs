@@ -67,6 +67,18 @@ impl Outbox {
         self
     }
 
+    /// The table of another layout, if that is the outbox.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn table(&self) -> Option<&RowTable> {
+        self.rows.as_ref()
+    }
+
+    /// Events that one call takes.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn events_per_call_max(&self) -> usize {
+        self.limits.events_per_call_max
+    }
+
     /// The service, for events that do not name one.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {

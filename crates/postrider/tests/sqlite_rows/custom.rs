@@ -207,7 +207,7 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE postrider_leases SET expires_at = 0")
+        self.0.run("UPDATE postrider_row_leases SET expires_at = 0")
     }
 
     async fn age(&self) -> Result<()> {

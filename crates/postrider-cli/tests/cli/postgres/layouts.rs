@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Shop;
+use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
 use crate::shop::status;
 
@@ -146,4 +147,20 @@ fn the_doctor_looks_at_the_key_that_the_inbox_of_seed_003_has() {
     let told = program.run(&["doctor", "--json"]);
     let all = format!("{}{}", told.stdout, told.stderr);
     assert!(!all.contains("one consumer group only"), "{told:?}");
+}
+
+#[test]
+fn a_table_moves_into_the_layout_postrider_and_back() {
+    for (layout, insert) in INSERTS {
+        let Some(shop) = Shop::new() else { return };
+        let old = format!("url = '{}'\nlayout = '{layout}'\nschema = 'of_rows'", shop.url);
+        let program = both(&old, &format!("url = '{}'", shop.url));
+        shop.sql(insert);
+        three_rows_move_forth_and_back(&program, layout);
+        assert_eq!(
+            shop.number("SELECT count(*) FROM postrider.events"),
+            3,
+            "{layout}: nothing is deleted there"
+        );
+    }
 }

@@ -53,7 +53,7 @@ pub(super) fn put_into<T: Tongue>(map: &ColumnMap, statement: &str) -> String {
 }
 
 /// What rows say of themselves.
-fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 4] {
+fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 5] {
     let (status, time) = (quoted::<T>(map, Field::Status), quoted::<T>(map, Field::DeliveredAt));
     let noted = format!("(SELECT 1 FROM {} AS d WHERE d.row_id = {{c.id_text}})", T::DONE);
     let (pending, done) = match (map.delivered(), &map.states) {
@@ -66,6 +66,10 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 4] {
         (_, Some(states)) => (format!("t.{status} = {}", states.pending), T::FALSE.to_owned()),
         _ => (T::TRUE.to_owned(), T::FALSE.to_owned()),
     };
+    let was_given_up = match map.failed() {
+        Some(_) => "{c.is_given_up}",
+        None => "NOT ({c.is_not_given_up})",
+    };
     let (given_up, not_given_up) = match map.failed() {
         Some(word) => (format!("t.{status} = {word}"), T::TRUE.to_owned()),
         None => (
@@ -77,6 +81,8 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 4] {
         ),
     };
     [
+        // Without a note beside it.
+        ("{c.was_given_up}", was_given_up.to_owned()),
         ("{c.is_pending}", pending),
         ("{c.is_done}", done),
         ("{c.is_given_up}", given_up),

@@ -152,6 +152,7 @@ impl MySqlClaimer {
             left_unread: !to_the_end,
             holes: self.holes.len(),
             holes_full,
+            taken: 0,
         }))
     }
 

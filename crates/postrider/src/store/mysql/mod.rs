@@ -12,6 +12,7 @@
 
 mod address;
 mod admin;
+mod adopt;
 mod claim;
 mod connect;
 mod engine;

@@ -12,7 +12,7 @@ use mysql_async::{Conn, Error as SqlError, Row, Value};
 use super::failure::{commit_failed, failed};
 use super::rows::Names;
 use super::server::Server;
-use crate::{Code, Error, Ident, Result};
+use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
 /// says, unless the operator gives another limit. Longer than anybody waits for a lock.
@@ -240,6 +240,17 @@ impl Work<'_> {
     pub(super) async fn execute(&mut self, statement: &str, params: Params) -> Result<u64> {
         self.query(statement, params).await?;
         Ok(self.session.conn.affected_rows())
+    }
+
+    /// Has events written in this transaction. After an error nothing more is asked on the connection.
+    pub(super) async fn write(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
+        let session = &mut *self.session;
+        let written = tokio::time::timeout(LONG_ANSWER_WITHIN, to.write_all(&mut session.conn, events)).await;
+        let written = written.unwrap_or_else(|_| {
+            Err(Error::new(Code::StoreFailed, "the database has not answered a writer in time"))
+        });
+        session.is_broken |= written.is_err();
+        written
     }
 
     pub(super) fn server(&self) -> &Server {

@@ -173,6 +173,7 @@ impl PostgresClaimer {
             left_unread: !to_the_end,
             holes: self.holes.len(),
             holes_full,
+            taken: 0,
         }))
     }
 

@@ -11,6 +11,7 @@
 
 mod address;
 mod admin;
+mod adopt;
 mod claim;
 mod connect;
 mod failover;

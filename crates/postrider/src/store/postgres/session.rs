@@ -229,6 +229,16 @@ impl Work<'_> {
         self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, rows).await
     }
 
+    /// The connection, for a writer to write in this transaction.
+    pub(super) fn client(&self) -> &Client {
+        self.transaction.client()
+    }
+
+    /// What a writer says, if it comes in time.
+    pub(super) async fn in_time<T>(&self, written: impl Future<Output = Result<T>>) -> Result<T> {
+        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, written).await
+    }
+
     pub(super) async fn commit(self) -> Result<()> {
         let Self { transaction, trust, .. } = self;
         let committed = async { transaction.commit().await.map_err(commit_failed) };

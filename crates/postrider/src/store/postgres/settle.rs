@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::history::{on_server, started, timeline};
+use tokio_postgres::Row;
+
+use super::history::{Incarnation, on_server, started, timeline};
 use super::line::Turn;
 use super::park::Rows;
 use super::progress::{Columns, record};
 use super::row::get;
+use super::session::Work;
+use super::statement::Param;
 use crate::Result;
 use crate::ledger::Progress;
 use crate::store::{Settled, Settlement};
@@ -44,51 +48,92 @@ const SETTLE: &str = concat!(
     on_server!("$17", "$18"),
 );
 
+/// A settlement as the parameters of [`SETTLE`].
+struct Values {
+    subscription: String,
+    epoch: i64,
+    progress: Columns,
+    removed: Vec<i64>,
+    put: Rows,
+    started: String,
+    timeline: String,
+}
+
+impl Values {
+    fn of(settlement: Settlement, server: &Incarnation) -> Self {
+        let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
+        let put = Rows::new(park);
+        // One statement cannot both remove a row and write it anew.
+        let kept: HashSet<i64> = put.positions.iter().copied().collect();
+        let removed: Vec<i64> = unpark
+            .into_iter()
+            .map(|position| position.get())
+            .filter(|position| !kept.contains(position))
+            .collect();
+        Self {
+            subscription,
+            epoch: epoch.0,
+            progress: Columns::of(&Progress { done, highest, trial }),
+            removed,
+            put,
+            started: server.started.clone(),
+            timeline: server.timeline().to_owned(),
+        }
+    }
+
+    fn params(&self) -> [&dyn Param; 18] {
+        let Self { subscription, epoch, progress: p, removed, put, started, timeline } = self;
+        [
+            subscription,
+            epoch,
+            &p.floor,
+            &p.done,
+            &p.highest_position,
+            &p.highest_id,
+            &p.trial,
+            &p.trial_deaths,
+            removed,
+            &put.positions,
+            &put.keys,
+            &put.destinations,
+            &put.states,
+            &put.attempts,
+            &put.next_attempts_at,
+            &put.last_errors,
+            started,
+            timeline,
+        ]
+    }
+}
+
+/// What a settle did; `None` on another server than the lease was taken on.
+fn settled(rows: &[Row]) -> Result<Option<Settled>> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(match (get(row, 0)?, get(row, 1)?) {
+        (true, _) => Some(Settled::Done),
+        (false, true) => Some(Settled::Fenced),
+        (false, false) => None,
+    })
+}
+
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Result<Settled> {
-    let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
-    let p = Columns::of(&Progress { done, highest, trial });
-    let put = Rows::new(park);
-    // One statement cannot both remove a row and write it anew.
-    let kept: HashSet<i64> = put.positions.iter().copied().collect();
-    let removed: Vec<i64> = unpark
-        .into_iter()
-        .map(|position| position.get())
-        .filter(|position| !kept.contains(position))
-        .collect();
-    let server = turn.incarnation()?;
-    let rows = turn
-        .query(
-            SETTLE,
-            &[
-                &subscription,
-                &epoch.0,
-                &p.floor,
-                &p.done,
-                &p.highest_position,
-                &p.highest_id,
-                &p.trial,
-                &p.trial_deaths,
-                &removed,
-                &put.positions,
-                &put.keys,
-                &put.destinations,
-                &put.states,
-                &put.attempts,
-                &put.next_attempts_at,
-                &put.last_errors,
-                &server.started,
-                &server.timeline(),
-            ],
-        )
-        .await?;
-    let (done, same_server) = match rows.first() {
-        Some(row) => (get(row, 0)?, get(row, 1)?),
-        None => (false, false),
-    };
-    match (done, same_server) {
-        (true, _) => Ok(Settled::Done),
-        (false, true) => Ok(Settled::Fenced),
-        (false, false) => Err(turn.give_up()),
+    let values = Values::of(settlement, &turn.incarnation()?);
+    let rows = turn.query(SETTLE, &values.params()).await?;
+    match settled(&rows)? {
+        Some(settled) => Ok(settled),
+        None => Err(turn.give_up()),
     }
+}
+
+/// The same within a transaction that does more.
+pub(super) async fn settle_in(
+    work: &Work<'_>,
+    settlement: Settlement,
+    server: &Incarnation,
+) -> Result<Settled> {
+    let values = Values::of(settlement, server);
+    let rows = work.query(SETTLE, &values.params()).await?;
+    // Unlike a statement on its own, a transaction stays on the server where it began.
+    Ok(settled(&rows)?.unwrap_or(Settled::Fenced))
 }

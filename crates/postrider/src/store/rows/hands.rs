@@ -30,9 +30,12 @@ pub(crate) fn hand_out(
         let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)));
         let Some(ReadRow { told, event }) = row else {
             // Somebody else was first. Of a row that has a position, the relay must hear.
-            if let Some(position) = book.position_of(&id).filter(|_| !book.is_out(&id)) {
-                page.dead.push((position, position));
-                book.remove(position);
+            match book.position_of(&id).filter(|_| !book.is_out(&id)) {
+                Some(position) => {
+                    page.dead.push((position, position));
+                    book.remove(position);
+                }
+                None => page.taken += 1,
             }
             continue;
         };

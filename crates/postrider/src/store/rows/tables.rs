@@ -84,6 +84,7 @@ pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTab
 }
 
 /// The error of a place that holds the default layout.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_layout(place: &str) -> Error {
     Error::new(Code::LayoutDiffers, format!("{place} holds the tables of another outbox"))
         .hint("give this outbox another `schema` for Postrider's own tables")

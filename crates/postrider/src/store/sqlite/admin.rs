@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
+use super::ledger::Ledger;
 use super::progress;
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Settled, Start};
@@ -50,43 +51,55 @@ fn begin(tx: &Connection, start: Start) -> Attempt<Progress> {
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
-pub(super) fn pause(tx: &Connection, subscription: &str, reason: Option<&str>) -> Attempt<()> {
+pub(super) fn pause(
+    tx: &Connection,
+    ledger: Ledger,
+    subscription: &str,
+    reason: Option<&str>,
+) -> Attempt<()> {
     // Index: the primary key (name).
-    let sql = "UPDATE postrider_subscriptions SET paused = ?2, updated_at = ?3 WHERE name = ?1";
-    let found = tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    let sql = "UPDATE {subscriptions} SET paused = ?2, updated_at = ?3 WHERE name = ?1";
+    let found = tx.prepare_cached(&ledger.put_into(sql))?.execute(params![subscription, reason, now(tx)?])?;
     Ok(known(subscription, found)?)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
 pub(super) fn pause_as_owner(
     tx: &Connection,
+    ledger: Ledger,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
 ) -> Attempt<Settled> {
-    if current_epoch(tx, subscription)? != epoch {
+    if current_epoch(tx, ledger, subscription)? != epoch {
         return Ok(Settled::Fenced);
     }
-    pause(tx, subscription, Some(reason))?;
+    pause(tx, ledger, subscription, Some(reason))?;
     Ok(Settled::Done)
 }
 
 /// See [`Store::halt`](crate::store::Store::halt).
-pub(super) fn halt(tx: &Connection, subscription: &str, epoch: Epoch, reason: &str) -> Attempt<Settled> {
-    if current_epoch(tx, subscription)? > epoch {
+pub(super) fn halt(
+    tx: &Connection,
+    ledger: Ledger,
+    subscription: &str,
+    epoch: Epoch,
+    reason: &str,
+) -> Attempt<Settled> {
+    if current_epoch(tx, ledger, subscription)? > epoch {
         return Ok(Settled::Fenced);
     }
     // Index: the primary key (name).
-    let sql = "UPDATE postrider_subscriptions SET halted = ?2, updated_at = ?3 WHERE name = ?1";
-    tx.prepare_cached(sql)?.execute(params![subscription, reason, now(tx)?])?;
+    let sql = "UPDATE {subscriptions} SET halted = ?2, updated_at = ?3 WHERE name = ?1";
+    tx.prepare_cached(&ledger.put_into(sql))?.execute(params![subscription, reason, now(tx)?])?;
     Ok(Settled::Done)
 }
 
 /// The epoch that was given last.
-fn current_epoch(tx: &Connection, subscription: &str) -> Attempt<Epoch> {
+fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt<Epoch> {
     // Index: the primary key (name).
     let epoch = tx
-        .prepare_cached("SELECT epoch FROM postrider_subscriptions WHERE name = ?1")?
+        .prepare_cached(&ledger.put_into("SELECT epoch FROM {subscriptions} WHERE name = ?1"))?
         .query_row([subscription], |row| row.get(0))
         .optional()?
         .ok_or_else(|| unknown(subscription))?;

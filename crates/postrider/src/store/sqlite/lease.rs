@@ -5,6 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::Attempt;
+use super::ledger::Ledger;
 use super::{park, progress};
 use crate::ledger::ParkedState;
 use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
@@ -19,17 +20,17 @@ pub(super) fn now(connection: &Connection) -> Attempt<i64> {
 /// See [`Store::acquire`](crate::store::Store::acquire).
 pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired> {
     let name = &lease.subscription;
-    let row = progress::load(tx, name)?.ok_or_else(|| unknown(name))?;
+    let row = progress::load(tx, Ledger::Log, name)?.ok_or_else(|| unknown(name))?;
     if let Some(reason) = row.halted {
         return Ok(Acquired::Halted(reason));
     }
     let now = now(tx)?;
-    if let Some((holder, expires_at)) = other_holder(tx, lease, now)? {
+    if let Some((holder, expires_at)) = other_holder(tx, Ledger::Log, lease, now)? {
         let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
         return Ok(Acquired::Held { holder, remaining });
     }
     let epoch = Epoch(row.epoch + 1);
-    take(tx, lease, epoch, now)?;
+    take(tx, Ledger::Log, lease, epoch, now)?;
     let rows = park::load(tx, name)?;
     let parked_count = rows.len() as u64;
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
@@ -50,68 +51,81 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired
 /// Somebody else who has the lease now, and until when.
 pub(super) fn other_holder(
     tx: &Connection,
+    ledger: Ledger,
     lease: &LeaseRequest,
     now: i64,
 ) -> Attempt<Option<(String, i64)>> {
     // Index: the primary key (name).
-    let mut statement = tx.prepare_cached(
+    let mut statement = tx.prepare_cached(&ledger.put_into(
         "SELECT holder, expires_at
-         FROM postrider_leases
+         FROM {leases}
          WHERE name = ?1 AND holder <> ?2 AND expires_at > ?3",
-    )?;
+    ))?;
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     Ok(statement.query_row(params![lease.subscription, lease.holder, now], row).optional()?)
 }
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-pub(super) fn take(tx: &Connection, lease: &LeaseRequest, epoch: Epoch, now: i64) -> Attempt<()> {
+pub(super) fn take(
+    tx: &Connection,
+    ledger: Ledger,
+    lease: &LeaseRequest,
+    epoch: Epoch,
+    now: i64,
+) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
-    tx.prepare_cached(
-        "INSERT INTO postrider_leases (name, holder, epoch, acquired_at, expires_at)
+    tx.prepare_cached(&ledger.put_into(
+        "INSERT INTO {leases} (name, holder, epoch, acquired_at, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (name) DO UPDATE
          SET holder = excluded.holder, epoch = excluded.epoch,
              acquired_at = excluded.acquired_at, expires_at = excluded.expires_at",
-    )?
+    ))?
     .execute(params![lease.subscription, lease.holder, epoch.0, now, end(lease.duration, now)])?;
-    tx.prepare_cached(
-        "UPDATE postrider_subscriptions
+    tx.prepare_cached(&ledger.put_into(
+        "UPDATE {subscriptions}
          SET epoch = ?2, clean = 0, updated_at = ?3
          WHERE name = ?1",
-    )?
+    ))?
     .execute(params![lease.subscription, epoch.0, now])?;
     Ok(())
 }
 
 /// See [`Store::renew`](crate::store::Store::renew).
-pub(super) fn renew(tx: &Connection, lease: &LeaseRequest, epoch: Epoch) -> Attempt<Renewed> {
+pub(super) fn renew(tx: &Connection, ledger: Ledger, lease: &LeaseRequest, epoch: Epoch) -> Attempt<Renewed> {
     // Index: the primary key (name), of both tables.
     let prolonged = tx
-        .prepare_cached(
-            "UPDATE postrider_leases
+        .prepare_cached(&ledger.put_into(
+            "UPDATE {leases}
              SET expires_at = ?4
              WHERE name = ?1 AND holder = ?2 AND epoch = ?3",
-        )?
+        ))?
         .execute(params![lease.subscription, lease.holder, epoch.0, end(lease.duration, now(tx)?)])?;
     if prolonged == 0 {
         return Ok(Renewed::Lost);
     }
     let paused = tx
-        .prepare_cached("SELECT paused FROM postrider_subscriptions WHERE name = ?1")?
+        .prepare_cached(&ledger.put_into("SELECT paused FROM {subscriptions} WHERE name = ?1"))?
         .query_row([&lease.subscription], |row| row.get(0))?;
     Ok(Renewed::Held { paused })
 }
 
 /// See [`Store::release`](crate::store::Store::release).
-pub(super) fn release(tx: &Connection, subscription: &str, epoch: Epoch, clean: bool) -> Attempt<()> {
+pub(super) fn release(
+    tx: &Connection,
+    ledger: Ledger,
+    subscription: &str,
+    epoch: Epoch,
+    clean: bool,
+) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
     let freed = tx
-        .prepare_cached("DELETE FROM postrider_leases WHERE name = ?1 AND epoch = ?2")?
+        .prepare_cached(&ledger.put_into("DELETE FROM {leases} WHERE name = ?1 AND epoch = ?2"))?
         .execute(params![subscription, epoch.0])?;
     if freed > 0 {
-        tx.prepare_cached("UPDATE postrider_subscriptions SET clean = ?3 WHERE name = ?1 AND epoch = ?2")?
-            .execute(params![subscription, epoch.0, clean])?;
+        let left = "UPDATE {subscriptions} SET clean = ?3 WHERE name = ?1 AND epoch = ?2";
+        tx.prepare_cached(&ledger.put_into(left))?.execute(params![subscription, epoch.0, clean])?;
     }
     Ok(())
 }

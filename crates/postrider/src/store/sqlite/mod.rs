@@ -11,10 +11,12 @@
 //! The file must be on a local disk. Its clock is this machine's, in milliseconds.
 
 mod admin;
+mod adopt;
 mod claim;
 mod failure;
 mod history;
 mod lease;
+mod ledger;
 mod list;
 mod maintain;
 mod migrate;
@@ -36,6 +38,7 @@ pub use rows::SqliteRowStore;
 pub use super::{Migrated, Migration, Schema};
 
 use self::failure::Attempt;
+use self::ledger::Ledger;
 use self::thread::{Thread, in_transaction};
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Renewed, Settled,
@@ -230,12 +233,12 @@ impl Store for SqliteStore {
     }
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        Box::pin(self.writer.write(move |tx| lease::renew(tx, &lease, epoch)))
+        Box::pin(self.writer.write(move |tx| lease::renew(tx, Ledger::Log, &lease, epoch)))
     }
 
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
-        Box::pin(self.writer.write(move |tx| lease::release(tx, &name, epoch, clean)))
+        Box::pin(self.writer.write(move |tx| lease::release(tx, Ledger::Log, &name, epoch, clean)))
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
@@ -252,7 +255,7 @@ impl Store for SqliteStore {
 
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
-        Box::pin(self.writer.write(move |tx| admin::pause(tx, &name, reason.as_deref())))
+        Box::pin(self.writer.write(move |tx| admin::pause(tx, Ledger::Log, &name, reason.as_deref())))
     }
 
     fn pause_as_owner(
@@ -262,12 +265,12 @@ impl Store for SqliteStore {
         reason: &str,
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.writer.write(move |tx| admin::pause_as_owner(tx, &name, epoch, &reason)))
+        Box::pin(self.writer.write(move |tx| admin::pause_as_owner(tx, Ledger::Log, &name, epoch, &reason)))
     }
 
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.writer.write(move |tx| admin::halt(tx, &name, epoch, &reason)))
+        Box::pin(self.writer.write(move |tx| admin::halt(tx, Ledger::Log, &name, epoch, &reason)))
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
+use super::ledger::Ledger;
 use super::{park, progress};
 use crate::ledger::Intervals;
 use crate::store::{Backlog, Epoch, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -23,15 +24,16 @@ pub(super) fn overview(snapshot: &Connection, backlog_max: u64) -> Attempt<Overv
         .query_row([], |row| row.get(0))
         .optional()?
         .map(Timestamp::from_micros);
-    let subscriptions = names(snapshot)?
+    let subscriptions = names(snapshot, Ledger::Log)?
         .into_iter()
         .map(|name| subscription(snapshot, name, last, backlog_max))
         .collect::<Attempt<_>>()?;
     Ok(Overview { now: Timestamp::from_micros(now(snapshot)?), last, oldest, newest, subscriptions })
 }
 
-pub(super) fn names(snapshot: &Connection) -> Attempt<Vec<String>> {
-    let mut statement = snapshot.prepare_cached("SELECT name FROM postrider_subscriptions ORDER BY name")?;
+pub(super) fn names(snapshot: &Connection, ledger: Ledger) -> Attempt<Vec<String>> {
+    let mut statement =
+        snapshot.prepare_cached(&ledger.put_into("SELECT name FROM {subscriptions} ORDER BY name"))?;
     let names = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names)
 }
@@ -42,7 +44,7 @@ fn subscription(
     last: Position,
     backlog_max: u64,
 ) -> Attempt<SubscriptionOverview> {
-    let row = progress::load(snapshot, &name)?.ok_or_else(|| unknown(&name))?;
+    let row = progress::load(snapshot, Ledger::Log, &name)?.ok_or_else(|| unknown(&name))?;
     let mut parked: ParkedOverview = park::load(snapshot, &name)?.into_iter().collect();
     if let Some(first) = parked.first {
         parked.oldest = time_of(snapshot, first)?;
@@ -52,7 +54,7 @@ fn subscription(
         floor: row.progress.done.floor(),
         backlog: backlog(snapshot, &row.progress.done, last, backlog_max)?,
         parked,
-        lease: lease(snapshot, &name)?,
+        lease: lease(snapshot, Ledger::Log, &name)?,
         clean: row.clean,
         paused: row.paused,
         halted: row.halted,
@@ -95,10 +97,10 @@ fn time_of(snapshot: &Connection, position: Position) -> Attempt<Option<Timestam
     Ok(time.map(Timestamp::from_micros))
 }
 
-pub(super) fn lease(snapshot: &Connection, name: &str) -> Attempt<Option<LeaseOverview>> {
+pub(super) fn lease(snapshot: &Connection, ledger: Ledger, name: &str) -> Attempt<Option<LeaseOverview>> {
     // Index: the primary key (name).
-    let mut statement =
-        snapshot.prepare_cached("SELECT holder, expires_at FROM postrider_leases WHERE name = ?1")?;
+    let sql = "SELECT holder, expires_at FROM {leases} WHERE name = ?1";
+    let mut statement = snapshot.prepare_cached(&ledger.put_into(sql))?;
     let lease = statement.query_row([name], |row| {
         Ok(LeaseOverview { holder: row.get(0)?, expires_at: Timestamp::from_micros(row.get(1)?) })
     });

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::failure::Attempt;
 use super::lease::now;
+use super::ledger::Ledger;
 use crate::ledger::{Mark, Progress, Trial};
 use crate::store::Epoch;
 use crate::{Code, Error, Position};
@@ -19,13 +20,13 @@ pub(super) struct SubscriptionRow {
 }
 
 /// The state of a subscription, if there is one of this name.
-pub(super) fn load(tx: &Connection, name: &str) -> Attempt<Option<SubscriptionRow>> {
+pub(super) fn load(tx: &Connection, ledger: Ledger, name: &str) -> Attempt<Option<SubscriptionRow>> {
     // Index: the primary key (name).
-    let mut statement = tx.prepare_cached(
+    let mut statement = tx.prepare_cached(&ledger.put_into(
         "SELECT epoch, clean, paused, halted, done, highest_position, highest_id, trial, trial_deaths
-         FROM postrider_subscriptions
+         FROM {subscriptions}
          WHERE name = ?1",
-    )?;
+    ))?;
     let mut rows = statement.query([name])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(SubscriptionRow {

@@ -6,6 +6,7 @@
 //! time zone of the writer's session.
 
 mod admin;
+mod adopt;
 mod claim;
 mod custom;
 mod fetch;

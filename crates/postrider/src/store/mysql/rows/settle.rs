@@ -97,7 +97,7 @@ impl<'a> Id<'a> {
 }
 
 /// In the order of the primary key, in which a claim locks rows too.
-fn outcome(ids: Ids, outcome: &Outcome) -> Result<String> {
+pub(super) fn outcome(ids: Ids, outcome: &Outcome) -> Result<String> {
     let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
         .map(|place| Changed {
             i: Id::of(ids, &outcome.ids[place]),

@@ -4,6 +4,7 @@
 //! found, marked, settled and cleaned. See adr/0020-row-state-store.md.
 
 mod admin;
+mod adopt;
 mod claim;
 mod custom;
 mod deliver;

@@ -1,10 +1,14 @@
 //! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries.
 
+use super::super::history::Incarnation;
 use super::super::line::Turn;
 use super::super::park::storable;
+use super::super::row::get;
+use super::super::session::Work;
+use super::super::statement::Param;
 use super::super::time::Time;
-use super::Rows;
 use super::deliver;
+use super::{Rows, lost};
 use crate::store::rows::plan::{Note, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
 use crate::{Result, Timestamp};
@@ -70,6 +74,71 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     Ok(settled)
 }
 
+/// A plan as the parameters of a settle.
+struct Values<'a> {
+    settlement: &'a Settlement,
+    plan: &'a Plan,
+    deaths: i64,
+    started: String,
+    timeline: String,
+    done_stamps: Vec<Option<Time>>,
+    retried_stamps: Vec<Option<Time>>,
+    retried_next: Vec<Option<Time>>,
+    ended_stamps: Vec<Option<Time>>,
+    returned_stamps: Vec<Option<Time>>,
+    notes: Notes,
+}
+
+impl<'a> Values<'a> {
+    fn of(settlement: &'a Settlement, plan: &'a Plan, server: &Incarnation) -> Self {
+        Self {
+            settlement,
+            plan,
+            deaths: i64::from(plan.trial_deaths),
+            started: server.started.clone(),
+            timeline: server.timeline().to_owned(),
+            done_stamps: times(&plan.done.stamps),
+            retried_stamps: times(&plan.retried.stamps),
+            retried_next: times(&plan.retried.next),
+            ended_stamps: times(&plan.ended.stamps),
+            returned_stamps: times(&plan.returned.stamps),
+            notes: Notes::of(&plan.notes),
+        }
+    }
+
+    fn params(&self) -> [&dyn Param; 26] {
+        let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = self.plan;
+        [
+            &self.settlement.subscription,
+            &self.settlement.epoch.0,
+            trial,
+            &self.deaths,
+            &self.started,
+            &self.timeline,
+            &done.ids,
+            &self.done_stamps,
+            &retried.ids,
+            &self.retried_stamps,
+            &retried.attempts,
+            &self.retried_next,
+            &ended.ids,
+            &self.ended_stamps,
+            &ended.attempts,
+            &returned.ids,
+            &self.returned_stamps,
+            &self.notes.ids,
+            &self.notes.keys,
+            &self.notes.destinations,
+            &self.notes.states,
+            &self.notes.attempts,
+            &self.notes.next,
+            &self.notes.errors,
+            forgotten,
+            claims_over,
+        ]
+    }
+}
+
 /// Records all that is planned. Answers how many rows were still ours, `None` if the lease is not.
 async fn record(
     rows: &Rows,
@@ -77,41 +146,23 @@ async fn record(
     settlement: &Settlement,
     plan: &Plan,
 ) -> Result<Option<usize>> {
-    let server = turn.incarnation()?;
-    let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = plan;
-    let (notes, deaths) = (Notes::of(&plan.notes), i64::from(plan.trial_deaths));
-    let answer = turn
-        .query(
-            rows.sql.settle,
-            &[
-                &settlement.subscription,
-                &settlement.epoch.0,
-                trial,
-                &deaths,
-                &server.started,
-                &server.timeline(),
-                &done.ids,
-                &times(&done.stamps),
-                &retried.ids,
-                &times(&retried.stamps),
-                &retried.attempts,
-                &times(&retried.next),
-                &ended.ids,
-                &times(&ended.stamps),
-                &ended.attempts,
-                &returned.ids,
-                &times(&returned.stamps),
-                &notes.ids,
-                &notes.keys,
-                &notes.destinations,
-                &notes.states,
-                &notes.attempts,
-                &notes.next,
-                &notes.errors,
-                forgotten,
-                claims_over,
-            ],
-        )
-        .await?;
+    let values = Values::of(settlement, plan, &turn.incarnation()?);
+    let answer = turn.query(rows.sql.settle, &values.params()).await?;
     deliver::changed(turn, &answer)
+}
+
+/// The same within a transaction that does more.
+pub(super) async fn record_in(
+    rows: &Rows,
+    work: &Work<'_>,
+    settlement: &Settlement,
+    plan: &Plan,
+    server: &Incarnation,
+) -> Result<Option<usize>> {
+    let values = Values::of(settlement, plan, server);
+    let answer = work.query_opt(rows.sql.settle, &values.params()).await?.ok_or_else(lost)?;
+    match get::<bool>(&answer, 0)? {
+        true => Ok(Some(usize::try_from(get::<i64>(&answer, 2)?).unwrap_or(0))),
+        false => Ok(None),
+    }
 }

@@ -12,13 +12,13 @@ use crate::store::rows::start;
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) fn subscribe(tx: &Connection, names: &Names, subscription: &str, from: Start) -> Attempt<bool> {
     let known: Option<String> =
-        tx.query_row("SELECT name FROM postrider_subscriptions", [], |row| row.get(0)).optional()?;
+        tx.query_row("SELECT name FROM postrider_row_subscriptions", [], |row| row.get(0)).optional()?;
     match known {
         Some(name) if name == subscription => return Ok(false),
         Some(name) => return Err(start::second(&names.table, &name).into()),
         None => refuse_start(tx, names, from)?,
     }
-    let create = "INSERT INTO postrider_subscriptions (name, created_at, updated_at) VALUES (?1, ?2, ?2)";
+    let create = "INSERT INTO postrider_row_subscriptions (name, created_at, updated_at) VALUES (?1, ?2, ?2)";
     tx.execute(create, params![subscription, now(tx)?])?;
     Ok(true)
 }
@@ -31,11 +31,11 @@ fn refuse_start(tx: &Connection, names: &Names, from: Start) -> Attempt<()> {
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Nothing is read again that is not due.
 pub(super) fn accept_history(tx: &Connection, names: &Names, subscription: &str, from: Start) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
-    let accept = "UPDATE postrider_subscriptions SET epoch = epoch + 1, halted = NULL WHERE name = ?1";
+    let accept = "UPDATE postrider_row_subscriptions SET epoch = epoch + 1, halted = NULL WHERE name = ?1";
     if tx.execute(accept, [subscription])? == 0 {
         return Err(unknown(subscription).into());
     }
     refuse_start(tx, names, from)?;
-    tx.execute("DELETE FROM postrider_leases WHERE name = ?1", [subscription])?;
+    tx.execute("DELETE FROM postrider_row_leases WHERE name = ?1", [subscription])?;
     Ok(())
 }

@@ -9,7 +9,7 @@ CREATE TABLE postrider_row_table (
 ) STRICT;
 
 -- The subscription, and with whose right (epoch) it is worked. At most one row: a row of the table has one state.
-CREATE TABLE postrider_subscriptions (
+CREATE TABLE postrider_row_subscriptions (
     only_one         INTEGER NOT NULL DEFAULT 1 UNIQUE CHECK (only_one = 1),
     name             TEXT NOT NULL PRIMARY KEY,
     epoch            INTEGER NOT NULL DEFAULT 0,
@@ -28,7 +28,7 @@ CREATE TABLE postrider_subscriptions (
 ) STRICT, WITHOUT ROWID;
 
 -- Who works it until when, on this machine's clock.
-CREATE TABLE postrider_leases (
+CREATE TABLE postrider_row_leases (
     name        TEXT NOT NULL PRIMARY KEY,
     holder      TEXT NOT NULL,
     epoch       INTEGER NOT NULL,

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
+use super::super::ledger::Ledger;
 use super::sql::Names;
 use crate::Timestamp;
 use crate::store::rows::book::Book;
@@ -21,7 +22,7 @@ impl Worked {
     /// If there is one of this name. Index: the primary key (name).
     pub(super) fn load(tx: &Connection, name: &str) -> Attempt<Option<Self>> {
         let sql = "SELECT epoch, halted, clean, paused, trial, trial_deaths
-                   FROM postrider_subscriptions WHERE name = ?1";
+                   FROM postrider_row_subscriptions WHERE name = ?1";
         let worked = tx.prepare_cached(sql)?.query_row([name], |row| {
             let owned = Owned {
                 clean: row.get(2)?,
@@ -47,12 +48,12 @@ pub(super) fn acquire(
         return Ok((Acquired::Halted(reason), None));
     }
     let now = now(tx)?;
-    if let Some((holder, expires_at)) = other_holder(tx, lease, now)? {
+    if let Some((holder, expires_at)) = other_holder(tx, Ledger::Rows, lease, now)? {
         let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
         return Ok((Acquired::Held { holder, remaining }, None));
     }
     let epoch = Epoch(row.epoch + 1);
-    take(tx, lease, epoch, now)?;
+    take(tx, Ledger::Rows, lease, epoch, now)?;
     tell_recovered(name, give_back(tx, names)?);
     if let Some(marks) = &names.sql.marks {
         let foreign = names.put_into(marks.foreign);
@@ -79,7 +80,7 @@ fn give_back(tx: &Connection, names: &Names) -> Attempt<u64> {
 /// Gives back what this epoch has claimed, if it is still the subscription's.
 pub(super) fn give_back_as_owner(tx: &Connection, names: &Names, name: &str, epoch: Epoch) -> Attempt<()> {
     // Index: the primary key (name).
-    let owns = "SELECT 1 FROM postrider_subscriptions WHERE name = ?1 AND epoch = ?2";
+    let owns = "SELECT 1 FROM postrider_row_subscriptions WHERE name = ?1 AND epoch = ?2";
     if tx.prepare_cached(owns)?.exists(params![name, epoch.0])? {
         give_back(tx, names)?;
     }

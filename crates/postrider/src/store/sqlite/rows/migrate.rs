@@ -10,7 +10,7 @@ use super::custom;
 use super::sql::{Names, Sql};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
-    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, refuse_harmful,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Result};
@@ -18,7 +18,7 @@ use crate::{Code, Error, Result};
 /// Every migration of our own tables, oldest first. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
 
-/// The book of these migrations. Not that of the default layout: the two never share a file.
+/// The book of these migrations. Not that of the default layout: the two may share a file.
 const BOOK: &str = "CREATE TABLE postrider_row_migrations (
     version    INTEGER PRIMARY KEY,
     applied_at INTEGER NOT NULL
@@ -93,9 +93,6 @@ pub(super) fn migrate(
     let migrated = in_transaction(connection, rusqlite::TransactionBehavior::Immediate, |tx| {
         let from = version(tx)?;
         schema::refuse_newer(PLACE, from, LATEST)?;
-        if from == 0 && is_table(tx, "postrider_subscriptions")? {
-            return Err(other_layout(PLACE).into());
-        }
         let found = found(tx, table)?;
         refuse_harmful(table, found.as_deref().unwrap_or_default())?;
         let mut created = Vec::new();

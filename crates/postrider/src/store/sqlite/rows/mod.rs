@@ -5,6 +5,7 @@
 //! adr/0020-row-state-store.md. Postrider's own tables are in the same file.
 
 mod admin;
+mod adopt;
 mod claim;
 mod custom;
 mod list;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use self::sql::Names;
+use super::ledger::Ledger;
 use super::thread::{Thread, in_transaction};
 use super::{SqliteStore, admin as operator, connect, lease, refuse_missing};
 use crate::layout::{Difference, RowTable};
@@ -250,7 +252,7 @@ impl Store for SqliteRowStore {
     }
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        Box::pin(self.0.writer.write(move |tx| lease::renew(tx, &lease, epoch)))
+        Box::pin(self.0.writer.write(move |tx| lease::renew(tx, Ledger::Rows, &lease, epoch)))
     }
 
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
@@ -260,7 +262,7 @@ impl Store for SqliteRowStore {
             let names = self.0.names.clone();
             let release = move |tx: &Connection| {
                 load::give_back_as_owner(tx, &names, &name, epoch)?;
-                lease::release(tx, &name, epoch, clean)
+                lease::release(tx, Ledger::Rows, &name, epoch, clean)
             };
             self.0.writer.write(release).await
         })
@@ -284,7 +286,7 @@ impl Store for SqliteRowStore {
 
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
-        Box::pin(self.0.writer.write(move |tx| operator::pause(tx, &name, reason.as_deref())))
+        Box::pin(self.0.writer.write(move |tx| operator::pause(tx, Ledger::Rows, &name, reason.as_deref())))
     }
 
     fn pause_as_owner(
@@ -294,12 +296,14 @@ impl Store for SqliteRowStore {
         reason: &str,
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.0.writer.write(move |tx| operator::pause_as_owner(tx, &name, epoch, &reason)))
+        Box::pin(
+            self.0.writer.write(move |tx| operator::pause_as_owner(tx, Ledger::Rows, &name, epoch, &reason)),
+        )
     }
 
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.0.writer.write(move |tx| operator::halt(tx, &name, epoch, &reason)))
+        Box::pin(self.0.writer.write(move |tx| operator::halt(tx, Ledger::Rows, &name, epoch, &reason)))
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {

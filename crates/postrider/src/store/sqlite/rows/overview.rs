@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::super::lease::now;
+use super::super::ledger::Ledger;
 use super::super::overview::{lease, names as subscriptions};
 use super::load;
 use super::sql::Names;
@@ -15,14 +16,14 @@ use crate::{Position, Timestamp};
 pub(super) fn overview(snapshot: &Connection, names: &Names, backlog_max: u64) -> Attempt<Overview> {
     let newest: Option<i64> = snapshot.query_row(&names.put_into(names.sql.newest), [], |row| row.get(0))?;
     let mut all = Vec::new();
-    for name in subscriptions(snapshot)? {
+    for name in subscriptions(snapshot, Ledger::Rows)? {
         let Some(row) = load::Worked::load(snapshot, &name)? else { continue };
         all.push(SubscriptionOverview {
             epoch: Epoch(row.epoch),
             floor: Position::ZERO,
             backlog: waiting(snapshot, names, backlog_max)?,
             parked: parked(load::notes(snapshot, names)?),
-            lease: lease(snapshot, &name)?,
+            lease: lease(snapshot, Ledger::Rows, &name)?,
             clean: row.owned.clean,
             paused: row.owned.paused,
             halted: row.halted,

@@ -93,7 +93,7 @@ pub(super) fn claim(
     rows: &[(RowId, i64)],
 ) -> Attempt<HashMap<RowId, Claim>> {
     // Index: the primary key (name).
-    let fence = "SELECT 1 FROM postrider_subscriptions WHERE name = ?1 AND epoch = ?2";
+    let fence = "SELECT 1 FROM postrider_row_subscriptions WHERE name = ?1 AND epoch = ?2";
     let owns = tx.prepare_cached(fence)?.query_row(params![subscription, epoch.0], |_| Ok(())).optional()?;
     if owns.is_none() {
         return Err(lost().into());

@@ -19,7 +19,7 @@ pub(super) fn record(
     plan: &Plan,
 ) -> Attempt<Option<usize>> {
     // Index: the primary key (name).
-    let fence = "UPDATE postrider_subscriptions SET trial = ?3, trial_deaths = ?4, updated_at = ?5
+    let fence = "UPDATE postrider_row_subscriptions SET trial = ?3, trial_deaths = ?4, updated_at = ?5
                  WHERE name = ?1 AND epoch = ?2";
     let now = now(tx)?;
     let owns = tx.prepare_cached(fence)?.execute(params![

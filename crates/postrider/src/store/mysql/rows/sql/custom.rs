@@ -16,6 +16,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM, TRIM_NOTES],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Index: one over the state and the order, if the table has it.
@@ -83,3 +84,13 @@ const BACKLOG: &str = concat!(
 );
 
 const NEWEST: &str = "SELECT MAX({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+
+/// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
+const COUNTS: &str = "
+    SELECT COUNT(CASE WHEN {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) = 0 THEN 1 END), 0,
+           COUNT(CASE WHEN {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) > 0 THEN 1 END),
+           COUNT(CASE WHEN {c.was_given_up} AND NOT ({c.is_done}) THEN 1 END), COUNT(CASE WHEN {c.is_done} THEN 1 END),
+           (SELECT count(*) FROM {schema}.row_notes AS u WHERE u.state = 'unrouted'),
+           min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
+           max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
+    FROM {table} AS t";

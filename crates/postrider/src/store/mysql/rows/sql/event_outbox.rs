@@ -14,6 +14,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// A row that may be handed out.
@@ -137,3 +138,17 @@ const BACKLOG: &str = concat!(
 
 /// Index: idx_event_outbox_created_at (created_at), its last entry.
 const NEWEST: &str = concat!("SELECT ", micros!("MAX(created_at)"), " FROM {table}");
+
+const COUNTS: &str = concat!(
+    "SELECT COALESCE(SUM(counted.state = 'pending'), 0), 0, COALESCE(SUM(counted.state = 'again'), 0),
+            COALESCE(SUM(counted.state = 'ended'), 0), COALESCE(SUM(counted.state = 'sent'), 0),
+            (SELECT COUNT(*) FROM {schema}.row_notes WHERE state = 'unrouted'), ",
+    micros!("MIN(CASE WHEN counted.state IN ('pending', 'again') THEN counted.created_at END)"),
+    ", ",
+    micros!("MAX(CASE WHEN counted.state IN ('pending', 'again') THEN counted.created_at END)"),
+    " FROM (SELECT t.created_at,
+                   CASE WHEN t.status <> 'failed' THEN t.status
+                        WHEN COALESCE(t.next_attempt_at >= '9999-12-31', FALSE) THEN 'ended'
+                        ELSE 'again' END AS state
+            FROM {table} AS t) AS counted"
+);

@@ -71,6 +71,9 @@ pub(super) struct Sql {
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
     pub(super) newest: &'static str,
+    /// All rows by state: pending, being published, failed and due again, given up, delivered; how many of those given up
+    /// wait for a route; the creation of the first and the last that is undelivered. No index: all of the table is read.
+    pub(super) counts: &'static str,
 }
 
 /// The statements about rows that say that they are being published.

@@ -17,6 +17,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Index: idx_outbox_events_status_created_at (status, created_at), one range per state, each in its order.
@@ -201,4 +202,19 @@ const NEWEST: &str = concat!(
             UNION ALL SELECT MAX(created_at) FROM {table} WHERE status = 'PUBLISHING'
             UNION ALL SELECT MAX(created_at) FROM {table} WHERE status = 'FAILED'
             UNION ALL SELECT MAX(created_at) FROM {table} WHERE status = 'PUBLISHED') AS states"
+);
+
+const COUNTS: &str = concat!(
+    "SELECT COALESCE(SUM(counted.state = 'PENDING'), 0), COALESCE(SUM(counted.state = 'PUBLISHING'), 0),
+            COALESCE(SUM(counted.state = 'AGAIN'), 0), COALESCE(SUM(counted.state = 'ENDED'), 0),
+            COALESCE(SUM(counted.state = 'PUBLISHED'), 0),
+            (SELECT COUNT(*) FROM {schema}.row_notes WHERE state = 'unrouted'), ",
+    micros!("MIN(CASE WHEN counted.state IN ('PENDING', 'PUBLISHING', 'AGAIN') THEN counted.created_at END)"),
+    ", ",
+    micros!("MAX(CASE WHEN counted.state IN ('PENDING', 'PUBLISHING', 'AGAIN') THEN counted.created_at END)"),
+    " FROM (SELECT t.created_at,
+                   CASE WHEN t.status <> 'FAILED' THEN t.status
+                        WHEN t.attempt_count >= {limit} THEN 'ENDED'
+                        ELSE 'AGAIN' END AS state
+            FROM {table} AS t) AS counted"
 );

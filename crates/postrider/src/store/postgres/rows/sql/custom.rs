@@ -20,6 +20,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &["{c.trim}"],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Index: one over the state and the order, if the table has it.
@@ -84,3 +85,13 @@ const BACKLOG: &str = "
     SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
 
 const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+
+/// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
+const COUNTS: &str = "
+    SELECT count(*) FILTER (WHERE {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) = 0), 0::bigint,
+           count(*) FILTER (WHERE {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) > 0),
+           count(*) FILTER (WHERE {c.was_given_up} AND NOT ({c.is_done})), count(*) FILTER (WHERE {c.is_done}),
+           (SELECT count(*) FROM {schema}.row_notes AS u WHERE u.state = 'unrouted'),
+           min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
+           max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
+    FROM {table} AS t";

@@ -1,6 +1,6 @@
 //! Seed 002: pending, sent, failed.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -17,6 +17,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// A row that is given up.
@@ -158,3 +159,18 @@ const BACKLOG: &str = concat!(
 
 /// Index: idx_event_outbox_created_at (created_at), its last entry.
 const NEWEST: &str = "SELECT max(created_at) FROM {table}";
+
+const COUNTS: &str = concat!(
+    "SELECT count(*) FILTER (WHERE t.status = 'pending'),
+            0::bigint,
+            count(*) FILTER (WHERE t.status = 'failed' AND (t.next_attempt_at IS NULL OR t.next_attempt_at < ",
+    never!(),
+    ")),    count(*) FILTER (WHERE t.status = 'failed' AND t.next_attempt_at >= ",
+    never!(),
+    "),     count(*) FILTER (WHERE t.status = 'sent'),",
+    undelivered!(
+        "t.status = 'pending'
+         OR t.status = 'failed' AND (t.next_attempt_at IS NULL OR t.next_attempt_at < timestamptz '9999-12-31 00:00:00+00')",
+        "{table} AS t"
+    )
+);

@@ -51,6 +51,10 @@ pub(super) struct Sql {
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
     pub(super) newest: &'static str,
+    /// All rows by state: `$1` limit of attempts. Answers how many are pending, being published, failed and due again,
+    /// given up, delivered; how many of those given up wait for a route; the creation of the first and the last that is
+    /// undelivered. No index: all of the table is read.
+    pub(super) counts: &'static str,
 }
 
 impl Sql {
@@ -148,5 +152,22 @@ macro_rules! notes {
         )
     };
 }
+
+/// The end of a count: what waits for a route, and when the undelivered rows were made.
+macro_rules! undelivered {
+    ($which:literal, $from:literal) => {
+        concat!(
+            " (SELECT count(*) FROM {schema}.row_notes WHERE state = 'unrouted'),
+              min(t.created_at) FILTER (WHERE ",
+            $which,
+            "), max(t.created_at) FILTER (WHERE ",
+            $which,
+            ") FROM ",
+            $from
+        )
+    };
+}
+use undelivered;
+
 use super::super::history::{on_server, started, timeline};
 use notes;

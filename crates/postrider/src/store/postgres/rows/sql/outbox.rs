@@ -1,6 +1,6 @@
 //! Seed 003: pending, published, failed.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -17,6 +17,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM, TRIM_PROCESSED],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Rows of one transaction have one `created_at`; `cmin` tells their order, where each was a statement of its own.
@@ -136,3 +137,12 @@ const BACKLOG: &str = "
 
 /// The seed indexes the creation of pending rows only; those are what the question is about.
 const NEWEST: &str = "SELECT max(created_at) FROM {table} WHERE status = 'pending'";
+
+const COUNTS: &str = concat!(
+    "SELECT count(*) FILTER (WHERE t.status = 'pending' AND t.retry_count = 0),
+            0::bigint,
+            count(*) FILTER (WHERE t.status = 'pending' AND t.retry_count > 0),
+            count(*) FILTER (WHERE t.status = 'failed'),
+            count(*) FILTER (WHERE t.status = 'published'),",
+    undelivered!("t.status = 'pending'", "{table} AS t")
+);

@@ -1,6 +1,6 @@
 //! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline};
+use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -17,6 +17,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// The limit of a row: its own column `max_attempts` where the table has one, else the outbox's. A name that the
@@ -239,3 +240,19 @@ const NEWEST: &str = "
     SELECT max(newest)
     FROM (VALUES ('PENDING'), ('PUBLISHING'), ('FAILED'), ('PUBLISHED')) AS states (status)
     CROSS JOIN LATERAL (SELECT max(created_at) AS newest FROM {table} AS t WHERE t.status = states.status) AS last";
+
+const COUNTS: &str = concat!(
+    "SELECT count(*) FILTER (WHERE t.status = 'PENDING'),
+            count(*) FILTER (WHERE t.status = 'PUBLISHING'),
+            count(*) FILTER (WHERE t.status = 'FAILED' AND t.attempt_count < t.own_limit),
+            count(*) FILTER (WHERE t.status = 'FAILED' AND t.attempt_count >= t.own_limit),
+            count(*) FILTER (WHERE t.status = 'PUBLISHED'),",
+    undelivered!(
+        "t.status IN ('PENDING', 'PUBLISHING') OR t.status = 'FAILED' AND t.attempt_count < t.own_limit",
+        "(SELECT NULL::bigint AS max_attempts) AS unlimited
+         CROSS JOIN LATERAL (
+             SELECT t.status, t.attempt_count, t.created_at, coalesce(max_attempts, $1::bigint)::bigint AS own_limit
+             FROM {table} AS t
+         ) AS t"
+    )
+);

@@ -13,6 +13,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &["{c.trim_rows}", "{c.trim}"],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Index: one over the state and the order, if the table has it.
@@ -58,3 +59,13 @@ const BACKLOG: &str = concat!(
 );
 
 const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+
+/// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
+const COUNTS: &str = "
+    SELECT count(*) FILTER (WHERE {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) = 0), 0,
+           count(*) FILTER (WHERE {c.is_pending} AND {c.is_not_given_up} AND COALESCE({c.attempts}, 0) > 0),
+           count(*) FILTER (WHERE {c.was_given_up} AND NOT ({c.is_done})), count(*) FILTER (WHERE {c.is_done}),
+           (SELECT count(*) FROM postrider_row_notes AS u WHERE u.state = 'unrouted'),
+           min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
+           max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
+    FROM {table} AS t";

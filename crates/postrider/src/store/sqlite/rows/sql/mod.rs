@@ -37,6 +37,9 @@ pub(super) struct Sql {
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
     pub(super) newest: &'static str,
+    /// All rows by state: pending, being published, failed and due again, given up, delivered, those given up that wait for
+    /// a route, and the creation of the first and last that is undelivered. No index: all of the table is read.
+    pub(super) counts: &'static str,
 }
 
 /// The statements about rows that say that they are being published.

@@ -14,6 +14,7 @@ pub(super) const SQL: Sql = Sql {
     trim: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
+    counts: COUNTS,
 };
 
 /// Microseconds since 1970 as a time of the table.
@@ -183,6 +184,25 @@ const BACKLOG: &str = concat!(
     " ",
     open!(),
     ")"
+);
+
+/// All rows by state: pending, being published, failed and due again, given up, delivered, those given up that wait for
+/// a route, and the creation of the first and last that is undelivered. No index: all of the table is read.
+const COUNTS: &str = concat!(
+    "SELECT count(*) FILTER (WHERE t.status = 'PENDING'),
+            count(*) FILTER (WHERE t.status = 'PUBLISHING'),
+            count(*) FILTER (WHERE t.status = 'FAILED' AND t.attempt_count < {limit}),
+            count(*) FILTER (WHERE t.status = 'FAILED' AND t.attempt_count >= {limit}),
+            count(*) FILTER (WHERE t.status = 'PUBLISHED'),
+            (SELECT count(*) FROM postrider_row_notes WHERE state = 'unrouted'), ",
+    micros!(
+        "min(CASE WHEN t.status IN ('PENDING', 'PUBLISHING') OR t.status = 'FAILED' AND t.attempt_count < {limit} THEN t.created_at END)"
+    ),
+    ", ",
+    micros!(
+        "max(CASE WHEN t.status IN ('PENDING', 'PUBLISHING') OR t.status = 'FAILED' AND t.attempt_count < {limit} THEN t.created_at END)"
+    ),
+    " FROM {table} AS t"
 );
 
 /// Creation of the newest row. Index: idx_outbox_events_status (status, created_at), the last entry of each state.

@@ -1,0 +1,204 @@
+//! `postrider adopt`
+
+mod progress;
+mod report;
+mod which;
+
+use clap::Args;
+use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
+use postrider::store::{Start, Store};
+use postrider::{Code, Error, Outbox};
+
+use self::progress::Progress;
+use self::report::Report;
+use self::which::{Named, named, subscription};
+use crate::config::Settings;
+use crate::config::kind::start;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::interrupt::{Interrupts, Threads, block_on};
+use crate::output::Output;
+
+const EXAMPLES: &str = "Examples:
+  postrider adopt --from outbox_events --to postrider --dry-run            what is there, by state
+  postrider adopt --from outbox_events --to postrider --start beginning    move all that is undelivered
+  postrider adopt --from outbox_events --to postrider --start time:2026-01-31T00:00:00Z
+  postrider adopt --from postrider --to outbox_events --start beginning    and back";
+
+/// Move undelivered events from one outbox to another of the same database
+///
+/// Between a table with a state per row and the layout `postrider`, in either direction. Both outboxes are configured and
+/// migrated. Counts first; then it takes the lease of the subscription, makes sure that nobody else is at work and that
+/// every event fits, and moves them in their order, in batches. Each batch is one transaction that writes the events
+/// there and settles them here: whatever stops it, running it again goes on where it was. Nothing is deleted here; what was
+/// moved counts as delivered.
+///
+/// Stop publishers of others first, and let nobody write to the other outbox before it is done: new events would stand before
+/// the old ones of their key.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub struct Adopt {
+    /// Outbox to move events from: its name in the configuration, or its layout
+    #[arg(long, value_name = "OUTBOX")]
+    from: String,
+    /// Outbox to move them to
+    #[arg(long, value_name = "OUTBOX")]
+    to: String,
+    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Needed where there are any
+    #[arg(long, value_name = "START", value_parser = parse_start)]
+    start: Option<Start>,
+    /// Subscription whose undelivered events are meant [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    subscription: Option<String>,
+    /// Parts of events that may be lost where the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
+    leave_out: Vec<Field>,
+    /// Events per transaction; fewer where payloads are large
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    batch: u32,
+    /// Count, and stop there
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Adopt {
+    pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
+        let settings = context.settings()?;
+        let (from, to) = (named(&settings, "--from", &self.from)?, named(&settings, "--to", &self.to)?);
+        which::check(from, to)?;
+        block_on(Threads::One, async {
+            let source = from.outbox.database.source().await?;
+            let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
+            source.close().await;
+            adopted
+        })
+    }
+
+    async fn adopt(
+        &self,
+        output: Output,
+        settings: &Settings,
+        source: &dyn HandsOver,
+        from: Named<'_>,
+        to: Named<'_>,
+    ) -> Result<(), Failure> {
+        let name = subscription(settings, source, from, to, self.subscription.as_deref()).await?;
+        let counts = source.counts(&name).await?;
+        let report = Report::new(from, to, &name, &counts);
+        if !output.is_json() || self.dry_run {
+            output.data(&report)?;
+        }
+        if self.dry_run {
+            return Ok(());
+        }
+        let there = to.outbox.database.store().await?;
+        let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
+        there.close().await;
+        if output.is_json() {
+            output.data(&match &moved {
+                Ok(adopted) => report.done(adopted),
+                Err(_) => report,
+            })?;
+        }
+        moved.map(|_| ())
+    }
+
+    async fn copy(
+        &self,
+        output: Output,
+        settings: &Settings,
+        source: &dyn HandsOver,
+        (there, to): (&dyn Store, Named<'_>),
+        name: &str,
+        counts: &Counts,
+    ) -> Result<Adopted, Failure> {
+        let adoption = Adoption {
+            start: self.start,
+            leave_out: self.leave_out.clone(),
+            batch_events_max: self.batch as usize,
+            ..Adoption::of(name)
+        };
+        let target = to.outbox.database.target(Outbox::anonymous().limits(to.outbox.limits.clone()));
+        let mut interrupts = Interrupts::listen()?;
+        let mut copying = Copying::begin(source, target, adoption, counts).await?;
+        report::notes(output, to, counts);
+        let ended = match subscribe(settings, there, to, copying.total()).await {
+            Ok(()) => move_all(output, &mut copying, &mut interrupts).await,
+            Err(failure) => Err(failure),
+        };
+        let copied = copying.copied();
+        if let Err(failure) = ended {
+            // What went wrong is what the user wants to hear.
+            _ = copying.release().await;
+            if matches!(failure, Failure::Interrupted) {
+                output.say(format!("{copied} events were moved; run it again to go on"));
+            }
+            return Err(failure);
+        }
+        let adopted = copying.finish().await?;
+        report::told(output, &adopted);
+        Ok(adopted)
+    }
+}
+
+/// Moves batch after batch. Ctrl-C ends it after the one under way.
+async fn move_all(
+    output: Output,
+    copying: &mut Copying<'_>,
+    interrupts: &mut Interrupts,
+) -> Result<(), Failure> {
+    let progress = Progress::new(output, copying.total());
+    loop {
+        let mut is_interrupted = false;
+        let more = {
+            let batch = copying.next_batch();
+            tokio::pin!(batch);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = interrupts.next(), if !is_interrupted => is_interrupted = true,
+                    more = &mut batch => break more?,
+                }
+            }
+        };
+        progress.set(copying.copied());
+        match more {
+            None => return Ok(()),
+            Some(_) if is_interrupted => return Err(Failure::Interrupted),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Makes sure that somebody will get the events: in the layout `postrider` a subscription that begins later may leave them
+/// out.
+async fn subscribe(
+    settings: &Settings,
+    there: &dyn Store,
+    to: Named<'_>,
+    events: u64,
+) -> Result<(), Failure> {
+    if to.outbox.database.layout().is_some() || events == 0 {
+        return Ok(());
+    }
+    for (name, subscription) in settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name) {
+        there.subscribe(name, subscription.start).await?;
+    }
+    if !there.overview(0).await?.subscriptions.is_empty() {
+        return Ok(());
+    }
+    let what = format!("no subscription of outbox {:?} would get the events", to.name);
+    Err(Error::new(Code::SubscriptionUnknown, what)
+        .hint(format!("configure one with outbox = {:?}, then run it again", to.name))
+        .into())
+}
+
+fn parse_start(text: &str) -> Result<Start, String> {
+    let chosen = start(text).filter(|start| !matches!(start, Start::Position(_)));
+    chosen.ok_or_else(|| "give beginning, now or time:RFC3339".to_owned())
+}
+
+fn parse_field(text: &str) -> Result<Field, String> {
+    let field = Field::ALL.into_iter().find(|field| field.name() == text);
+    field.ok_or_else(|| format!("give some of {}", Field::ALL.map(Field::name).join(", ")))
+}

@@ -1,0 +1,132 @@
+//! What is there, and what came of it.
+
+use postrider::adopt::{Adopted, Counts};
+use postrider::layout::RowLayout;
+use serde::Serialize;
+
+use super::which::Named;
+use crate::output::{Align, Output, Table, View};
+
+/// Counts before, and after.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Report {
+    from: String,
+    to: String,
+    subscription: String,
+    before: States,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<States>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct States {
+    undelivered: u64,
+    pending: u64,
+    in_flight: u64,
+    retrying: u64,
+    unrouted: u64,
+    given_up: u64,
+    delivered: u64,
+    oldest: Option<String>,
+    newest: Option<String>,
+}
+
+impl From<&Counts> for States {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            undelivered: counts.undelivered(),
+            pending: counts.pending,
+            in_flight: counts.in_flight,
+            retrying: counts.retrying,
+            unrouted: counts.unrouted,
+            given_up: counts.given_up,
+            delivered: counts.delivered,
+            oldest: counts.oldest.map(|time| time.to_string()),
+            newest: counts.newest.map(|time| time.to_string()),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(from: Named<'_>, to: Named<'_>, subscription: &str, counts: &Counts) -> Self {
+        Self {
+            from: from.name.to_owned(),
+            to: to.name.to_owned(),
+            subscription: subscription.to_owned(),
+            before: counts.into(),
+            moved: None,
+            after: None,
+        }
+    }
+
+    pub(super) fn done(self, adopted: &Adopted) -> Self {
+        Self { moved: Some(adopted.copied), after: Some((&adopted.counts).into()), ..self }
+    }
+}
+
+impl View for Report {
+    fn table(&self) -> Table {
+        let columns = [
+            ("outbox", Align::Left),
+            ("state", Align::Left),
+            ("events", Align::Right),
+            ("oldest", Align::Left),
+            ("newest", Align::Left),
+        ];
+        let mut table = Table::new(columns, "");
+        let States { oldest, newest, .. } = &self.before;
+        let rows = [
+            ("undelivered", self.before.undelivered),
+            ("  pending", self.before.pending),
+            ("  in flight", self.before.in_flight),
+            ("  to be tried again", self.before.retrying),
+            ("  unrouted", self.before.unrouted),
+            ("given up", self.before.given_up),
+            ("delivered", self.before.delivered),
+        ];
+        for (place, (state, events)) in rows.into_iter().enumerate() {
+            let first = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
+            table.row([
+                first(&self.from),
+                state.to_owned(),
+                events.to_string(),
+                first(oldest.as_deref().unwrap_or_default()),
+                first(newest.as_deref().unwrap_or_default()),
+            ]);
+        }
+        table
+    }
+}
+
+/// What the user should know before anything moves.
+pub(super) fn notes(output: Output, to: Named<'_>, counts: &Counts) {
+    if counts.given_up > 0 {
+        output.say(format!("{} events were given up and stay where they are", counts.given_up));
+    }
+    match to.outbox.database.layout() {
+        Some(RowLayout::OutboxEvents) => output.say(
+            "outbox_events has no columns for ids and times: each event gets the id and time of its new row",
+        ),
+        Some(layout) => {
+            output.say(format!(
+                "{} has no column for times: each event gets that of its new row",
+                layout.name()
+            ));
+        }
+        None => {}
+    }
+}
+
+/// What came of it.
+pub(super) fn told(output: Output, adopted: &Adopted) {
+    let Adopted { copied, counts, strangers } = adopted;
+    output.say(format!("{copied} events were moved; left behind: {counts}"));
+    if *strangers > 0 {
+        output.say(format!(
+            "somebody else delivered {strangers} events from here meanwhile: stop that publisher; some of what was moved may \
+             arrive twice"
+        ));
+    }
+}

@@ -1,0 +1,105 @@
+//! Which outboxes and which subscription are meant.
+
+use postrider::adopt::HandsOver;
+use postrider::{Code, Error};
+
+use crate::config::Settings;
+use crate::config::settings::OutboxSettings;
+use crate::failure::Failure;
+
+/// An outbox of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    pub(super) outbox: &'a OutboxSettings,
+}
+
+impl Named<'_> {
+    /// The name of its layout.
+    pub(super) fn layout(&self) -> &'static str {
+        self.outbox.database.layout().map_or("postrider", |layout| layout.name())
+    }
+}
+
+/// The outbox of this name, else the only one with this layout.
+pub(super) fn named<'a>(settings: &'a Settings, flag: &str, wanted: &str) -> Result<Named<'a>, Failure> {
+    if let Some((name, outbox)) = settings.outboxes.get_key_value(wanted) {
+        return Ok(Named { name, outbox });
+    }
+    let all = settings.outboxes.iter().map(|(name, outbox)| Named { name, outbox });
+    let like: Vec<Named<'_>> = all.filter(|named| named.layout() == wanted).collect();
+    let error = match like.as_slice() {
+        [only] => return Ok(*only),
+        [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
+            .hint(format!(
+                "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a schema of its own \
+                 where the database has schemas"
+            )),
+        several => {
+            let names: Vec<&str> = several.iter().map(|named| named.name).collect();
+            let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
+            Error::new(Code::ConfigReference, what).hint("give the name of one of them")
+        }
+    };
+    Err(error.into())
+}
+
+/// Refuses outboxes between which nothing can move.
+pub(super) fn check(from: Named<'_>, to: Named<'_>) -> Result<(), Failure> {
+    let (here, there) = (from.outbox.database.place(), to.outbox.database.place());
+    let what = match (from.outbox.database.layout(), to.outbox.database.layout()) {
+        (Some(_), Some(_)) => {
+            format!("events do not go from layout {} to {} at once", from.layout(), to.layout())
+        }
+        (None, None) => format!("outboxes {:?} and {:?} both have the layout postrider", from.name, to.name),
+        _ if here != there => {
+            let what = format!(
+                "outbox {:?} is in {here} and {:?} in {there}, and one transaction has to hold both",
+                from.name, to.name
+            );
+            return Err(Error::new(Code::AdoptionRefused, what)
+                .hint("make the other outbox in the same database, and write the same url for both")
+                .into());
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::AdoptionRefused, what).into())
+}
+
+/// The subscription that is asked for, else the only one.
+pub(super) async fn subscription(
+    settings: &Settings,
+    source: &dyn HandsOver,
+    from: Named<'_>,
+    to: Named<'_>,
+    wanted: Option<&str>,
+) -> Result<String, Failure> {
+    if let Some(wanted) = wanted {
+        return Ok(wanted.to_owned());
+    }
+    let mut names: Vec<String> =
+        source.overview(0).await?.subscriptions.into_iter().map(|of| of.name).collect();
+    if from.outbox.database.layout().is_some() {
+        // A table that no relay of ours has worked on yet: whoever is to work on it, or on the other one.
+        for outbox in [from.name, to.name] {
+            if names.is_empty() {
+                let of_it = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);
+                names = of_it.map(|(name, _)| name.clone()).collect();
+            }
+        }
+    }
+    match names.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => {
+            Err(Error::new(Code::SubscriptionUnknown, format!("outbox {:?} has no subscription", from.name))
+                .hint("say whose events are meant with --subscription NAME")
+                .into())
+        }
+        several => {
+            let what = format!("outbox {:?} has subscriptions {}", from.name, several.join(", "));
+            Err(Error::new(Code::ConfigReference, what)
+                .hint("say whose undelivered events are meant with --subscription NAME")
+                .into())
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Events that the other outbox cannot hold, collected before anything is changed.
+
+use std::fmt;
+
+use super::carry::Field;
+use crate::{Code, Error, Event, Outbox};
+
+/// Reasons told apart; what comes after them is counted.
+const REASONS_MAX: usize = 8;
+
+/// Ids told of each.
+const IDS_MAX: usize = 3;
+
+/// What did not fit so far.
+#[derive(Debug, Default)]
+pub(super) struct Unfit {
+    events: u64,
+    reasons: Vec<Reason>,
+}
+
+#[derive(Debug)]
+struct Reason {
+    why: String,
+    events: u64,
+    first: Vec<String>,
+}
+
+impl Unfit {
+    /// Checks an event.
+    pub(super) fn check(&mut self, to: &Outbox, event: &Event) {
+        if let Err(error) = to.check(event, "it") {
+            self.add(error.what(), &event.id.to_string());
+        }
+    }
+
+    /// Adds something that cannot be copied.
+    pub(super) fn add(&mut self, why: &str, id: &str) {
+        self.events += 1;
+        let known = self.reasons.iter().position(|reason| reason.why == why);
+        let place = match known {
+            Some(place) => place,
+            None if self.reasons.len() < REASONS_MAX => {
+                self.reasons.push(Reason { why: why.to_owned(), events: 0, first: Vec::new() });
+                self.reasons.len() - 1
+            }
+            None => return,
+        };
+        let reason = &mut self.reasons[place];
+        reason.events += 1;
+        if reason.first.len() < IDS_MAX {
+            reason.first.push(id.to_owned());
+        }
+    }
+
+    /// The refusal, if something did not fit.
+    pub(super) fn refusal(&self, checked: u64) -> Option<Error> {
+        if self.events == 0 {
+            return None;
+        }
+        let error = Error::new(
+            Code::EventsUnfit,
+            format!("{} of {checked} events cannot be copied: {self}", self.events),
+        );
+        let lost: Vec<&str> =
+            Field::ALL.into_iter().map(Field::name).filter(|name| self.is_without_column(name)).collect();
+        Some(match lost.is_empty() {
+            true => error,
+            false => error.hint(format!(
+                "if it may be lost, leave it out of the copies: --leave-out {}",
+                lost.join(",")
+            )),
+        })
+    }
+
+    fn is_without_column(&self, field: &str) -> bool {
+        let end = format!("there is no column for its {field}");
+        self.reasons.iter().any(|reason| reason.why.ends_with(&end))
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, Reason { why, events, first }) in self.reasons.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "; " };
+            write!(f, "{comma}{events} times {why} (first: {})", first.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{RowLayout, RowTable};
+
+    #[test]
+    fn reasons_are_counted_with_their_first_ids() {
+        let to = Outbox::anonymous().rows(RowTable::new(RowLayout::OutboxEvents).unwrap());
+        let mut unfit = Unfit::default();
+        let order = || Event::new("order.placed", "{}").with_aggregate("Order", "7");
+        unfit.check(&to, &order());
+        assert!(unfit.refusal(1).is_none());
+        let ids: Vec<String> = (0..5)
+            .map(|_| {
+                let event = order().with_topic("orders");
+                unfit.check(&to, &event);
+                event.id.to_string()
+            })
+            .collect();
+        unfit.check(&to, &Event::new("a", "{}"));
+        let told = unfit.refusal(7).unwrap().to_string();
+        assert!(told.contains("6 of 7 events"), "{told}");
+        assert!(told.contains("5 times it does not fit layout outbox_events"), "{told}");
+        assert!(told.contains(&ids[..3].join(", ")) && !told.contains(&ids[3]), "{told}");
+        assert!(told.contains("--leave-out topic"), "{told}");
+    }
+}

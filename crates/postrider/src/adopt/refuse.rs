@@ -1,0 +1,82 @@
+//! When nothing is adopted.
+
+use std::time::Duration;
+
+use super::counts::Counts;
+use crate::layout::RowTable;
+use crate::store::Start;
+use crate::{Code, Error, Outbox, Result, Timestamp};
+
+/// Refuses outboxes between which nothing moves.
+pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
+    let what = match (from, to.table()) {
+        (Some(_), None) | (None, Some(_)) => return Ok(()),
+        (None, None) => "both outboxes have the layout `postrider`".to_owned(),
+        (Some(from), Some(to)) => {
+            let (from, to) = (from.layout().name(), to.layout().name());
+            format!("events do not go from {from} to {to} at once")
+        }
+    };
+    Err(Error::new(Code::AdoptionRefused, what))
+}
+
+/// Which events move, if that was said or there are none.
+pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
+    match start {
+        Some(start @ (Start::Beginning | Start::Now | Start::Time(_))) => Ok(start),
+        Some(Start::Position(_)) => Err(Error::new(Code::AdoptionStart, "an adoption begins at no position")),
+        None if counts.undelivered() == 0 => Ok(Start::Beginning),
+        None => {
+            let what = format!("nobody said what becomes of the events that are there: {counts}");
+            Err(Error::new(Code::AdoptionStart, what))
+        }
+    }
+}
+
+/// Whether an event that happened then moves.
+pub(super) fn moves(start: Start, time: Timestamp) -> bool {
+    match start {
+        Start::Now => false,
+        Start::Time(from) => time >= from,
+        Start::Beginning | Start::Position(_) => true,
+    }
+}
+
+/// The error of a lease that a relay has.
+pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Error {
+    let what = format!(
+        "{holder} works on subscription {subscription:?}, for {} more seconds at least",
+        remaining.as_secs().max(1)
+    );
+    Error::new(Code::LeaseHeld, what)
+}
+
+/// The error of rows that somebody else has changed while they were read.
+pub(crate) fn taken(rows: usize) -> Error {
+    strangers(format!("somebody else has changed {rows} rows while they were read"), 0)
+}
+
+/// The error of rows that somebody else works on. So many were copied before.
+pub(super) fn strangers(what: String, copied: u64) -> Error {
+    Error::new(Code::ForeignPublisher, what)
+        .effect(match copied {
+            0 => "nothing was copied; their rows were left alone".to_owned(),
+            _ => format!("{copied} events were copied and are settled here; the others are as they were"),
+        })
+        .hint("stop the other publisher, then run it again: it goes on where it stopped")
+}
+
+/// Refuses what was delivered, or is being delivered, by others since it was counted. All claims of ours are given
+/// back by now.
+pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
+    if now.in_flight > 0 {
+        let what = format!("{} rows are marked as PUBLISHING by somebody else", now.in_flight);
+        return Err(strangers(what, 0).hint(
+            "stop the other publisher; if it is gone for good, set its rows back to PENDING, then run it again",
+        ));
+    }
+    match now.delivered.checked_sub(before.delivered) {
+        None | Some(0) => Ok(()),
+        Some(more) => Err(strangers(format!("{more} events were delivered since they were counted"), 0)),
+    }
+}

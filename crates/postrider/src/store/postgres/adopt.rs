@@ -1,0 +1,131 @@
+//! Handing events over to a table with a state per row in the same database.
+
+use super::failure::failed;
+use super::line::Reached;
+use super::row::get;
+use super::session::Work;
+use super::statement::{Params, query_unnamed};
+use super::{PostgresStore, overview, settle};
+use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
+use crate::layout::{RowLayout, RowTable};
+use crate::store::Settled;
+use crate::{BoxFuture, Result, Written};
+
+impl HandsOver for PostgresStore {
+    fn table(&self) -> Option<RowTable> {
+        None
+    }
+
+    fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let mut turn = self.0.reader.turn().await?;
+            let snapshot = turn.look().await?;
+            // Index: the primary key (position), all of it.
+            let total = snapshot.query_opt("SELECT count(*) FROM {schema}.events", &[]).await?;
+            let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
+            let overview = overview::overview(&snapshot, Counts::BACKLOG_MAX).await?;
+            Counts::of(&overview, &name, total.unsigned_abs())
+        })
+    }
+
+    fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
+        Box::pin(async move {
+            let mut turn = self.0.settler.turn().await?;
+            let settlement = parcel.settlement.clone();
+            let name = settlement.subscription.clone();
+            turn.check_lease(&name)?;
+            let server = turn.incarnation()?;
+            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let work = turn.begin().await?;
+            if settle::settle_in(&work, settlement, &server).await? == Settled::Fenced {
+                return Ok(HandedOver::Fenced);
+            }
+            write(&work, parcel).await?;
+            work.commit().await?;
+            turn.set_reached(&name, Some(reached));
+            Ok(HandedOver::Done)
+        })
+    }
+}
+
+/// What a layout needs beside its writer.
+struct Needs {
+    /// Deletes delivered rows with the ids `$1`, where those are the rows' own: an event that came from this table and
+    /// comes back finds the row it was handed over from.
+    make_way: Option<&'static str>,
+    /// Writes down tries: `$1` id, `$2` how many, `$3` limit. Who has used up its tries has one left, or it would count
+    /// as given up. Index: the primary key (id).
+    tried: &'static str,
+}
+
+const fn needs(layout: RowLayout) -> Needs {
+    match layout {
+        RowLayout::EventOutbox => Needs {
+            // Index: uq_event_outbox_key (event_key).
+            make_way: Some(
+                "DELETE FROM {table} WHERE event_key = ANY ($1::text[]::character(36)[]) AND status = 'sent'",
+            ),
+            tried: "UPDATE {table} SET attempts = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
+        },
+        RowLayout::Outbox => Needs {
+            // Index: the primary key (id).
+            make_way: Some(
+                "DELETE FROM {table} WHERE id = ANY ($1::text[]::uuid[]) AND status = 'published'",
+            ),
+            tried: "UPDATE {table}
+                    SET retry_count = greatest(least($2::bigint, max_retries - 1, $3::bigint - 1), 0)
+                    WHERE id = $1::text::uuid",
+        },
+        // Nobody writes one of anybody's: it is refused before.
+        RowLayout::OutboxEvents | RowLayout::Custom => Needs {
+            make_way: None,
+            tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
+        },
+    }
+}
+
+/// Writes the events of a parcel, in the transaction that settles them.
+pub(super) async fn write(work: &Work<'_>, mut parcel: Parcel) -> Result<()> {
+    let Some(table) = parcel.to.table().cloned() else {
+        for call in parcel.calls() {
+            work.in_time(parcel.to.write_all(work.client(), call)).await?;
+        }
+        return Ok(());
+    };
+    let needs = needs(table.layout());
+    if let Some(make_way) = needs.make_way {
+        let ids: Vec<String> = parcel.events.iter().map(|event| event.id.to_string()).collect();
+        run(work, &table, make_way, &[&ids]).await?;
+    }
+    let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
+    for call in parcel.calls() {
+        // Rows with UUIDs are told apart within one microsecond by the number of their statement.
+        if table.layout() == RowLayout::Outbox {
+            for event in call {
+                written.push(work.in_time(parcel.to.write(work.client(), event)).await?);
+            }
+        } else {
+            written.extend(work.in_time(parcel.to.write_all(work.client(), call)).await?);
+        }
+    }
+    let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
+    for (written, attempts) in tried {
+        let id = match table.layout() {
+            RowLayout::Outbox => written.id.to_string(),
+            RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
+                written.position.to_string()
+            }
+        };
+        let (attempts, limit) = (i64::from(*attempts), i64::from(table.max_attempts));
+        run(work, &table, needs.tried, &[&id, &attempts, &limit]).await?;
+    }
+    Ok(())
+}
+
+/// Runs a statement about a table that is not the store's own.
+async fn run(work: &Work<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
+    let sql = table.put_into(statement);
+    let answer = async { query_unnamed(work.client(), &sql, params).await.map_err(failed) };
+    work.in_time(answer).await.map(|_| ())
+}

@@ -1,0 +1,22 @@
+//! Which tables hold subscriptions and leases. An outbox of the default layout and one with a state per row may share
+//! a file, as they do while one is copied into the other, so each has its own.
+
+/// The tables of one outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ledger {
+    /// Of the default layout.
+    Log,
+    /// Of a table with a state per row.
+    Rows,
+}
+
+impl Ledger {
+    /// The statement with `{subscriptions}` and `{leases}` put in.
+    pub(super) fn put_into(self, statement: &str) -> String {
+        let (subscriptions, leases) = match self {
+            Self::Log => ("postrider_subscriptions", "postrider_leases"),
+            Self::Rows => ("postrider_row_subscriptions", "postrider_row_leases"),
+        };
+        statement.replace("{subscriptions}", subscriptions).replace("{leases}", leases)
+    }
+}
