@@ -85,7 +85,7 @@ pub(crate) fn words(layout: RowLayout) -> Words {
             attempts: "retry_count",
             given_up: "retry_count = max_retries",
         },
-        RowLayout::OutboxEvents => Words {
+        RowLayout::OutboxEvents | RowLayout::Custom => Words {
             pending: "PENDING",
             done: "PUBLISHED",
             failed: "FAILED",
@@ -105,7 +105,7 @@ pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
             .with_topic("orders")
             .with_header("shop", "north")
             .with_key(format!("key{key}")),
-        RowLayout::EventOutbox | RowLayout::OutboxEvents => {
+        RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
             event.with_aggregate("Order", format!("key{key}")).with_key(format!("Order/key{key}"))
         }
     }
