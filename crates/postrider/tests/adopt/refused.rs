@@ -173,7 +173,9 @@ pub(crate) async fn a_row_that_others_take_after_it_was_read_takes_its_batch_bac
     let one = match stage.layout() {
         postrider::layout::RowLayout::EventOutbox => "entity_pk = 'key3'",
         postrider::layout::RowLayout::Outbox => "partition_key = 'key3'",
-        postrider::layout::RowLayout::OutboxEvents | RowLayout::Custom => "aggregate_id = 'key3'",
+        postrider::layout::RowLayout::OutboxEvents | postrider::layout::RowLayout::Custom => {
+            "aggregate_id = 'key3'"
+        }
     };
     stage.run(&format!("UPDATE {{t}} SET status = '{}' WHERE {one}", words(stage.layout()).done)).await?;
     let error = source.hand_over(parcel).await.expect_err("one is gone");

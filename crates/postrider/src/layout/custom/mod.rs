@@ -21,6 +21,7 @@ mod sqlite;
 
 use std::collections::BTreeMap;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use check::Times;
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
