@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::RowExtras;
 use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
+use postrider::store::{RowExtras, Start, Store};
 use postrider::{Code, Ident, Result};
 
 use super::case::{Case, failed};
@@ -58,14 +58,25 @@ fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> 
     Ok(())
 }
 
-#[test]
-fn a_file_holds_one_outbox() -> Result<()> {
+#[tokio::test]
+async fn a_file_holds_one_table_and_beside_it_the_default_layout() -> Result<()> {
     let case = Case::without_tables()?;
     SqliteStore::migrate(&case.path)?;
-    let refused = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default()).unwrap_err();
-    assert_eq!(refused.code(), Code::LayoutDiffers);
     let missing = SqliteRowStore::open(&case.path, &case.table).unwrap_err();
     assert!(missing.code() == Code::SchemaMissing && missing.to_string().contains("--layout outbox_events"));
+    SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
+    let (log, rows) = (SqliteStore::open(&case.path)?, case.store()?);
+    assert!(
+        log.subscribe("mail", Start::Beginning).await? && rows.subscribe("post", Start::Beginning).await?
+    );
+    rows.pause("post", Some("moving")).await?;
+    for (overview, name, paused) in
+        [(log.overview(1).await?, "mail", None), (rows.overview(1).await?, "post", Some("moving"))]
+    {
+        let told: Vec<_> =
+            overview.subscriptions.iter().map(|of| (of.name.as_str(), of.paused.as_deref())).collect();
+        assert_eq!(told, [(name, paused)], "each has its own ledger");
+    }
     let case = Case::new()?;
     let other = case.table.clone().named(Ident::new("shop_events")?);
     let refused = SqliteRowStore::migrate(&case.path, &other, RowExtras::default()).unwrap_err();
