@@ -17,7 +17,9 @@ pub(crate) fn made_id(
     let (kind, id) = aggregate.map_or(("", ""), |about| (&about.kind, &about.id));
     let about = hash(&[kind, id, event_type]);
     let about = (about ^ about >> 12 ^ about >> 24 ^ about >> 36 ^ about >> 48) & 0xfff;
-    let number = row.parse::<i64>().map_or_else(|_| hash(&[row]), i64::unsigned_abs);
+    // Only a number that is written as such is one: "7" and "007" are two rows.
+    let number = row.parse::<u64>().ok().filter(|number| number.to_string() == row);
+    let number = number.unwrap_or_else(|| hash(&[row]));
     let high = millis << 16 | 0x8 << 12 | about;
     let low = 0b10 << 62 | number & 0x3fff_ffff_ffff_ffff;
     Uuid::from_u64_pair(high, low)

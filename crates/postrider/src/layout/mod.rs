@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use custom::Times;
 pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use custom::{Times, length};
 #[cfg(any(
     feature = "tokio-postgres",
     feature = "sqlx-postgres",

@@ -29,6 +29,7 @@ macro_rules! rows_conformance {
                 a_row_whose_destination_is_down_burns_no_attempt
                 a_waiting_row_that_somebody_else_delivered_is_taken
                 an_unrouted_row_comes_back_with_the_next_owner
+                a_row_that_was_unrouted_is_not_lost_when_it_waits_for_something_else
             }
             give_up {
                 a_row_given_up_is_never_due

@@ -94,6 +94,28 @@ pub async fn a_waiting_row_that_somebody_else_delivered_is_taken<S: RowsUnderTes
     Ok(())
 }
 
+/// Whatever it waits for next: its note alone tells, and the table must not say otherwise.
+pub async fn a_row_that_was_unrouted_is_not_lost_when_it_waits_for_something_else<S: RowsUnderTest>()
+-> Result<()> {
+    for waits in [ParkedState::Held, ParkedState::Retry] {
+        let (table, mut owner, ids, events) = owned::<S>(1).await?;
+        owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;
+        let mut next = Owner::successor(&table, "second").await?;
+        let position = next.loaded.parked[0].position;
+        let fetched = next.store.fetch(vec![position], 1_000_000).await?;
+        let attempts = u32::from(waits == ParkedState::Retry);
+        next.park(vec![parked(&fetched.events[0], waits, attempts)]).await?;
+        let last = Owner::successor(&table, "third").await?;
+        let found: Vec<ParkedState> = last.loaded.parked.iter().map(|row| row.state).collect();
+        assert_eq!(found, [waits], "the third owner knows of it");
+        let position = last.loaded.parked[0].position;
+        assert_eq!(last.store.fetch(vec![position], 1_000_000).await?.events.len(), 1);
+        last.unpark(position).await?;
+        assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+    }
+    Ok(())
+}
+
 /// Its rules may know where it goes.
 pub async fn an_unrouted_row_comes_back_with_the_next_owner<S: RowsUnderTest>() -> Result<()> {
     let (table, mut owner, ids, events) = owned::<S>(1).await?;

@@ -1,7 +1,14 @@
 //! A map beside the live table.
 
-use super::{ColumnMap, Delivered, Field, Found};
+use super::{ColumnMap, Delivered, Field, Found, StateWord};
 use crate::layout::{Difference, Family, FoundColumn};
+
+/// How many characters a column of this type holds, if it is a text with a length.
+pub(crate) fn length(sql_type: &str) -> Option<usize> {
+    let (base, rest) = sql_type.split_once('(')?;
+    let is_text = matches!(base.trim(), "character varying" | "character" | "varchar" | "char");
+    if is_text { rest.trim_end_matches(')').parse().ok() } else { None }
+}
 
 /// What moments are, beside columns of such a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +50,28 @@ impl ColumnMap {
             };
             all.push(Difference { what, is_harmful: true });
         }
+        all.extend(self.unfit_word(table, found));
         if all.is_empty() && !self.has_order() {
             let what =
                 "no column tells the order of rows: those of one key may arrive in any order".to_owned();
             all.push(Difference { what, is_harmful: false });
         }
         all
+    }
+
+    /// A word for a state that its column would cut or take for a number.
+    fn unfit_word(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
+        let column = self.column(Field::Status)?;
+        let is = &found.iter().find(|found| found.name == column.as_str())?.sql_type;
+        let unfit = |word: &&StateWord| match Family::of(is) {
+            Some(Family::Number) => word.as_str().parse::<i64>().is_err(),
+            _ => length(is).is_some_and(|most| word.as_str().chars().count() > most),
+        };
+        self.words().find(unfit).map(|word| {
+            let name = column.as_str();
+            let what = format!("column {table}.{name} cannot hold {word}, a word for a state: it is {is}");
+            Difference { what, is_harmful: true }
+        })
     }
 
     /// The same map, knowing the types of its columns.
@@ -87,6 +110,17 @@ mod tests {
 
     fn column(name: &str, sql_type: &str) -> FoundColumn {
         FoundColumn { name: name.into(), sql_type: sql_type.into(), is_nullable: false, has_default: false }
+    }
+
+    #[test]
+    fn a_word_that_does_not_fit_its_column_is_told() {
+        let word = |text| StateWord::new(text).unwrap();
+        let map = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        let map = map.states(crate::layout::States { pending: word("no"), done: word("done"), failed: None });
+        let told = |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|told| told.what);
+        assert_eq!(told("varchar(4)"), None);
+        assert!(told("character varying(3)").unwrap().contains("cannot hold 'done'"));
+        assert!(told("tinyint").unwrap().contains("cannot hold 'no'"));
     }
 
     #[test]

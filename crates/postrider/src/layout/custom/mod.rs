@@ -22,7 +22,7 @@ mod sqlite;
 use std::collections::BTreeMap;
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use check::Times;
+pub(crate) use check::{Times, length};
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 
@@ -70,6 +70,16 @@ struct Found {
     has_rowid: bool,
     /// How the id is compared, where it is a text with a collation of its own: on MySQL and MariaDB.
     id_collation: Option<String>,
+}
+
+impl States {
+    /// Whether a collation could take one for another.
+    fn are_mixed_up(&self) -> bool {
+        let same = |one: &StateWord, other: &StateWord| one.as_str().eq_ignore_ascii_case(other.as_str());
+        let failed = self.failed.as_ref();
+        same(&self.pending, &self.done)
+            || failed.is_some_and(|failed| same(failed, &self.pending) || same(failed, &self.done))
+    }
 }
 
 impl ColumnMap {
@@ -136,17 +146,23 @@ impl ColumnMap {
         let wrong = match &self.states {
             None if has(Field::Status) => "`status` has a column, and no words for its states are given",
             Some(_) if !has(Field::Status) => "words for states are given, and no column for `status`",
-            Some(states)
-                if states.pending == states.done || states.failed.as_ref() == Some(&states.pending) =>
-            {
-                "the word for waiting rows stands for other rows, too"
-            }
+            Some(states) if states.are_mixed_up() => "two states have the same word, but for its case",
             _ if has(Field::AggregateType) != has(Field::AggregateId) => {
                 "`aggregate_type` and `aggregate_id` go together, and one has no column"
             }
             _ => return Ok(()),
         };
         Err(Error::new(Code::NameInvalid, wrong.to_owned()))
+    }
+
+    /// Whether rows do not say themselves that they were delivered.
+    pub(crate) fn only_notes_deliveries(&self) -> bool {
+        self.delivered() == Delivered::Noted
+    }
+
+    /// Whether rows are deleted when they are delivered.
+    pub(crate) fn deletes_deliveries(&self) -> bool {
+        self.delivered() == Delivered::Deleted
     }
 
     pub(crate) fn delivered(&self) -> Delivered {
@@ -201,7 +217,7 @@ mod tests {
         assert!(told(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
         assert!(told(status.clone()).contains("no words"));
-        assert!(told(status.states(states("new", "new"))).contains("other rows, too"));
+        assert!(told(status.states(states("new", "NEW"))).contains("the same word"));
         assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column for `status`"));
         let mut half = ColumnMap::debezium();
         half.columns.remove(&Field::AggregateId);

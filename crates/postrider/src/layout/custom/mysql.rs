@@ -18,6 +18,8 @@ impl Tongue for MySql {
     const DONE: &'static str = "{schema}.row_done";
     const NULLS: [&'static str; 3] = ["NULL", "NULL", "NULL"];
     const EPOCH: &'static str = "0";
+    /// A column of the table, not one of the list beside it.
+    const SET: &'static str = "t.";
     const TRUE: &'static str = "TRUE";
     const FALSE: &'static str = "FALSE";
 
@@ -47,23 +49,28 @@ impl Tongue for MySql {
     }
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
-        let [old_rows, old_id, old_at, is_old, is_noted] = old(map);
+        let [old_rows, old_id, old_at, old_order, is_old, is_noted] = old(map);
         vec![
             ("{c.done}", done(map)),
             ("{c.retried}", tried(map, "@postrider_retried", false)),
             ("{c.ended}", tried(map, "@postrider_ended", true)),
             ("{c.old_rows}", old_rows),
             ("{c.old_id}", old_id),
+            ("{c.old_order}", old_order),
             ("{c.old_at}", old_at),
             ("{c.is_old}", is_old),
             ("{c.is_noted}", is_noted),
             ("{c.order}", order(map)),
+            ("{c.done_row}", Self::as_id(map, "row_done.row_id")),
         ]
     }
 
     /// As the column has it, so that its index can be used.
     fn as_id(map: &ColumnMap, value: &str) -> String {
         match (Family::of(map.type_of(Field::Id)), &map.found.id_collation) {
+            (Some(Family::Number), _) if map.type_of(Field::Id).ends_with(" unsigned") => {
+                format!("CAST({value} AS UNSIGNED)")
+            }
             (Some(Family::Number), _) => format!("CAST({value} AS SIGNED)"),
             (Some(Family::Uuid), _) => format!("CAST({value} AS UUID)"),
             (_, Some(collation)) => {
@@ -96,9 +103,9 @@ fn done(map: &ColumnMap) -> String {
     match map.delivered() {
         Delivered::Status | Delivered::Time => {
             let sets = set_done::<MySql>(map, "UTC_TIMESTAMP(6)");
-            format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND NOT ({{c.is_done}})")
+            format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND {{c.is_open}}")
         }
-        Delivered::Deleted => format!("DELETE t FROM {rows} WHERE @postrider_owns = 1"),
+        Delivered::Deleted => format!("DELETE t FROM {rows} WHERE @postrider_owns = 1 AND {{c.is_open}}"),
         Delivered::Noted => format!(
             "INSERT IGNORE INTO {{schema}}.row_done (row_id) SELECT c.i FROM {rows} WHERE @postrider_owns = 1"
         ),
@@ -109,29 +116,28 @@ fn done(map: &ColumnMap) -> String {
 fn tried(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
     let rows = rows_of(map, variable);
     match set_tried::<MySql>(map, &format!("LEAST(c.a, {})", attempts_max(map)), is_given_up) {
-        Some(sets) => format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND NOT ({{c.is_done}})"),
+        Some(sets) => format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND {{c.is_open}}"),
         None => format!("SET @postrider_changed = @postrider_changed + JSON_LENGTH({variable})"),
     }
 }
 
-/// What is delivered and may be old: from where, by which id, since when, and whether at all.
-fn old(map: &ColumnMap) -> [String; 5] {
-    let word = str::to_owned;
+/// What is delivered and may be old: from where, by which id, since when, in which order, and whether at all. Notes go after
+/// their rows, in the same order.
+fn old(map: &ColumnMap) -> [String; 6] {
     let time = [Field::DeliveredAt, Field::CreatedAt].into_iter().find(|field| map.column(*field).is_some());
     match (map.delivered(), time) {
-        (Delivered::Noted, _) => [
-            word("{schema}.row_done AS n"),
-            word("{c.row_id}"),
-            word("n.done_at"),
-            word("TRUE"),
-            word("TRUE"),
-        ],
+        (Delivered::Noted, _) => {
+            let notes =
+                ["{schema}.row_done AS n", "{c.row_id}", "n.done_at", "n.done_at, n.row_id", "TRUE", "TRUE"];
+            notes.map(str::to_owned)
+        }
         (Delivered::Status | Delivered::Time, Some(time)) => {
             let at = format!("t.{}", quoted::<MySql>(map, time));
-            [word("{table} AS t"), word("t.{c.id}"), at, word("{c.is_done}"), word("FALSE")]
+            let order = format!("{at}, t.{{c.id}}");
+            ["{table} AS t", "t.{c.id}", &at, &order, "{c.is_done}", "FALSE"].map(str::to_owned)
         }
         (Delivered::Deleted, _) | (_, None) => {
-            [word("{table} AS t"), word("t.{c.id}"), word("NULL"), word("FALSE"), word("FALSE")]
+            ["{table} AS t", "t.{c.id}", "NULL", "t.{c.id}", "FALSE", "FALSE"].map(str::to_owned)
         }
     }
 }

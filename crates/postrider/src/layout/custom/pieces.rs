@@ -22,6 +22,8 @@ pub(super) trait Tongue {
     const NULLS: [&'static str; 3];
     /// The begin of time.
     const EPOCH: &'static str;
+    /// What stands before a column that is set.
+    const SET: &'static str;
     const TRUE: &'static str;
     const FALSE: &'static str;
 
@@ -53,7 +55,7 @@ pub(super) fn put_into<T: Tongue>(map: &ColumnMap, statement: &str) -> String {
 }
 
 /// What rows say of themselves.
-fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 5] {
+fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
     let (status, time) = (quoted::<T>(map, Field::Status), quoted::<T>(map, Field::DeliveredAt));
     let noted = format!("(SELECT 1 FROM {} AS d WHERE d.row_id = {{c.id_text}})", T::DONE);
     let (pending, done) = match (map.delivered(), &map.states) {
@@ -65,6 +67,11 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 5] {
         // A row that is there is to be delivered, unless its state says otherwise.
         (_, Some(states)) => (format!("t.{status} = {}", states.pending), T::FALSE.to_owned()),
         _ => (T::TRUE.to_owned(), T::FALSE.to_owned()),
+    };
+    // A row in a state that the map does not name is somebody else's.
+    let is_open = match map.failed() {
+        Some(word) => format!("({pending} OR t.{status} = {word})"),
+        None => format!("({pending})"),
     };
     let was_given_up = match map.failed() {
         Some(_) => "{c.is_given_up}",
@@ -83,6 +90,7 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 5] {
     [
         // Without a note beside it.
         ("{c.was_given_up}", was_given_up.to_owned()),
+        ("{c.is_open}", is_open),
         ("{c.is_pending}", pending),
         ("{c.is_done}", done),
         ("{c.is_given_up}", given_up),
@@ -151,9 +159,9 @@ fn rank<T: Tongue>(map: &ColumnMap) -> String {
     rank.map_or_else(|| T::EPOCH.to_owned(), |rank| format!("COALESCE({rank}, {})", T::EPOCH))
 }
 
-/// `column = word`, to set or to ask.
-pub(super) fn has_state<T: Tongue>(map: &ColumnMap, word: &super::StateWord) -> String {
-    format!("{} = {word}", quoted::<T>(map, Field::Status))
+/// `column = word`, to set.
+fn has_state<T: Tongue>(map: &ColumnMap, word: &super::StateWord) -> String {
+    format!("{}{} = {word}", T::SET, quoted::<T>(map, Field::Status))
 }
 
 /// What an UPDATE sets when a row was delivered; nothing where rows do not say so.
@@ -162,14 +170,22 @@ pub(super) fn set_done<T: Tongue>(map: &ColumnMap, now: &str) -> String {
         (Delivered::Status, Some(states)) => Some(has_state::<T>(map, &states.done)),
         _ => None,
     };
-    let time = map.column(Field::DeliveredAt).map(|column| format!("{} = {now}", T::name(column)));
+    let time = map.column(Field::DeliveredAt);
+    let time = time.map(|column| format!("{}{} = {now}", T::SET, T::name(column)));
     state.into_iter().chain(time).collect::<Vec<_>>().join(", ")
 }
 
 /// What an UPDATE sets when a row was tried `attempts` times, and was given up or not. `None` where it says neither.
 pub(super) fn set_tried<T: Tongue>(map: &ColumnMap, attempts: &str, is_given_up: bool) -> Option<String> {
-    let count = map.column(Field::Attempts).map(|column| format!("{} = {attempts}", T::name(column)));
-    let state = map.failed().filter(|_| is_given_up).map(|word| has_state::<T>(map, word));
+    let count = map.column(Field::Attempts);
+    let count = count.map(|column| format!("{}{} = {attempts}", T::SET, T::name(column)));
+    // One that was given up before, and is tried again, must be due again.
+    let state = match (&map.states, map.failed()) {
+        (Some(states), Some(failed)) => {
+            Some(has_state::<T>(map, if is_given_up { failed } else { &states.pending }))
+        }
+        _ => None,
+    };
     let sets: Vec<String> = count.into_iter().chain(state).collect();
     (!sets.is_empty()).then(|| sets.join(", "))
 }
@@ -185,6 +201,7 @@ pub(super) fn attempts_max(map: &ColumnMap) -> i32 {
 }
 
 /// When a row that was delivered counts as old: since its delivery, else since it was made.
+#[cfg(any(feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn age<T: Tongue>(map: &ColumnMap) -> Option<String> {
     time::<T>(map, Field::DeliveredAt).or_else(|| time::<T>(map, Field::CreatedAt))
 }

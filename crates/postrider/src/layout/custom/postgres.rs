@@ -22,6 +22,7 @@ impl Tongue for Postgres {
     const DONE: &'static str = "{schema}.row_done";
     const NULLS: [&'static str; 3] = ["NULL::text", "NULL::bigint", "NULL::timestamptz"];
     const EPOCH: &'static str = "timestamptz 'epoch'";
+    const SET: &'static str = "";
     const TRUE: &'static str = "true";
     const FALSE: &'static str = "false";
 
@@ -101,9 +102,11 @@ fn done(map: &ColumnMap, ids: &str) -> String {
     let sets = set_done::<Postgres>(map, &format!("clock_timestamp(){zone}"));
     match map.delivered() {
         Delivered::Status | Delivered::Time => format!(
-            "UPDATE {{table}} AS t SET {sets} FROM {rows} WHERE {row} AND NOT ({{c.is_done}}) RETURNING c.id"
+            "UPDATE {{table}} AS t SET {sets} FROM {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id"
         ),
-        Delivered::Deleted => format!("DELETE FROM {{table}} AS t USING {rows} WHERE {row} RETURNING c.id"),
+        Delivered::Deleted => {
+            format!("DELETE FROM {{table}} AS t USING {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id")
+        }
         Delivered::Noted => format!(
             "INSERT INTO {{schema}}.row_done (row_id)
              SELECT c.id FROM {rows} JOIN {{table}} AS t ON {row}
@@ -120,7 +123,7 @@ fn tried(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> Strin
     match set_tried::<Postgres>(map, &format!("least(c.attempts, {})", attempts_max(map)), is_given_up) {
         Some(sets) => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows}
-             WHERE t.{{c.id}} = {{c.each}} AND NOT ({{c.is_done}})
+             WHERE t.{{c.id}} = {{c.each}} AND {{c.is_open}}
              RETURNING c.id"
         ),
         None => format!("SELECT c.id FROM {rows}"),

@@ -24,6 +24,7 @@ impl Tongue for Sqlite {
     const DONE: &'static str = "postrider_row_done";
     const NULLS: [&'static str; 3] = ["NULL", "NULL", "NULL"];
     const EPOCH: &'static str = "0";
+    const SET: &'static str = "";
     const TRUE: &'static str = "1";
     const FALSE: &'static str = "0";
 
@@ -83,10 +84,10 @@ fn done(map: &ColumnMap) -> String {
     let row = "t.{c.id} = ?1";
     match map.delivered() {
         Delivered::Status | Delivered::Time => format!(
-            "UPDATE {{table}} AS t SET {} WHERE {row} AND NOT ({{c.is_done}})",
+            "UPDATE {{table}} AS t SET {} WHERE {row} AND {{c.is_open}}",
             set_done::<Sqlite>(map, NOW)
         ),
-        Delivered::Deleted => format!("DELETE FROM {{table}} AS t WHERE {row}"),
+        Delivered::Deleted => format!("DELETE FROM {{table}} AS t WHERE {row} AND {{c.is_open}}"),
         Delivered::Noted => format!(
             "INSERT INTO postrider_row_done (row_id, done_at)
              SELECT ?1, {NOW_MICROS} FROM {{table}} AS t WHERE {row}
@@ -98,7 +99,7 @@ fn done(map: &ColumnMap) -> String {
 /// The row `?1` was tried `?4` times, or given up. Nothing where it does not say so.
 fn tried(map: &ColumnMap, is_given_up: bool) -> String {
     set_tried::<Sqlite>(map, "?4", is_given_up).map_or_else(String::new, |sets| {
-        format!("UPDATE {{table}} AS t SET {sets} WHERE t.{{c.id}} = ?1 AND NOT ({{c.is_done}})")
+        format!("UPDATE {{table}} AS t SET {sets} WHERE t.{{c.id}} = ?1 AND {{c.is_open}}")
     })
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) tried_before: u32,
     /// Tries after which the row is given up.
     pub(crate) limit: u32,
+    /// The table says that it was given up; one that waits for a route says so too.
+    pub(crate) is_given_up: bool,
     /// The mark that makes a row ours, while it carries one.
     pub(crate) claim: Option<Claim>,
 }
@@ -192,6 +194,7 @@ mod tests {
             is_noted: false,
             tried_before: 0,
             limit: 3,
+            is_given_up: false,
             claim: claim.map(|number| Claim { at, number, attempts: 1 }),
         }
     }

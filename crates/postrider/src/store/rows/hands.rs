@@ -45,6 +45,7 @@ pub(crate) fn hand_out(
             is_noted: false,
             tried_before: told.tried(),
             limit: told.limit,
+            is_given_up: false,
             claim: claim.flatten(),
         });
         match event {

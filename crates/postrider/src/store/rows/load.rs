@@ -135,7 +135,9 @@ impl Aside {
         let (mut book, mut parked, mut dead) = (Book::new(epoch), Vec::new(), Vec::new());
         for Noted { id, limit, is_noted, mut row, .. } in self.noted {
             let stage = if row.state.is_final() { Stage::Ended } else { Stage::Parked };
-            let entry = Entry { id: id.into(), stage, is_noted, tried_before: 0, limit, claim: None };
+            let is_given_up = row.state.is_final() || row.state == ParkedState::Unrouted;
+            let entry =
+                Entry { id: id.into(), stage, is_noted, tried_before: 0, limit, is_given_up, claim: None };
             row.position = book.enter(entry);
             match row.state {
                 ParkedState::Dead => dead.push(row),
@@ -169,10 +171,23 @@ fn limit(limit: Option<i64>) -> u32 {
     limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(1).max(1)
 }
 
+/// The id that a word stands for: the reverse of [`trial_word`](super::plan::trial_word).
+fn id_of(word: &str) -> String {
+    let mut parts = word.split('%');
+    let mut id = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
+        id.extend(code.map(char::from));
+        id.push_str(part.get(2..).unwrap_or_default());
+    }
+    id
+}
+
 /// The rows that were being tried when the last owner died, under positions of this session.
 fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
     let mut positions = Vec::new();
-    for id in words.split_ascii_whitespace() {
+    for word in words.split_ascii_whitespace() {
+        let id = &*id_of(word);
         let known = book.position_of(id);
         positions.push(known.unwrap_or_else(|| {
             book.enter(Entry {
@@ -181,6 +196,7 @@ fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
                 is_noted: false,
                 tried_before: 0,
                 limit: table.max_attempts,
+                is_given_up: false,
                 claim: None,
             })
         }));

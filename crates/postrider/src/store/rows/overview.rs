@@ -11,9 +11,9 @@ pub(crate) fn place(created: Timestamp) -> Position {
     Position::new(created.as_micros())
 }
 
-/// What waits: `events` were counted up to one more than `max`.
-pub(crate) fn backlog(events: u64, oldest: Option<Timestamp>, max: u64) -> Backlog {
-    Backlog { events: events.min(max), more: events > max, first: oldest.map(place), oldest }
+/// What waits: `events` were counted up to one more than `max`; the place of the first is not always the time it was made.
+pub(crate) fn backlog(events: u64, first: Option<Timestamp>, oldest: Option<Timestamp>, max: u64) -> Backlog {
+    Backlog { events: events.min(max), more: events > max, first: first.map(place), oldest }
 }
 
 /// What is parked: all notes about rows that are there and not delivered.

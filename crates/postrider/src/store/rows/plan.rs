@@ -161,6 +161,11 @@ impl Plan {
                 if row.state == ParkedState::Held {
                     self.notes.push(Note::of(entry, row, tried));
                 }
+                // The table must not say that nobody will try it: the next owner would believe it.
+                if entry.is_given_up {
+                    self.retried.push(position, entry, tried.min(entry.limit.saturating_sub(1)), None);
+                    return;
+                }
                 // One that is in the relay's hands again by now stays marked.
                 if entry.stage != Stage::Recalled {
                     self.parked.push(position);
@@ -194,6 +199,12 @@ impl Plan {
         for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
             book.change(*position, |row| (row.stage, row.claim) = (Stage::Parked, None));
         }
+        for position in &self.retried.positions {
+            book.change(*position, |row| row.is_given_up = false);
+        }
+        for position in &self.ended.positions {
+            book.change(*position, |row| row.is_given_up = true);
+        }
         for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
             book.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
         }
@@ -211,9 +222,18 @@ pub(crate) fn tell_missed(subscription: &str, planned: usize, changed: usize) {
     }
 }
 
+/// An id as one word between spaces.
+pub(crate) fn trial_word(id: &str) -> String {
+    let escaped = |c: char| c.is_ascii_whitespace() || c == '%';
+    let word: String = id
+        .chars()
+        .map(|c| if escaped(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() })
+        .collect();
+    if word.is_empty() { "%".to_owned() } else { word }
+}
+
 /// The rows of a trial by their ids.
 fn words(trial: &Trial, book: &Book) -> String {
-    let ids: Vec<&str> =
-        trial.positions.iter().filter_map(|position| book.get(*position)).map(|entry| &*entry.id).collect();
-    ids.join(" ")
+    let rows = trial.positions.iter().filter_map(|position| book.get(*position));
+    rows.map(|entry| trial_word(&entry.id)).collect::<Vec<_>>().join(" ")
 }

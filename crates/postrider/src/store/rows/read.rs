@@ -59,6 +59,9 @@ pub(crate) struct Body {
 impl Body {
     /// The event of the row with this id; `max_attempts` is what is left of its tries.
     fn event(self, row: &str, max_attempts: u32) -> Result<Event> {
+        let Some(time) = self.created.or(self.read_at) else {
+            return Err(Error::new(Code::RowDamaged, "it has no time"));
+        };
         let mut headers = match self.headers.as_deref() {
             Some(json) if json != "null" => columns::headers_from_json(json)?,
             _ => Headers::default(),
@@ -79,7 +82,7 @@ impl Body {
             key: self.key,
             payload: self.payload,
             headers,
-            time: self.created.or(self.read_at).unwrap_or_default(),
+            time,
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
             expires_at: None,

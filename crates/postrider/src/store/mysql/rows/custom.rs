@@ -4,7 +4,10 @@ use super::super::row::get_opt;
 use super::super::session::{Alone, Session, params};
 use super::migrate::{columns, holds};
 use crate::Result;
-use crate::layout::{ColumnMap, Difference, Field, FoundColumn, RowTable, Times};
+use crate::layout::{ColumnMap, Difference, Family, Field, FoundColumn, RowTable, Times, length};
+
+/// What our own tables have room for.
+const ID_CHARS_MAX: usize = 255;
 
 fn harmful(what: String) -> Difference {
     Difference { what, is_harmful: true }
@@ -29,6 +32,15 @@ pub(super) async fn differences(
         let column = map.column(field)?;
         found.iter().find(|found| found.name == column.as_str())
     };
+    if let Some(id) = column(Field::Id)
+        && Family::of(&id.sql_type) == Some(Family::Text)
+        && length(&id.sql_type).is_none_or(|most| most > ID_CHARS_MAX)
+    {
+        all.push(harmful(format!(
+            "column {name}.{} is {}, and ids of more than {ID_CHARS_MAX} characters cannot be kept",
+            id.name, id.sql_type
+        )));
+    }
     if let Some(id) = column(Field::Id)
         && !is_key(session, table, &id.name).await?
     {

@@ -41,6 +41,8 @@ async fn waiting(snapshot: &mut Work<'_>, sql: &Sql, max: u64) -> Result<Backlog
     let Some(row) = snapshot.query_opt(&statement, Params::new()).await? else {
         return Ok(Backlog::default());
     };
-    let oldest = get_opt::<i64>(&row, 1)?.map(Timestamp::from_micros);
-    Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), oldest, max))
+    let time = |column| get_opt::<i64>(&row, column).map(|time| time.map(Timestamp::from_micros));
+    // Only a table of anybody's tells the two apart.
+    let (first, oldest) = (time(1)?, time(row.len() - 1)?);
+    Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), first, oldest, max))
 }

@@ -48,6 +48,7 @@ impl RowClaimer {
         if asked.is_empty() {
             return Ok(Page { left_unread: self.listing.has_more(), ..Page::default() });
         }
+        deliver::prepare(&rows, asked.len()).await;
         let read = read::read(&mut turn, &rows.sql, &rows.table, &asked, budget, Which::Due).await?;
         let won = rows.win(&mut turn, self.epoch, &read.due()).await?;
         self.check_session()?;
@@ -56,8 +57,6 @@ impl RowClaimer {
         let mut page = rows.with_book(|book| hand_out(book, passed, read, claims));
         drop(won);
         rows.let_go().await;
-        drop(turn);
-        deliver::prepare(&rows, page.events.len()).await;
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)

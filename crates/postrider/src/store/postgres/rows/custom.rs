@@ -33,6 +33,11 @@ pub(super) async fn differences(
             id.as_str()
         )));
     }
+    if table.is_shared && (map.deletes_deliveries() || sets_key(client, &place, map).await?) {
+        let what = "a row in our hands is locked for others while it is shared, so its delivery must not change its keys \
+                    or delete it: leave `shared` or `delete_delivered` out, or take the column out of its unique index";
+        all.push(harmful(what.to_owned()));
+    }
     if let Some(what) = unfit_word(client, &place, name, map).await? {
         all.push(harmful(what));
     }
@@ -41,6 +46,9 @@ pub(super) async fn differences(
 
 /// The table with the types of its columns.
 pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable> {
+    if table.map.is_none() {
+        return Ok(table.clone());
+    }
     let found = columns(client, &table.put_into("{table}")).await?;
     Ok(table.knowing(|map| map.with_types(&found)))
 }
@@ -54,6 +62,20 @@ async fn is_key(client: &Client, place: &str, column: &str) -> Result<bool> {
                               WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid
                                 AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = $2)";
     let rows = query_unnamed(client, sql, &[&place, &column]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}
+
+/// Whether a column that a delivery sets is in a unique index: such a change waits for our own locks.
+async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
+    let set = [Field::Status, Field::DeliveredAt, Field::Attempts];
+    let names: Vec<&str> =
+        set.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
+    // Index: those of the catalog.
+    let sql = "SELECT EXISTS (SELECT
+                              FROM pg_index AS i
+                              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+                              WHERE i.indrelid = to_regclass($1) AND i.indisunique AND a.attname = ANY ($2::text[]))";
+    let rows = query_unnamed(client, sql, &[&place, &names]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 

@@ -3,6 +3,7 @@
 //! An UPDATE of a row with many indexes keeps a process of the server busy; two of them share the work. Each half is
 //! fenced and stands for itself: a row that is marked was delivered, whatever becomes of the other half.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::super::line::Turn;
@@ -19,11 +20,21 @@ const SHARED_FROM: usize = 512;
 /// How long a claim waits for the connection that its deliveries will be marked over.
 const PREPARE_WITHIN: Duration = Duration::from_secs(1);
 
+/// Pages for which it is not tried again.
+const PAUSE_PAGES: u32 = 100;
+
 /// Makes the connection for half of the deliveries, where so many rows were handed out: not when they are settled, for a
 /// renewal of the lease would wait for it. Whoever has none does without.
 pub(super) async fn prepare(rows: &Rows, handed_out: usize) {
-    if handed_out >= SHARED_FROM && rows.marker.is_idle() && rows.marker.ready().is_none() {
-        _ = tokio::time::timeout(PREPARE_WITHIN, rows.marker.turn()).await;
+    if handed_out < SHARED_FROM || !rows.marker.is_idle() || rows.marker.ready().is_some() {
+        return;
+    }
+    let is_over = |pause: u32| pause.checked_sub(1);
+    if rows.marker_pause.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_ok() {
+        return;
+    }
+    if !matches!(tokio::time::timeout(PREPARE_WITHIN, rows.marker.turn()).await, Ok(Ok(_))) {
+        rows.marker_pause.store(PAUSE_PAGES, Ordering::Relaxed);
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn told(row: &Row) -> Result<Told> {
         attempts: get(row, 13)?,
         limit: u32::try_from(get::<i64>(row, 11)?).unwrap_or(1).max(1),
         is_due: get::<Option<bool>>(row, 14)?.unwrap_or(false),
-        is_open: get(row, 15)?,
+        is_open: get::<Option<bool>>(row, 15)?.unwrap_or(false),
         bytes: length + headers.map_or(0, str::len),
         is_bare: body.is_none(),
     })

@@ -23,6 +23,7 @@ mod sql;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 pub(super) use migrate::check;
 
@@ -59,6 +60,8 @@ struct Rows {
     claimer: Line,
     /// Marks half of what was delivered, beside the settler.
     marker: Line,
+    /// How many pages are to be read before that connection is tried again.
+    marker_pause: AtomicU32,
     cleaner: Line,
     session: Session,
     /// Locks on rows that are handed out, where that is how others are kept away.
@@ -111,7 +114,9 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<ListedEvent>> {
-        list::list(&config.client().await?, config.schema_name(), table, filter).await
+        let client = config.client().await?;
+        let table = custom::learnt(&client, table).await?;
+        list::list(&client, config.schema_name(), &table, filter).await
     }
 
     /// How the database finds those rows, in its own words.
@@ -123,7 +128,9 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
-        list::plan(&config.client().await?, config.schema_name(), table, filter).await
+        let client = config.client().await?;
+        let table = custom::learnt(&client, table).await?;
+        list::plan(&client, config.schema_name(), &table, filter).await
     }
 
     /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;
@@ -176,6 +183,7 @@ impl PostgresRowStore {
             reader: line(),
             claimer: line(),
             marker: line(),
+            marker_pause: AtomicU32::new(0),
             cleaner: line(),
             table: table.clone(),
             sql,

@@ -42,6 +42,8 @@ async fn waiting(snapshot: &Work<'_>, rows: &Rows, max: u64) -> Result<Backlog> 
     let Some(row) = snapshot.query_opt(rows.sql.backlog, &[&params.0, &params.1]).await? else {
         return Ok(Backlog::default());
     };
-    let oldest = get::<Option<Time>>(&row, 1)?.map(|time| time.0);
-    Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), oldest, max))
+    let time = |column| get::<Option<Time>>(&row, column).map(|time| time.map(|time| time.0));
+    // Only a table of anybody's tells the two apart.
+    let (first, oldest) = (time(1)?, time(row.len() - 1)?);
+    Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), first, oldest, max))
 }

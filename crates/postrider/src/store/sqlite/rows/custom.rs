@@ -20,6 +20,16 @@ pub(super) fn differences(
         return Ok(vec![harmful(what)]);
     }
     let mut all = map.differences(name, &found, Times::Texts);
+    if table.is_shared {
+        let what = "a table of layout custom cannot be shared on SQLite: no row says who is at work";
+        all.push(harmful(what.to_owned()));
+    }
+    if map.only_notes_deliveries() && gives_ids_again(connection, name)? {
+        all.push(harmful(format!(
+            "{name} may give the number of a deleted row to a new one, which would count as delivered: declare the key \
+             AUTOINCREMENT, map a column for `status` or `delivered_at`, or set `delete_delivered`"
+        )));
+    }
     if let Some(id) = map.column(Field::Id)
         && found.iter().any(|column| column.name == id.as_str())
         && !is_key(connection, name, id.as_str())?
@@ -43,6 +53,14 @@ pub(super) fn learnt(connection: &Connection, table: &RowTable) -> Attempt<RowTa
     Ok(table.knowing(|map| map.with_types(&found).with_rowid(has_rowid)))
 }
 
+/// Whether the key is the number of the row and numbers of deleted rows are given out again.
+fn gives_ids_again(connection: &Connection, table: &str) -> Attempt<bool> {
+    let sql = "SELECT 1 FROM sqlite_schema
+               WHERE type = 'table' AND name = ?1 AND sql NOT LIKE '%AUTOINCREMENT%'
+                 AND EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE pk = 1 AND upper(type) = 'INTEGER')";
+    Ok(connection.prepare(sql)?.exists([table])?)
+}
+
 /// Whether the primary key or one unique index is over this column alone, and over all rows.
 fn is_key(connection: &Connection, table: &str, column: &str) -> Attempt<bool> {
     let sql = "SELECT 1 FROM pragma_table_info(?1) AS c
@@ -51,6 +69,6 @@ fn is_key(connection: &Connection, table: &str, column: &str) -> Attempt<bool> {
                UNION ALL
                SELECT 1 FROM pragma_index_list(?1) AS i
                WHERE i.\"unique\" = 1 AND i.partial = 0
-                 AND (SELECT group_concat(name) FROM pragma_index_info(i.name)) = ?2";
+                 AND (SELECT count(*) = 1 AND max(name) = ?2 FROM pragma_index_info(i.name))";
     Ok(connection.prepare(sql)?.exists([table, column])?)
 }

@@ -23,7 +23,7 @@ pub(super) fn read(
     which: Which,
 ) -> Attempt<Read> {
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.read))?;
-    let (mut found, mut bytes) = (Vec::new(), 0usize);
+    let (mut found, mut bytes, mut wanted) = (Vec::new(), 0usize, 0usize);
     for id in ids {
         let mut rows = statement.query([&**id])?;
         let Some(row) = rows.next()? else { continue };
@@ -31,11 +31,12 @@ pub(super) fn read(
         let is_wanted = which == Which::Any || told.is_due;
         if is_wanted {
             bytes = bytes.saturating_add(told.bytes);
+            wanted += 1;
         }
         let body = if is_wanted { body(row) } else { Err(lost()) };
         found.push((told, body));
         // One more than fits tells that it did not.
-        if bytes > budget.bytes_max && found.len() > 1 {
+        if bytes > budget.bytes_max && wanted > 1 {
             break;
         }
     }

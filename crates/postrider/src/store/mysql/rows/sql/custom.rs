@@ -19,11 +19,11 @@ pub(super) const SQL: Sql = Sql {
     counts: COUNTS,
 };
 
-/// Index: one over the state and the order, if the table has it.
+/// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
 const LIST: &str = "
     SELECT {c.id_text}
     FROM {table} AS t
-    WHERE {c.is_pending} AND {c.is_not_given_up}
+    WHERE {c.is_pending} AND {c.is_not_given_up} AND t.{c.id} IS NOT NULL
     ORDER BY {c.order}
     LIMIT {most}";
 
@@ -33,7 +33,7 @@ const READ: &str = "
            CASE WHEN t.{c.payload} IS NULL THEN '' WHEN LENGTH(t.{c.payload}) <= {payload_max} THEN t.{c.payload} END,
            COALESCE(LENGTH(t.{c.payload}), 0), {c.headers}, {c.created}, {c.topic},
            GREATEST(COALESCE({c.max_attempts}, {limit}), 1), NULL, COALESCE({c.attempts}, 0),
-           {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
     FROM {table} AS t
     WHERE t.{c.id} IN ({ids})";
@@ -56,13 +56,14 @@ const TRIM: &str = "
                      FROM (SELECT {c.old_id} AS id
                            FROM {c.old_rows}
                            WHERE {c.is_old} AND {c.old_at} < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
-                           ORDER BY {c.old_at}, 1
+                           ORDER BY {c.old_order}
                            LIMIT {most}) AS old)";
 
-/// Index: row_done (done_at), from its begin.
+/// Only a note whose row is gone: else the row would be due again. Index: row_done (done_at), from its begin.
 const TRIM_NOTES: &str = "
     DELETE FROM {schema}.row_done
     WHERE {c.is_noted} AND done_at < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+      AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE t.{c.id} = {c.done_row})
     ORDER BY done_at, row_id
     LIMIT {most}";
 
@@ -70,7 +71,7 @@ const TRIM_NOTES: &str = "
 macro_rules! open {
     () => {
         "FROM {table} AS t
-         WHERE {c.is_pending}
+         WHERE {c.is_pending} AND t.{c.id} IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = {c.id_text})"
     };
 }
@@ -78,12 +79,14 @@ macro_rules! open {
 const BACKLOG: &str = concat!(
     "SELECT (SELECT COUNT(*) FROM (SELECT 1 ",
     open!(),
-    " LIMIT {most}) AS counted), (SELECT MIN({c.created}) ",
+    " LIMIT {most}) AS counted), (SELECT MIN({c.rank}) ",
+    open!(),
+    "), (SELECT MIN({c.created}) ",
     open!(),
     ")"
 );
 
-const NEWEST: &str = "SELECT MAX({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+const NEWEST: &str = "SELECT MAX({c.rank}) FROM {table} AS t WHERE {c.is_pending}";
 
 /// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
 const COUNTS: &str = "

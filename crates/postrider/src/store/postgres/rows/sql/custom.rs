@@ -23,11 +23,11 @@ pub(super) const SQL: Sql = Sql {
     counts: COUNTS,
 };
 
-/// Index: one over the state and the order, if the table has it.
+/// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
 const LIST: &str = "
     SELECT {c.id_text}
     FROM {table} AS t
-    WHERE {c.is_pending} AND {c.is_not_given_up}
+    WHERE {c.is_pending} AND {c.is_not_given_up} AND t.{c.id} IS NOT NULL
     ORDER BY {c.order}
     LIMIT $1";
 
@@ -39,7 +39,7 @@ const READ: &str = "
                 THEN t.{c.payload}::text END,
            CASE WHEN pg_column_size(t.{c.payload}) >= 2000 THEN octet_length(t.{c.payload}::text)::bigint END,
            {c.headers}, {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
-           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            statement_timestamp()
     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
     JOIN {table} AS t ON t.{c.id} = {c.asked}
@@ -55,7 +55,7 @@ const LOCK: &str = "
     SELECT {c.id_text}, now()
     FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
     JOIN {table} AS t ON t.{c.id} = {c.each}
-    WHERE NOT ({c.is_done}) AND coalesce({c.attempts}, 0) = c.attempts
+    WHERE {c.is_open} AND coalesce({c.attempts}, 0) = c.attempts
       AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
     FOR KEY SHARE OF t SKIP LOCKED";
 
@@ -77,14 +77,15 @@ const LOAD: &str = "
 
 const BACKLOG: &str = "
     WITH open AS NOT MATERIALIZED (
-        SELECT {c.created} AS created_at
+        SELECT {c.created} AS created_at, {c.rank} AS place
         FROM {table} AS t
-        WHERE {c.is_pending}
+        WHERE {c.is_pending} AND t.{c.id} IS NOT NULL
           AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = {c.id_text})
     )
-    SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
+    SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(place) FROM open),
+           (SELECT min(created_at) FROM open)";
 
-const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+const NEWEST: &str = "SELECT max({c.rank}) FROM {table} AS t WHERE {c.is_pending}";
 
 /// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
 const COUNTS: &str = "

@@ -16,11 +16,11 @@ pub(super) const SQL: Sql = Sql {
     counts: COUNTS,
 };
 
-/// Index: one over the state and the order, if the table has it.
+/// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
 const LIST: &str = "
     SELECT {c.id_text}
     FROM {table} AS t
-    WHERE {c.is_pending} AND {c.is_not_given_up}
+    WHERE {c.is_pending} AND {c.is_not_given_up} AND t.{c.id} IS NOT NULL
     ORDER BY {c.order}
     LIMIT ?1";
 
@@ -28,7 +28,7 @@ const LIST: &str = "
 const READ: &str = "
     SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
            coalesce(t.{c.payload}, ''), {c.headers}, {c.created}, {c.topic}, max(coalesce({c.max_attempts}, {limit}), 1),
-           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, NOT ({c.is_done}),
+           coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
     FROM {table} AS t
     WHERE t.{c.id} = ?1";
@@ -45,7 +45,7 @@ const LOAD: &str = "
 macro_rules! open {
     () => {
         "FROM {table} AS t
-         WHERE {c.is_pending}
+         WHERE {c.is_pending} AND t.{c.id} IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM postrider_row_notes AS n WHERE n.row_id = {c.id_text})"
     };
 }
@@ -53,12 +53,14 @@ macro_rules! open {
 const BACKLOG: &str = concat!(
     "SELECT (SELECT count(*) FROM (SELECT 1 ",
     open!(),
-    " LIMIT ?1)), (SELECT min({c.created}) ",
+    " LIMIT ?1)), (SELECT min({c.rank}) ",
+    open!(),
+    "), (SELECT min({c.created}) ",
     open!(),
     ")"
 );
 
-const NEWEST: &str = "SELECT max({c.created}) FROM {table} AS t WHERE {c.is_pending}";
+const NEWEST: &str = "SELECT max({c.rank}) FROM {table} AS t WHERE {c.is_pending}";
 
 /// All rows by state. A row that was tried before has a count; one in a state that the map does not name is none of ours.
 const COUNTS: &str = "
