@@ -21,6 +21,7 @@ mod overview;
 mod rows;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
+mod tally;
 mod trim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod watch;
@@ -39,6 +40,7 @@ pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, Subscriptio
 pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
+pub use tally::{Spread, Tally, TallyBy, TallyGroup};
 pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};
 
 use std::time::Duration;

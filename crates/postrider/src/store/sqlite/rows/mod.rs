@@ -13,6 +13,7 @@ mod overview;
 mod read;
 mod settle;
 mod sql;
+mod tally;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +24,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use self::sql::Names;
 use super::thread::{Thread, in_transaction};
-use super::{SqliteStore, admin as operator, connect, lease, refuse_missing};
+use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Claim, RowId};
@@ -33,7 +34,7 @@ use crate::store::rows::read::{Read, Which};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, LeaseRequest, Migration, Overview, Renewed, RowExtras,
-    RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::{BoxFuture, Ident, Position, Result};
 
@@ -104,6 +105,17 @@ impl SqliteRowStore {
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for SQLite.
     pub fn migrations(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
         migrate::all(&here(table)?, extras)
+    }
+
+    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    /// Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
+        let connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        Ok(counted::tally(&connection, by, groups_max, &names.put_into(tally::EVENTS))?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
