@@ -19,8 +19,11 @@ pub(super) fn events() -> String {
     )
 }
 
-/// Makes the views, or makes them anew. Where it breaks off it goes on the next time.
+/// Makes the views, or makes them anew. Several processes may do so at once. Where it breaks off it goes on the next time.
 pub(super) async fn make(session: &mut Session) -> Result<()> {
     migrate::check(session).await?;
-    session.several(Alone::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await.map(drop)
+    let lock = migrate::lock(session).await?;
+    let made = session.several(Alone::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
+    migrate::unlock(session, &lock).await?;
+    made.map(drop)
 }
