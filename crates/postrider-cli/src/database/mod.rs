@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::{EventFilter, ListedEvent, Migrated, Overview, RowExtras, RowsMigrated, Store};
+use postrider::store::{
+    EventFilter, ListedEvent, Migrated, Overview, RowExtras, RowsMigrated, Store, Tally, TallyBy,
+};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use serde::Serialize;
 
@@ -38,6 +40,12 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// # Errors
     /// As [`Database::store`].
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
+
+    /// Events counted by type, hour or producer: `groups_max` groups at most. Writes nothing, and needs no right to.
+    ///
+    /// # Errors
+    /// As [`Database::store`].
+    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>>;
 
     /// Which schema there is. Changes nothing.
     ///
@@ -124,7 +132,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 pub struct Extras {
     /// The index over aggregate type and id, of layout `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of layout `event_outbox`, on a table that is there already.
+    /// The six views of layout `event_outbox`, on a table that is there already; the five of layout `postrider`.
     pub views: bool,
 }
 
@@ -152,9 +160,11 @@ fn table_to_make(
         (Some(rows), _) => Some(rows.clone()),
         (None, asked) => asked.map(RowTable::new).transpose()?,
     };
-    if table.is_none() && extras != Extras::default() {
-        let what = "the layout `postrider` has nothing optional";
-        return Err(Error::new(Code::LayoutDiffers, what).hint("leave --with out"));
+    if table.is_none() && extras.aggregate_index {
+        let what = "the layout `postrider` has no optional index aggregate-index";
+        return Err(
+            Error::new(Code::LayoutDiffers, what).hint("the index belongs to outbox_events; leave it out")
+        );
     }
     Ok(table)
 }

@@ -7,7 +7,9 @@ use mysql_async::{Conn, TxOpts};
 use postrider::adopt::HandsOver;
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
-use postrider::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema as Found, Store};
+use postrider::store::{
+    EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema as Found, Store, Tally, TallyBy,
+};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
 use super::{
@@ -111,6 +113,15 @@ impl Database for MySql {
         }))
     }
 
+    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => MySqlRowStore::tally(&self.config, rows, by, groups_max).await,
+                None => MySqlStore::tally(&self.config, by, groups_max).await,
+            }
+        }))
+    }
+
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(self.named(async move {
             let Found { found, needed } = match &self.rows {
@@ -138,7 +149,13 @@ impl Database for MySql {
                     let table = placed(table, &self.config).map_err(wrong)?;
                     Ok(made(MySqlRowStore::migrate(&self.config, &table, extras.into()).await?))
                 }
-                None => Ok((MySqlStore::migrate(&self.config).await?.into(), Vec::new())),
+                None => {
+                    let migrated = MySqlStore::migrate(&self.config).await?;
+                    if extras.views {
+                        MySqlStore::make_views(&self.config).await?;
+                    }
+                    Ok((migrated.into(), Vec::new()))
+                }
             }
         }))
     }

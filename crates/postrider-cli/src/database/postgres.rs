@@ -8,7 +8,9 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{
     Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
 };
-use postrider::store::{EventFilter, ListedEvent, Migration, Overview, Schema as Found, Store};
+use postrider::store::{
+    EventFilter, ListedEvent, Migration, Overview, Schema as Found, Store, Tally, TallyBy,
+};
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 use tokio_postgres::Client;
 
@@ -97,6 +99,15 @@ impl Database for Postgres {
         }))
     }
 
+    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+        Box::pin(self.named(async move {
+            match &self.rows {
+                Some(rows) => PostgresRowStore::tally(&self.config, rows, by, groups_max).await,
+                None => PostgresStore::tally(&self.config, by, groups_max).await,
+            }
+        }))
+    }
+
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(self.named(async move {
             let Found { found, needed } = match &self.rows {
@@ -121,7 +132,13 @@ impl Database for Postgres {
                 Some(table) => {
                     Ok(made(PostgresRowStore::migrate(&self.config, &table, extras.into()).await?))
                 }
-                None => Ok((PostgresStore::migrate(&self.config).await?.into(), Vec::new())),
+                None => {
+                    let migrated = PostgresStore::migrate(&self.config).await?;
+                    if extras.views {
+                        PostgresStore::make_views(&self.config).await?;
+                    }
+                    Ok((migrated.into(), Vec::new()))
+                }
             }
         }))
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use postrider::adopt::HandsOver;
 use postrider::layout::{Dialect, RowLayout, RowTable};
 use postrider::store::sqlite::{Migration, Schema as Found, SqliteRowStore, SqliteStore};
-use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store};
+use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store, Tally, TallyBy};
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -79,6 +79,15 @@ impl Database for Sqlite {
         })
     }
 
+    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+        Box::pin(async move {
+            match &self.rows {
+                Some(rows) => SqliteRowStore::tally(&self.path, rows, by, groups_max),
+                None => SqliteStore::tally(&self.path, by, groups_max),
+            }
+        })
+    }
+
     fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
         Box::pin(async {
             let Found { found, needed } = match &self.rows {
@@ -101,7 +110,13 @@ impl Database for Sqlite {
         Box::pin(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => Ok(made(SqliteRowStore::migrate(&self.path, &table, extras.into())?)),
-                None => Ok((SqliteStore::migrate(&self.path)?.into(), Vec::new())),
+                None => {
+                    let migrated = SqliteStore::migrate(&self.path)?;
+                    if extras.views {
+                        SqliteStore::make_views(&self.path)?;
+                    }
+                    Ok((migrated.into(), Vec::new()))
+                }
             }
         })
     }

@@ -70,6 +70,8 @@ fn a_table_with_words_of_its_own_is_delivered_and_marked() {
     let mut statement = theirs.prepare("SELECT step FROM \"Shop\" ORDER BY nr").unwrap();
     let steps: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(steps, ["out", "out", "draft"], "a row in a state that is none of ours is left alone");
+    let counted = program.run(&["status", "--by", "type", "--json"]);
+    assert!(counted.exit == Some(0) && counted.stdout.contains("\"a\""), "{counted:?}");
 }
 
 #[test]

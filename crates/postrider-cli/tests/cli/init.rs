@@ -20,10 +20,11 @@ fn the_starter_file_still_works_with_every_key_set() {
     let program = Program::new().variable("SHOP_PASSWORD", "secret");
     program.run(&["config", "init"]);
     let path = program.path().join("postrider.toml");
-    // Some keys are for servers alone, and some for tables with a state per row.
+    // Some keys are for servers alone, some for tables with a state per row, and one for a layout that takes no map.
     let starter = std::fs::read_to_string(&path).unwrap();
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
-    let starter = starter.replace("layout = \"postrider\"\n", "layout = \"outbox_events\"\n");
+    let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");
+    let starter = starter.replace("# foreign_claim_timeout = ", "# not here: ");
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };

@@ -23,6 +23,7 @@ mod program;
 mod schema;
 mod shop;
 mod sqlite_layouts;
+mod tally;
 mod user_story;
 mod webhook;
 mod wrong_configs;

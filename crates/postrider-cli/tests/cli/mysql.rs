@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
 use crate::shop::{Running, status, until};
+use crate::tally::{Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted};
 
 /// A database for an outbox, which is not there yet.
 pub(crate) struct Shop {
@@ -42,6 +43,18 @@ impl Shop {
 
     pub(crate) fn program(&self) -> Program {
         Program::with_config(&self.config(&self.url))
+    }
+
+    /// The first column of the first row.
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = self.url.replace("mariadb://", "mysql://");
+        runtime.block_on(async {
+            let mut client = Conn::from_url(&url).await.unwrap();
+            let number = client.query_first(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+            client.disconnect().await.unwrap();
+            number.unwrap()
+        })
     }
 
     pub(crate) fn sql(&self, sql: &str) {
@@ -290,4 +303,44 @@ fn a_table_moves_into_the_layout_postrider_and_back() {
             three_rows_move_forth_and_back(&program, layout);
         }
     }
+}
+
+/// Checks on every server, of a layout or of the default one.
+fn on_each(layout: Option<&str>, check: impl Fn(&Place<'_>)) {
+    let own_ago = |seconds: i32| format!("UTC_TIMESTAMP(6) - INTERVAL {seconds} SECOND");
+    // A TIMESTAMP is given in the zone of the session, which is not UTC here.
+    let zoned = |seconds: i32| format!("NOW(6) - INTERVAL {seconds} SECOND");
+    for shop in Shop::all() {
+        let program = layout.map_or_else(|| shop.program(), |layout| rows(&shop, layout));
+        assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+        let theirs = layout.unwrap_or_default();
+        let placed = |sql: &str| {
+            let table = format!("INSERT INTO {theirs} ");
+            sql.replace(&table, &format!("INSERT INTO {}_shop.{theirs} ", shop.schema))
+        };
+        check(&Place {
+            program: &program,
+            own: &format!("{}.", shop.schema),
+            run: &|sql| shop.sql(&placed(sql)),
+            number: &|sql| shop.number(sql),
+            ago: if theirs == "outbox_events" { &zoned } else { &own_ago },
+            own_ago: &own_ago,
+            at: &|time| format!("'{time}'"),
+        });
+    }
+}
+
+#[test]
+fn events_are_counted_by_type_hour_and_producer() {
+    on_each(None, the_default_layout_is_counted);
+}
+
+#[test]
+fn rows_of_event_outbox_are_counted_by_type_hour_and_producer() {
+    on_each(Some("event_outbox"), event_outbox_is_counted);
+}
+
+#[test]
+fn rows_of_outbox_events_are_counted_by_type_hour_and_producer() {
+    on_each(Some("outbox_events"), outbox_events_is_counted);
 }

@@ -44,6 +44,11 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if is_about_rows(section, key) {
         lines.insert("outbox.shop.layout".into(), "'outbox_events'".into());
     }
+    if is_about_maps(section, key) || key == "layout" && value.contains("custom") {
+        for (other, value) in MAPPED {
+            lines.insert(format!("outbox.shop.{other}"), (*value).to_owned());
+        }
+    }
     if value.is_empty() {
         return lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     }
@@ -64,7 +69,10 @@ fn file(section: Section, key: &str, value: &str) -> String {
 fn is_for_servers(section: Section, key: &str) -> bool {
     let ones = ["password", "schema", "after_failover", "pooler", "listen", "layout"];
     section == Section::Outbox
-        && (ones.contains(&key) || key.starts_with("tls_") || is_about_rows(section, key))
+        && (ones.contains(&key)
+            || key.starts_with("tls_")
+            || is_about_rows(section, key)
+            || is_about_maps(section, key))
 }
 
 /// Keys that only a table with a state per row has a use for.
@@ -72,6 +80,19 @@ fn is_about_rows(section: Section, key: &str) -> bool {
     let ones = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
     section == Section::Outbox && ones.contains(&key)
 }
+
+/// Keys that only a table by a map has a use for.
+fn is_about_maps(section: Section, key: &str) -> bool {
+    section == Section::Outbox && ["preset", "columns", "states", "delete_delivered"].contains(&key)
+}
+
+/// What a table by a map has to have.
+const MAPPED: &[(&str, &str)] = &[
+    ("layout", "'custom'"),
+    ("table", "'t'"),
+    ("columns", "{ id = 'a', type = 'b', payload = 'c', status = 's' }"),
+    ("states", "{ pending = 'A', done = 'B' }"),
+];
 
 /// A key that another needs.
 fn other_half(key: &str) -> Option<&'static str> {

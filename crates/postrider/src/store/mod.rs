@@ -23,6 +23,7 @@ mod rows;
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod search;
+mod tally;
 mod trim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod watch;
@@ -41,6 +42,7 @@ pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, Subscriptio
 pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
+pub use tally::{Spread, Tally, TallyBy, TallyGroup};
 pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};
 
 use std::time::Duration;

@@ -4,3 +4,4 @@ mod case;
 mod conformance;
 mod live;
 mod refused;
+mod tally;

@@ -196,3 +196,36 @@ async fn the_six_views_of_seed_002_answer_their_questions() -> Result<()> {
     assert_eq!(case.one::<i64>(views).await?, 6);
     Ok(())
 }
+
+#[tokio::test]
+async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::EventOutbox).await?;
+    case.run(
+        "CREATE TABLE event_inbox (id bigint PRIMARY KEY, received_at timestamptz(6) NOT NULL);
+         INSERT INTO event_inbox VALUES (1, '2026-01-01 10:59:59Z'), (2, '2026-01-01 12:00:00Z'), (3, '2026-01-01 12:30:00Z')",
+    )
+    .await?;
+    PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    case.run(
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, created_at)
+         VALUES ('a', 'o', '1', 'placed', '{}', '2026-01-01 10:00:00Z'), ('b', 'o', '1', 'placed', '{}', '2026-01-01 10:10:00Z'),
+                ('c', 'o', '1', 'placed', '{}', '2026-01-01 11:00:00Z')",
+    )
+    .await?;
+    let hours = "SELECT string_agg(concat_ws(' ', extract(hour FROM hour_ts AT TIME ZONE 'UTC')::int, outbox_cnt, inbox_cnt), ', '
+                                   ORDER BY hour_ts)
+                 FROM vw_event_throughput_hourly";
+    assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2");
+    // A table of that name without a time of receipt is no inbox.
+    case.run(
+        "DROP VIEW vw_event_throughput_hourly; DROP TABLE event_inbox; CREATE TABLE event_inbox (id bigint)",
+    )
+    .await?;
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 0");
+    Ok(())
+}

@@ -12,6 +12,7 @@ use crate::interrupt::{Threads, block_on};
 const EXAMPLES: &str = "Examples:
   postrider migrate up
   postrider migrate up --outbox shop
+  postrider migrate up --with views
   postrider migrate up --layout outbox_events --with aggregate-index";
 
 /// Bring the tables up to date
@@ -58,7 +59,7 @@ impl From<Layout> for RowLayout {
 enum Optional {
     /// The index over aggregate type and id of `outbox_events`
     AggregateIndex,
-    /// The six views of `event_outbox`, on a table that is there already; a new one has them
+    /// The five views of `postrider`; the six of `event_outbox`, on a table that is there already (a new one has them)
     Views,
 }
 

@@ -1,11 +1,15 @@
 //! `postrider status`
 
 mod report;
+mod tally;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use postrider::store::TallyBy;
 
 use self::report::Report;
+use self::tally::Tallies;
 use super::chosen::Chosen;
+use crate::config::Settings;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
@@ -13,25 +17,61 @@ use crate::interrupt::{Threads, block_on};
 const EXAMPLES: &str = "Examples:
   postrider status                 a table
   postrider status --outbox shop   of one outbox
+  postrider status --by type       which events wait, fail or are slow
+  postrider status --by hour       when they were written
+  postrider status --by producer   who wrote them
   postrider status --json          for programs, with every figure";
 
 /// Events that wait are counted up to here; beyond it a number says less than the time it takes.
 const BACKLOG_MAX: u64 = 100_000;
 
+/// Groups shown at most; nobody reads more, and `more` says that there are.
+const GROUPS_MAX: usize = 1_000;
+
 /// Show how far each subscription is
 ///
 /// Asks the database, not the relays: it works whether one runs or not, beside running ones, and where the database
 /// can only be read. It changes nothing.
+///
+/// With `--by` the events that are still there are counted instead, each for every subscription: all of them are read,
+/// which takes a while in a large outbox. What a layout cannot tell is shown as `-`, in JSON as null.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Status {
     #[command(flatten)]
     chosen: Chosen,
+
+    /// Count events by this instead
+    #[arg(long, value_enum)]
+    by: Option<By>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Their type
+    Type,
+    /// The hour they were written, in UTC; the newest first
+    Hour,
+    /// Who wrote them, and their type
+    Producer,
+}
+
+impl From<By> for TallyBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Type => Self::Type,
+            By::Hour => Self::Hour,
+            By::Producer => Self::Producer,
+        }
+    }
 }
 
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
+        if let Some(by) = self.by {
+            return self.tally(context, &settings, by.into());
+        }
         let mut report = Report::default();
         for (name, outbox) in self.chosen.some(&settings)? {
             let overview =
@@ -39,5 +79,17 @@ impl Status {
             report.add(name, &overview, &settings);
         }
         context.output.data(&report)
+    }
+
+    fn tally(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
+        let mut tallies = Tallies::new(by);
+        for (name, outbox) in self.chosen.some(settings)? {
+            let tally = block_on(Threads::One, async { Ok(outbox.database.tally(by, GROUPS_MAX).await?) })?;
+            if tally.more {
+                context.output.say(format!("{name}: there are more than the {GROUPS_MAX} groups shown"));
+            }
+            tallies.add(name, tally);
+        }
+        context.output.data(&tallies)
     }
 }

@@ -29,7 +29,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Outbox, "layout", Choice(&["postrider", "event_outbox", "outbox", "outbox_events", "custom"]), r#""outbox_events""#, "The shape of the outbox: ours, or a table with a state per row as docs/src/layouts.md tells. `event_outbox` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
     key(Outbox, "table", Text, r#""shop_events""#, "The table with a state per row. Without it the name of the layout; `outboxevent` with `preset = \"debezium\"`."),
     key(Outbox, "preset", Choice(&["debezium"]), r#""debezium""#, "Columns that a table of layout `custom` has: those of Debezium's outbox event router. `columns` adds to them."),
-    key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body" }"#, "Which column of a table of layout `custom` holds what; see docs/src/layouts.md."),
+    key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body", status = "state" }"#, "Which column of a table of layout `custom` holds what; see docs/src/layouts.md."),
     key(Outbox, "states", Map, r#"{ pending = "NEW", done = "SENT", failed = "STUCK" }"#, "The words in the column that `columns` names for `status`; `failed` may be left out."),
     key(Outbox, "delete_delivered", Bool, "true", "Rows of a table of layout `custom` are deleted when they are delivered.").default("false"),
     key(Outbox, "table_schema", Text, r#""shop""#, "The schema of that table, on MySQL and MariaDB its database. Without it `public`, or the database of the URL. Not for SQLite."),

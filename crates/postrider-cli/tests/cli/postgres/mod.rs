@@ -7,6 +7,7 @@ mod health;
 mod layouts;
 mod roles;
 mod story;
+mod tally;
 mod tls;
 mod wrong;
 

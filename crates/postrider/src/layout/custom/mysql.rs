@@ -61,6 +61,7 @@ impl Tongue for MySql {
             ("{c.is_old}", is_old),
             ("{c.is_noted}", is_noted),
             ("{c.order}", order(map)),
+            ("{c.made}", made(map)),
             ("{c.done_row}", Self::as_id(map, "row_done.row_id")),
         ]
     }
@@ -87,6 +88,12 @@ fn order(map: &ColumnMap) -> String {
         Some(column) => format!("t.{}, t.{{c.id}}", column.in_backticks()),
         None => "t.{c.id}".to_owned(),
     }
+}
+
+/// When a row was made, as its column has it.
+fn made(map: &ColumnMap) -> String {
+    map.column(Field::CreatedAt)
+        .map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", column.in_backticks()))
 }
 
 /// Rows of an outcome, and those of the table that they are.

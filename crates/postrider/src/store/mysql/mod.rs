@@ -37,8 +37,10 @@ mod rows;
 mod server;
 mod session;
 mod settle;
+mod tally;
 #[cfg(feature = "mysql-tls")]
 mod tls;
+mod views;
 mod writers;
 
 use std::fmt;
@@ -53,7 +55,7 @@ use self::line::{Line, Reached};
 use self::session::Session;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -104,6 +106,24 @@ impl MySqlStore {
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.
     pub fn roles(schema: &Ident) -> Result<String> {
         roles::roles(schema)
+    }
+
+    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn make_views(config: &MySqlConfig) -> Result<()> {
+        views::make(&mut config.connect_unchecked().await?).await
+    }
+
+    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
+        tally::tally(&mut config.connect().await?, by, groups_max, &views::events()).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.

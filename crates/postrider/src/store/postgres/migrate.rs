@@ -32,8 +32,7 @@ const PLACE: &str = "the PostgreSQL database";
 pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migrated> {
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;
-    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
-    query_unnamed(tx.client(), lock, &[&name.as_str()]).await.map_err(failed)?;
+    lock(tx.client(), name).await?;
     // IF NOT EXISTS would ask for the right to create one even where it stands.
     let missing = "SELECT to_regnamespace($1) IS NULL";
     if answer(tx.client(), missing, name).await?.unwrap_or(false) {
@@ -46,6 +45,12 @@ pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migra
     }
     tx.commit().await.map_err(commit_failed)?;
     Ok(Migrated { from, to: LATEST })
+}
+
+/// Waits until nobody else migrates, and keeps others from it until the end of the transaction.
+pub(super) async fn lock(client: &Client, name: &Ident) -> Result<()> {
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
+    query_unnamed(client, lock, &[&name.as_str()]).await.map_err(failed).map(drop)
 }
 
 /// Every step, as one would run it by hand in a schema that exists.

@@ -34,9 +34,11 @@ mod rows;
 mod session;
 mod settle;
 mod statement;
+mod tally;
 mod time;
 #[cfg(feature = "postgres-tls")]
 mod tls;
+mod views;
 mod wake;
 mod writers;
 
@@ -54,7 +56,7 @@ use self::line::{Line, Reached};
 use self::session::{Alone, Session, Sharing};
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -129,6 +131,25 @@ impl PostgresStore {
     /// What the database says.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         list::plan(&config.client().await?, config.schema_name(), filter).await
+    }
+
+    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn make_views(config: &PostgresConfig) -> Result<()> {
+        views::make(&mut config.connect_unchecked().await?, config.schema_name()).await
+    }
+
+    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
+        let session = config.connect().await?;
+        tally::tally(&session.client, by, groups_max, &views::events(config.schema_name())).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.

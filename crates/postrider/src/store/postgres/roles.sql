@@ -47,3 +47,13 @@ ALTER TABLE {schema}.parked OWNER TO {migrator};
 ALTER TABLE {schema}.leases OWNER TO {migrator};
 ALTER VIEW {schema}.events_json OWNER TO {migrator};
 ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
+
+-- The views that are made only when somebody asks for them.
+DO $$
+DECLARE optional text;
+BEGIN
+    FOR optional IN SELECT format('%I.%I', schemaname, viewname) FROM pg_views
+                    WHERE schemaname = trim('"' FROM '{schema}') AND viewname LIKE 'vw\_outbox%' LOOP
+        EXECUTE 'ALTER VIEW ' || optional || ' OWNER TO {migrator}';
+    END LOOP;
+END $$;

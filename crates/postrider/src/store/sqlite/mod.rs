@@ -26,7 +26,9 @@ mod progress;
 mod row;
 mod rows;
 mod settle;
+mod tally;
 mod thread;
+mod views;
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,7 +44,7 @@ use self::ledger::Ledger;
 use self::thread::{Thread, in_transaction};
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Renewed, Settled,
-    Settlement, Start, Store, Trim, Trimmed,
+    Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Code, Error, Position, Result};
@@ -75,6 +77,26 @@ impl SqliteStore {
     pub fn migrate(path: impl AsRef<Path>) -> Result<Migrated> {
         let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
         Ok(migrate::migrate(&mut connection)?)
+    }
+
+    /// Makes the views over a file that was migrated, or makes them anew: `postrider_vw_outbox`, and beside it `_due`,
+    /// `_metrics`, `_throughput_hourly` and `_backlog`. All of them or none. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn make_views(path: impl AsRef<Path>) -> Result<()> {
+        Ok(views::make(&mut Self::connect(path)?)?)
+    }
+
+    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
+    /// changes nothing. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn tally(path: impl AsRef<Path>, by: TallyBy, groups_max: usize) -> Result<Tally> {
+        let connection = Self::connect_to_look(path)?;
+        migrate::check(&connection)?;
+        Ok(tally::tally(&connection, by, groups_max, &views::events())?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.

@@ -172,3 +172,31 @@ async fn the_six_views_of_seed_002_answer_their_questions<W: Which>() -> Result<
     assert_eq!(case.one::<i64>(flags).await?, 6);
     Ok(())
 }
+
+on_both!(the_hours_of_seed_002_count_its_inbox_if_there_is_one);
+async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Result<()> {
+    let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
+    case.run("CREATE TABLE event_inbox (id BIGINT PRIMARY KEY, received_at DATETIME(6) NOT NULL)").await?;
+    case.run(
+        "INSERT INTO event_inbox VALUES (1, '2026-01-01 10:59:59'), (2, '2026-01-01 12:00:00'), (3, '2026-01-01 12:30:00')",
+    )
+    .await?;
+    MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    case.run(
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, created_at)
+         VALUES ('a', 'o', '1', 'placed', '{}', '2026-01-01 10:00:00'), ('b', 'o', '1', 'placed', '{}', '2026-01-01 10:10:00'),
+                ('c', 'o', '1', 'placed', '{}', '2026-01-01 11:00:00')",
+    )
+    .await?;
+    let hours = "SELECT GROUP_CONCAT(CONCAT_WS(' ', HOUR(hour_ts), outbox_cnt, inbox_cnt) ORDER BY hour_ts SEPARATOR ', ')
+                 FROM vw_event_throughput_hourly";
+    assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2");
+    // A table of that name without a time of receipt is no inbox.
+    case.run("DROP VIEW vw_event_throughput_hourly").await?;
+    case.run("DROP TABLE event_inbox").await?;
+    case.run("CREATE TABLE event_inbox (id BIGINT)").await?;
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 0");
+    Ok(())
+}

@@ -31,6 +31,8 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 const VIEWS: &str = include_str!("views.sql");
+const THROUGHPUT: &str = include_str!("throughput.sql");
+const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
 /// The statement that makes the table of a layout; none of anybody's.
 ///
@@ -63,7 +65,9 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout == RowLayout::EventOutbox {
+        // Nobody looked whether there is an inbox.
         seed.push_str(VIEWS);
+        seed.push_str(THROUGHPUT);
     }
     if extras.aggregate_index {
         seed.push_str(AGGREGATE_INDEX);
@@ -147,10 +151,8 @@ async fn apply(
         session.several(Alone::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
     let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
-    if (extras.views || is_new)
-        && !is_table(session, table.schema.as_str(), "vw_sync_backlog_by_node").await?
-    {
-        session.several(Alone::Writes, &table.put_into_mysql(VIEWS)).await?;
+    if extras.views || is_new {
+        views(session, table).await?;
     }
     if from < LATEST {
         let own = format!("{BOOK}{}\n{}{}", MIGRATIONS[0], naming(table), entry(1));
@@ -159,6 +161,22 @@ async fn apply(
     check_table(session, table).await?;
     let differences = found.unwrap_or_default();
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
+}
+
+/// Makes the views that seed 002 names, unless somebody has them. What is received is counted if there is an inbox now.
+async fn views(session: &mut Session, table: &RowTable) -> Result<()> {
+    let schema = table.schema.as_str();
+    if !is_table(session, schema, "vw_sync_backlog_by_node").await? {
+        session.several(Alone::Writes, &table.put_into_mysql(VIEWS)).await?;
+    }
+    if !is_table(session, schema, "vw_event_throughput_hourly").await? {
+        let inbox =
+            "columns WHERE table_schema = ? AND table_name = 'event_inbox' AND column_name = 'received_at'";
+        let has_inbox = holds(session, inbox, params![schema]).await?;
+        let sql = if has_inbox { THROUGHPUT_WITH_INBOX } else { THROUGHPUT };
+        session.several(Alone::Writes, &table.put_into_mysql(sql)).await?;
+    }
+    Ok(())
 }
 
 async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<bool> {

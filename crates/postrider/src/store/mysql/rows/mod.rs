@@ -19,6 +19,7 @@ mod overview;
 mod read;
 mod settle;
 mod sql;
+mod tally;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,14 +32,14 @@ use super::connect::MySqlConfig;
 use super::line::{Line, Turn};
 use super::row::get;
 use super::session::{Alone, Params};
-use super::{admin as operator, lease};
+use super::{admin as operator, lease, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
-    RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
 
@@ -131,6 +132,20 @@ impl MySqlRowStore {
     /// [`Code::LayoutDiffers`] if the layout is not for these servers.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
         migrate::all(schema, table, extras)
+    }
+
+    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn tally(
+        config: &MySqlConfig,
+        table: &RowTable,
+        by: TallyBy,
+        groups_max: usize,
+    ) -> Result<Tally> {
+        let events = tally::events(table.layout)?;
+        counted::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, events).await
     }
 
     /// Connects to a database that was migrated.

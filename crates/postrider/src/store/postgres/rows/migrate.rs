@@ -29,6 +29,8 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 const VIEWS: &str = include_str!("views.sql");
+const THROUGHPUT: &str = include_str!("throughput.sql");
+const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
 /// The statements that make the tables of a layout, in their order, each with its table.
 fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
@@ -46,8 +48,11 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     if table.layout == RowLayout::EventOutbox {
-        seed.push_str(&table.put_into(VIEWS));
-        seed.push('\n');
+        // Nobody looked whether there is an inbox.
+        for sql in [VIEWS, THROUGHPUT] {
+            seed.push_str(&table.put_into(sql));
+            seed.push('\n');
+        }
     }
     if extras.aggregate_index {
         seed.push_str(&table.put_into(AGGREGATE_INDEX));
@@ -140,11 +145,17 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
     Ok(())
 }
 
-/// Makes the views that seed 002 names, unless somebody has them.
+/// Makes the views that seed 002 names, unless somebody has them. What is received is counted if there is an inbox now.
 async fn views(client: &Client, table: &RowTable) -> Result<()> {
-    let name = format!("{}.\"vw_event_outbox\"", table.schema);
-    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
+    let there = "SELECT to_regclass($1) IS NOT NULL";
+    if !holds(client, there, &table.put_into("{views}.\"vw_event_outbox\"")).await? {
         client.batch_execute(&table.put_into(VIEWS)).await.map_err(failed)?;
+    }
+    if !holds(client, there, &table.put_into("{views}.\"vw_event_throughput_hourly\"")).await? {
+        let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
+        let has_inbox = inbox.iter().any(|column| column.name == "received_at");
+        let sql = if has_inbox { THROUGHPUT_WITH_INBOX } else { THROUGHPUT };
+        client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
     }
     Ok(())
 }

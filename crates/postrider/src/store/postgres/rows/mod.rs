@@ -19,6 +19,7 @@ mod overview;
 mod read;
 mod settle;
 mod sql;
+mod tally;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,7 +33,7 @@ use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
 use super::row::get;
-use super::{admin as operator, lease, wake};
+use super::{admin as operator, lease, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Book, RowId};
@@ -42,7 +43,7 @@ use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
-    Schema, Settled, Settlement, Start, Store, Trim, Trimmed, Wakes,
+    Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
 use crate::{BoxFuture, Ident, Position, Result};
 
@@ -131,6 +132,22 @@ impl PostgresRowStore {
         let client = config.client().await?;
         let table = custom::learnt(&client, table).await?;
         list::plan(&client, config.schema_name(), &table, filter).await
+    }
+
+    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn tally(
+        config: &PostgresConfig,
+        table: &RowTable,
+        by: TallyBy,
+        groups_max: usize,
+    ) -> Result<Tally> {
+        let session = config.connect_unchecked().await?;
+        let learnt = migrate::check(&session.client, config.schema_name(), table).await?;
+        let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
+        counted::tally(&session.client, by, groups_max, &events).await
     }
 
     /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;

@@ -16,6 +16,7 @@ mod overview;
 mod read;
 mod settle;
 mod sql;
+mod tally;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::sql::Names;
 use super::ledger::Ledger;
 use super::thread::{Thread, in_transaction};
-use super::{SqliteStore, admin as operator, connect, lease, refuse_missing};
+use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Claim, RowId};
@@ -37,7 +38,8 @@ use crate::store::rows::read::{Read, Which};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Trim, Trimmed,
+    Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim,
+    Trimmed,
 };
 use crate::{BoxFuture, Ident, Position, Result};
 
@@ -112,6 +114,17 @@ impl SqliteRowStore {
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for SQLite.
     pub fn migrations(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
         migrate::all(&here(table)?, extras)
+    }
+
+    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    /// Blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`SqliteRowStore::open`].
+    pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
+        let connection = SqliteStore::connect_to_look(path)?;
+        let names = migrate::check(&connection, &here(table)?)?;
+        Ok(counted::tally(&connection, by, groups_max, &names.put_into(tally::events(names.table.layout)))?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.

@@ -1,0 +1,29 @@
+//! Views over the default layout, for people with a tool of their own. Made when somebody asks for them.
+
+use super::migrate;
+use super::session::{Alone, Session};
+use crate::Result;
+
+/// Every event with its state.
+const STATE: &str = include_str!("views/state.sql");
+
+/// What the views are made of.
+const VIEWS: &str = include_str!("views/views.sql");
+
+/// Every event with its state, as a tally reads it.
+pub(super) fn events() -> String {
+    format!(
+        "SELECT subscription, type AS event_type, producer, time AS created_at, NULL AS delivered_at, state, is_due,
+                attempts
+         FROM ({STATE}) AS o"
+    )
+}
+
+/// Makes the views, or makes them anew. Several processes may do so at once. Where it breaks off it goes on the next time.
+pub(super) async fn make(session: &mut Session) -> Result<()> {
+    migrate::check(session).await?;
+    let lock = migrate::lock(session).await?;
+    let made = session.several(Alone::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
+    migrate::unlock(session, &lock).await?;
+    made.map(drop)
+}

@@ -1,0 +1,75 @@
+//! Counting events, of whichever layout.
+
+use rusqlite::Connection;
+
+use super::failure::Attempt;
+use super::lease::now;
+use crate::store::{Tally, TallyBy, TallyGroup};
+
+/// A percentile lies between two neighbours in the order, nearer to the nearer one: a row's weight is one minus its
+/// distance from there, if it is less than one away.
+macro_rules! percentile {
+    ($seconds:literal, $place:literal, $places:literal, $share:literal) => {
+        concat!(
+            "sum(",
+            $seconds,
+            " * max(0, 1 - abs(",
+            $place,
+            " - (1 + ",
+            $share,
+            " * (",
+            $places,
+            " - 1)))))"
+        )
+    };
+}
+
+/// Reads every event once. Times are microseconds, `?1` is now; `?2`: groups at most. Index: none.
+const TALLY: &str = concat!(
+    "SELECT subscription, event_type, producer, in_hour,
+            count(*),
+            count(*) FILTER (WHERE state = 'pending'),
+            count(*) FILTER (WHERE state = 'failed'),
+            count(*) FILTER (WHERE state = 'done'),
+            count(*) FILTER (WHERE is_due),
+            avg(attempts), max(attempts),
+            avg(lag_sec), ",
+    percentile!("lag_sec", "lag_place", "lag_places", "0.5"),
+    ", ",
+    percentile!("lag_sec", "lag_place", "lag_places", "0.95"),
+    ", max(lag_sec), avg(latency_sec), ",
+    percentile!("latency_sec", "latency_place", "latency_places", "0.5"),
+    ", ",
+    percentile!("latency_sec", "latency_place", "latency_places", "0.95"),
+    ", max(latency_sec)
+     FROM (SELECT keyed.*,
+                  row_number() OVER (PARTITION BY subscription, event_type, producer, in_hour
+                                     ORDER BY lag_sec IS NULL, lag_sec) AS lag_place,
+                  count(lag_sec) OVER (PARTITION BY subscription, event_type, producer, in_hour) AS lag_places,
+                  row_number() OVER (PARTITION BY subscription, event_type, producer, in_hour
+                                     ORDER BY latency_sec IS NULL, latency_sec) AS latency_place,
+                  count(latency_sec) OVER (PARTITION BY subscription, event_type, producer, in_hour) AS latency_places
+           FROM (SELECT f.subscription, {type} AS event_type, {producer} AS producer, {hour} AS in_hour, f.state,
+                        f.is_due, f.attempts,
+                        CASE WHEN f.state <> 'done' THEN (?1 - f.created_at) / 1000000.0 END AS lag_sec,
+                        CASE WHEN f.state = 'done' THEN (f.delivered_at - f.created_at) / 1000000.0 END AS latency_sec
+                 FROM ({events}) AS f) AS keyed) AS ranked
+     GROUP BY subscription, event_type, producer, in_hour
+     ORDER BY {order}
+     LIMIT ?2"
+);
+
+/// The remainder is made positive, so that the hour is right before 1970 too.
+const HOUR: &str = "f.created_at - (f.created_at % 3600000000 + 3600000000) % 3600000000";
+
+/// Counts `events`, a SELECT of what [`tally`](crate::store::tally) names, with times in microseconds.
+pub(super) fn tally(snapshot: &Connection, by: TallyBy, groups_max: usize, events: &str) -> Attempt<Tally> {
+    let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
+    let mut statement = snapshot.prepare(&by.put_into(TALLY, HOUR, events))?;
+    let groups = statement
+        .query_map([now(snapshot)?, limit], |row| {
+            TallyGroup::of(|column| row.get(column), |column| row.get(column), |column| row.get(column))
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(Tally::of(groups, groups_max))
+}

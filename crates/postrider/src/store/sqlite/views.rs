@@ -1,0 +1,30 @@
+//! Views over the default layout, for people with a tool of their own. Made when somebody asks for them.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::failure::Attempt;
+use super::migrate;
+use super::thread::in_transaction;
+
+/// Every event with its state.
+const STATE: &str = include_str!("views/state.sql");
+
+/// What the views are made of.
+const VIEWS: &str = include_str!("views/views.sql");
+
+/// Every event with its state, as a tally reads it.
+pub(super) fn events() -> String {
+    format!(
+        "SELECT subscription, type AS event_type, producer, time AS created_at, NULL AS delivered_at, state, is_due,
+                attempts
+         FROM ({STATE}) AS o"
+    )
+}
+
+/// Makes the views, or makes them anew, all of them or none.
+pub(super) fn make(connection: &mut Connection) -> Attempt<()> {
+    migrate::check(connection)?;
+    in_transaction(connection, TransactionBehavior::Immediate, |tx| {
+        Ok(tx.execute_batch(&VIEWS.replace("{state}", STATE.trim_end()))?)
+    })
+}
