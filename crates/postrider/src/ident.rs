@@ -25,7 +25,7 @@ impl Ident {
         if fits && plain && starts {
             return Ok(Self(name.to_owned()));
         }
-        Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema"))
+        Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema or a table"))
             .hint("use lower-case letters, digits and '_', at most 63, not starting with a digit or pg_"))
     }
 

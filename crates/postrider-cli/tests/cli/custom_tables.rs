@@ -114,3 +114,33 @@ fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() 
     let ours = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'postrider%'";
     assert_eq!(theirs.query_row(ours, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
+
+#[test]
+fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
+    let program = Program::with_config(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'custom'\npreset = 'debezium'\n\
+         [outbox.new]\nurl = 'sqlite:shop.db'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
+         [subscription.orders]\noutbox = 'new'\nsink = 'out'\nstart = 'beginning'\n",
+    );
+    theirs(
+        &program,
+        "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT NOT NULL, aggregateid TEXT NOT NULL,
+                                   type TEXT NOT NULL, payload TEXT);
+         INSERT INTO outboxevent VALUES ('5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10', 'Order', '7', 'order.placed', '{}'),
+                                        ('5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f11', 'Order', '8', 'order.placed', '{}');",
+    );
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let refused = program.run(&["adopt", "--from", "new", "--to", "shop", "--dry-run"]);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("does not write such a table"), "{refused:?}");
+    for moved in [2, 0] {
+        let adopted =
+            program.run(&["adopt", "--from", "shop", "--to", "new", "--start", "beginning", "--json"]);
+        assert_eq!(adopted.exit, Some(0), "{adopted:?}");
+        let told: serde_json::Value = serde_json::from_str(adopted.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(told["copied"], moved, "{adopted:?}");
+    }
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(lines.contains("5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f11"), "{lines}");
+}

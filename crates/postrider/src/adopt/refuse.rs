@@ -10,6 +10,9 @@ use crate::{Code, Error, Outbox, Result, Timestamp};
 /// Refuses outboxes between which nothing moves.
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     let what = match (from, to.table()) {
+        (None, Some(to)) if to.columns().is_some() => {
+            format!("{} is a table by a map, and Postrider does not write such a one", to.layout().name())
+        }
         (Some(_), None) | (None, Some(_)) => return Ok(()),
         (None, None) => "both outboxes have the layout `postrider`".to_owned(),
         (Some(from), Some(to)) => {

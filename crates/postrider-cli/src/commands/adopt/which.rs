@@ -1,6 +1,7 @@
 //! Which outboxes and which subscription are meant.
 
 use postrider::adopt::HandsOver;
+use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
 use crate::config::Settings;
@@ -48,6 +49,15 @@ pub(super) fn named<'a>(settings: &'a Settings, flag: &str, wanted: &str) -> Res
 pub(super) fn check(from: Named<'_>, to: Named<'_>) -> Result<(), Failure> {
     let (here, there) = (from.outbox.database.place(), to.outbox.database.place());
     let what = match (from.outbox.database.layout(), to.outbox.database.layout()) {
+        (None, Some(RowLayout::Custom)) => {
+            let what = format!(
+                "outbox {:?} has the layout custom, and Postrider does not write such a table",
+                to.name
+            );
+            return Err(Error::new(Code::AdoptionRefused, what)
+                .hint("write its rows with your own program; out of such a table events can be adopted")
+                .into());
+        }
         (Some(_), Some(_)) => {
             format!("events do not go from layout {} to {} at once", from.layout(), to.layout())
         }

@@ -114,8 +114,7 @@ enum BenchCommand {
         #[arg(long, default_value_t = Write::default().payload_bytes)]
         payload_bytes: usize,
     },
-    /// How fast a backlog of each layout with a state per row goes, beside the row-by-row protocol of its seed. On
-    /// PostgreSQL only
+    /// How fast a backlog of each layout with a state per row goes, beside the row-by-row protocol of its seed
     #[command(before_help = "Examples:\n  postrider bench layouts --db postgres --events 100000")]
     Layouts {
         /// Rows in the backlog
@@ -220,9 +219,10 @@ impl Bench {
                         let server = servers::DurablePostgres::find()?;
                         runtime.block_on(layouts::postgres(&server.url, layouts, progress))
                     }
-                    _ => {
-                        Err("layouts with a state per row are measured on PostgreSQL: add --db postgres"
-                            .into())
+                    Database::Sqlite => runtime.block_on(layouts::sqlite(layouts, progress)),
+                    Database::Mysql | Database::Mariadb => {
+                        let server = servers::MySql::durable(self.kind())?;
+                        runtime.block_on(layouts::mysql(server.name, &server.url, layouts, progress))
                     }
                 }
             }

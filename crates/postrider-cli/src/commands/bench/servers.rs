@@ -47,6 +47,15 @@ pub(super) struct MySql {
 
 impl MySql {
     pub(super) fn find(kind: Kind) -> Result<Self, postrider_bench::Error> {
+        Self::start(kind, &[])
+    }
+
+    /// One whose commits are on disk when they are confirmed.
+    pub(super) fn durable(kind: Kind) -> Result<Self, postrider_bench::Error> {
+        Self::start(kind, &["innodb_flush_log_at_trx_commit=1"])
+    }
+
+    fn start(kind: Kind, settings: &[&'static str]) -> Result<Self, postrider_bench::Error> {
         let (name, log) = match kind {
             Kind::MySql => ("MySQL", "innodb_redo_log_capacity=512M"),
             Kind::MariaDb => ("MariaDB", "innodb_log_file_size=512M"),
@@ -54,7 +63,10 @@ impl MySql {
         if let Ok(url) = std::env::var("POSTRIDER_BENCH_URL") {
             return Ok(Self { name, url, _started: None });
         }
-        let started = Options::of(kind).setting("innodb_buffer_pool_size=2G").setting(log).start();
+        let own = ["innodb_buffer_pool_size=2G", log];
+        let started =
+            own.iter().chain(settings).fold(Options::of(kind), |options, setting| options.setting(setting));
+        let started = started.start();
         let started = started.map_err(|reason| {
             format!("no {name} server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL")
         })?;

@@ -77,7 +77,8 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
         None => return Err(read.problem_of_all(Code::ConfigValue, "give the name of the `table`")),
     };
     let name = Ident::of_table(&name).map_err(wrong(read, "table"))?;
-    RowTable::custom(name, map).map_err(wrong(read, "columns"))
+    let key = if read.is_given("states") { "states" } else { "columns" };
+    RowTable::custom(name, map).map_err(wrong(read, key))
 }
 
 fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {

@@ -146,7 +146,9 @@ impl ColumnMap {
         let wrong = match &self.states {
             None if has(Field::Status) => "`status` has a column, and no words for its states are given",
             Some(_) if !has(Field::Status) => "words for states are given, and no column for `status`",
-            Some(states) if states.are_mixed_up() => "two states have the same word, but for its case",
+            Some(states) if states.are_mixed_up() => {
+                "two states have the same word, or one that differs in case only: each needs its own"
+            }
             _ if has(Field::AggregateType) != has(Field::AggregateId) => {
                 "`aggregate_type` and `aggregate_id` go together, and one has no column"
             }

@@ -36,7 +36,7 @@ impl RowExtras {
         };
         let what = format!("layout {} {what}", layout.name());
         Err(Error::new(Code::NameInvalid, what)
-            .hint("the index belongs to outbox_events, the views to event_outbox; leave it out"))
+            .hint("the index belongs to outbox_events, the views to event_outbox and to postrider; leave it out, or name one --outbox"))
     }
 }
 
@@ -65,7 +65,11 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
     }
     let layout = table.layout.name();
     let what = format!("{}.{} is not of layout {layout}: {}", table.schema, table.name, harmful.join("; "));
-    Err(Error::new(Code::LayoutDiffers, what))
+    let error = Error::new(Code::LayoutDiffers, what);
+    Err(match table.map {
+        Some(_) => error.hint("correct the map, `columns` and `states`, or the table; docs/src/layouts.md tells what each may be"),
+        None => error,
+    })
 }
 
 /// Refuses a ledger in `place` that is about another table: it told layout, schema and name.

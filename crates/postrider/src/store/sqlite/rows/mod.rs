@@ -71,7 +71,9 @@ impl SqliteRowStore {
         let table = here(table)?;
         if migrate::shape(&table)?.is_none() {
             // Nobody's table is in a file that is not there.
-            refuse_missing(path.as_ref())?;
+            refuse_missing(path.as_ref()).map_err(|error| {
+                error.hint("make the file and your table first: Postrider makes none of layout custom")
+            })?;
         }
         let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
         Ok(migrate::migrate(&mut connection, &table, extras)?)

@@ -1,4 +1,4 @@
-//! How fast a backlog of each layout with a state per row goes, beside the row-by-row protocol of its seed.
+//! On a PostgreSQL server.
 
 use std::sync::Arc;
 
@@ -9,33 +9,11 @@ use postrider::store::Start;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
 use tokio_postgres::{Client, NoTls};
 
+use super::{Layouts, PAGE_ROWS, ROW_BY_ROW_ROWS};
 use crate::carry::carry_from;
 use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
 use crate::{Error, Ratio, Report};
-
-/// What to measure and how often.
-#[derive(Debug, Clone)]
-pub struct Layouts {
-    /// Rows in the backlog.
-    pub rows: u64,
-    /// Bytes of each payload.
-    pub payload_bytes: usize,
-    /// Runs of each contender, in turns.
-    pub repetitions: usize,
-}
-
-impl Default for Layouts {
-    fn default() -> Self {
-        Self { rows: 100_000, payload_bytes: 340, repetitions: 3 }
-    }
-}
-
-/// The row-by-row contender works on the same backlog and stops after this many rows: it needs not all to show its rate.
-const ROW_BY_ROW_ROWS: u64 = 1_000;
-
-/// Rows a row-by-row publisher asks for at once.
-const PAGE_ROWS: i64 = 100;
 
 /// Measures all layouts in fresh schemas of a server. `progress` is told what happens next.
 ///
@@ -168,7 +146,7 @@ impl Bench {
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
         let mut published = 0;
         while published < rows {
-            for row in self.client.query(&due, &[&PAGE_ROWS]).await? {
+            for row in self.client.query(&due, &[&i64::from(PAGE_ROWS)]).await? {
                 let id: &str = row.try_get(0)?;
                 if let Some(claim) = &claim {
                     self.client.execute(claim, &[&id]).await?;

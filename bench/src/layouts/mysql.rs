@@ -1,0 +1,198 @@
+//! On a MySQL or MariaDB server.
+
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder};
+use postrider::Ident;
+use postrider::layout::{RowLayout, RowTable};
+use postrider::relay::Policy;
+use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
+use postrider::store::{RowExtras, Start};
+
+use super::{Layouts, PAGE_ROWS, ROW_BY_ROW_ROWS};
+use crate::carry::carry_from;
+use crate::drain::rates;
+use crate::machine::Meter;
+use crate::{Error, Report, Row, Usage};
+
+/// The layouts of these servers.
+const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
+
+/// Measures all layouts in fresh databases of a server. `server` is its name, `progress` is told what happens next.
+///
+/// # Errors
+/// What the server or the relay says.
+pub async fn mysql(
+    server: &str,
+    url: &str,
+    layouts: Layouts,
+    progress: impl Fn(&str),
+) -> Result<Report, Error> {
+    let Layouts { rows, payload_bytes, repetitions } = layouts;
+    let durable = durability(url).await?;
+    let title = format!(
+        "layouts on {server} with {durable}: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
+    );
+    let few = rows.min(ROW_BY_ROW_ROWS);
+    let mut found = Report { title, rows: Vec::new(), ratios: Vec::new() };
+    let mut runs: Vec<(Vec<Usage>, Vec<Usage>)> = vec![Default::default(); LAYOUTS.len()];
+    for run in 1..=repetitions {
+        for (layout, (relay, by_row)) in LAYOUTS.into_iter().zip(&mut runs) {
+            progress(&format!("run {run} of {repetitions}: {}", layout.name()));
+            let mut bench = Bench::new(url, layout).await?;
+            bench.fill(rows, payload_bytes).await?;
+            by_row.push(bench.row_by_row(few).await?);
+            bench.fill(rows, payload_bytes).await?;
+            relay.push(bench.relay(rows).await?);
+            bench.close().await?;
+        }
+    }
+    for (layout, (relay, by_row)) in LAYOUTS.into_iter().zip(&runs) {
+        let name = layout.name();
+        found.rows.push(Row::of_runs(&format!("{name}: postrider"), rows, relay));
+        found.rows.push(Row::of_runs(&format!("{name}: row by row"), few, by_row));
+        found.ratios.push(rates(&format!("{name} / row by row"), (relay, rows), (by_row, few)));
+    }
+    Ok(found)
+}
+
+/// What a commit is worth on this server: who commits often is flattered where it is worth nothing.
+async fn durability(url: &str) -> Result<String, Error> {
+    let mut client = connect(url).await?;
+    let sql = "SELECT CONCAT('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)";
+    let told: Option<String> = client.query_first(sql).await?;
+    client.disconnect().await?;
+    Ok(told.unwrap_or_default())
+}
+
+/// Over TCP as the relay's: by itself the driver would take a socket file, which is faster.
+async fn connect(url: &str) -> Result<Conn, Error> {
+    Ok(Conn::new(OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false)).await?)
+}
+
+/// A table of one layout in a database of its own, dropped by [`Bench::close`].
+struct Bench {
+    config: MySqlConfig,
+    table: RowTable,
+    schema: Ident,
+    ledger: Ident,
+    client: Conn,
+}
+
+impl Bench {
+    async fn new(url: &str, layout: RowLayout) -> Result<Self, Error> {
+        let schema = Ident::new(&format!("postrider_bench_{}", layout.name()))?;
+        let ledger = Ident::new(&format!("{}_ledger", schema.as_str()))?;
+        let mut client = connect(url).await?;
+        let (own, theirs) = (ledger.as_str(), schema.as_str());
+        client
+            .query_drop(format!(
+                "DROP DATABASE IF EXISTS {theirs}; DROP DATABASE IF EXISTS {own};
+                 CREATE DATABASE {theirs}; USE {theirs}"
+            ))
+            .await?;
+        let config = MySqlConfig::new(url)?.schema(ledger.clone());
+        let table = RowTable::new(layout)?.in_schema(schema.clone());
+        MySqlRowStore::migrate(&config, &table, RowExtras::default()).await?;
+        Ok(Self { config, table, schema, ledger, client })
+    }
+
+    /// Replaces the rows by so many new ones, each of its own key.
+    async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
+        let name = self.table.layout().name();
+        let columns = match self.table.layout() {
+            RowLayout::EventOutbox => {
+                "(payload, event_type, event_key, entity_table, entity_pk)
+                 SELECT payload, 'order.placed', UUID(), 'orders', n"
+            }
+            _ => {
+                "(payload, event_type, aggregate_type, aggregate_id)
+                 SELECT payload, 'order.placed', 'Order', n"
+            }
+        };
+        let padding = payload_bytes.saturating_sub(20);
+        // Ten digits at most, one table each: recursion is limited on these servers.
+        let digits = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
+                       UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+        let places = rows.max(2).ilog10() + 1;
+        let from: Vec<String> = (0..places).map(|place| format!("{digits} AS p{place}")).collect();
+        let number: Vec<String> =
+            (0..places).map(|place| format!("p{place}.d * {}", 10_u64.pow(place))).collect();
+        let sql = format!(
+            "TRUNCATE {name};
+             INSERT INTO {name} {columns}
+             FROM (SELECT n, JSON_OBJECT('n', n, 'text', REPEAT('x', {padding})) AS payload
+                   FROM (SELECT {} AS n FROM {}) AS numbers WHERE n < {rows}) AS made
+             ORDER BY n",
+            number.join(" + "),
+            from.join(" CROSS JOIN ")
+        );
+        self.client.query_drop(sql).await?;
+        Ok(self.client.query_drop(format!("ANALYZE TABLE {name}")).await?)
+    }
+
+    /// Publishes so many rows to nowhere and marks each, one after the other, as the seed's statements invite: every
+    /// statement is a transaction, and its commit is waited for.
+    async fn row_by_row(&mut self, rows: u64) -> Result<Usage, Error> {
+        let (due, claim, mark) = protocol(self.table.layout());
+        let due = self.client.prep(due.replace("{page}", &PAGE_ROWS.to_string())).await?;
+        let mark = self.client.prep(mark).await?;
+        let claim = match claim {
+            Some(claim) => Some(self.client.prep(claim).await?),
+            None => None,
+        };
+        let meter = Meter::start();
+        let mut published = 0;
+        while published < rows {
+            let page: Vec<(i64, String)> = self.client.exec(&due, ()).await?;
+            for (id, _) in page {
+                if let Some(claim) = &claim {
+                    self.client.exec_drop(claim, (id,)).await?;
+                }
+                self.client.exec_drop(&mark, (id,)).await?;
+                published += 1;
+            }
+        }
+        Ok(meter.stop())
+    }
+
+    /// Carries all rows to the null sink.
+    async fn relay(&self, rows: u64) -> Result<Usage, Error> {
+        let store = Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?);
+        let meter = Meter::start();
+        carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
+        Ok(meter.stop())
+    }
+
+    async fn close(mut self) -> Result<(), Error> {
+        let (own, theirs) = (self.ledger.as_str(), self.schema.as_str());
+        self.client.query_drop(format!("DROP DATABASE {theirs}; DROP DATABASE {own}")).await?;
+        Ok(self.client.disconnect().await?)
+    }
+}
+
+/// What a row-by-row publisher asks, does before and does after publishing.
+fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static str) {
+    match layout {
+        RowLayout::EventOutbox => (
+            "SELECT id, CAST(payload AS CHAR) FROM event_outbox
+             WHERE status IN ('pending', 'failed')
+               AND (next_attempt_at IS NULL OR next_attempt_at <= UTC_TIMESTAMP(6))
+             ORDER BY created_at LIMIT {page}",
+            None,
+            "UPDATE event_outbox SET status = 'sent', processed_at = UTC_TIMESTAMP(6) WHERE id = ?",
+        ),
+        _ => (
+            "SELECT id, CAST(payload AS CHAR) FROM outbox_events
+             WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
+             ORDER BY created_at LIMIT {page}",
+            Some(
+                "UPDATE outbox_events
+                 SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = CURRENT_TIMESTAMP
+                 WHERE id = ? AND status IN ('PENDING', 'FAILED')",
+            ),
+            "UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = ?",
+        ),
+    }
+}
