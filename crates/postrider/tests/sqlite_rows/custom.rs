@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
-use postrider::store::{RowExtras, Store};
+use postrider::store::{
+    Acquired, Budget, Claimed, LeaseRequest, RowExtras, Settled, Settlement, Start, Store,
+};
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, RowState, RowsUnderTest};
 use rusqlite::OptionalExtension;
@@ -305,5 +309,67 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
         let ours: u32 = case.0.one("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'postrider%'")?;
         assert_eq!(ours, 0);
     }
+    Ok(())
+}
+
+#[test]
+fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
+    let case = Case::without_tables()?;
+    case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
+    let columns = [(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")];
+    let map = columns.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
+    let table = |map: &ColumnMap| RowTable::custom(Ident::of_table("ShopEvents")?, map.clone());
+    let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
+    let refused = migrate(&table(&map)?).unwrap_err().sentence();
+    assert!(refused.contains("may give the number of a deleted row to a new one"), "{refused}");
+    let refused = migrate(&table(&map.clone().deleting())?.shared(true)).unwrap_err().sentence();
+    assert!(refused.contains("cannot be shared on SQLite"), "{refused}");
+    migrate(&table(&map.deleting())?).map(|_| ())
+}
+
+/// Between two tries somebody cancels the row: it is theirs from then on.
+#[tokio::test]
+async fn a_waiting_row_in_a_state_of_somebody_elses_is_neither_sent_nor_changed() -> Result<()> {
+    let case = Of::<0>::new()?;
+    Table::write(&case, "k", 0).await?;
+    let store = case.0.store()?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let lease = LeaseRequest {
+        subscription: "mail".into(),
+        holder: "first".into(),
+        duration: Duration::from_secs(600),
+    };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
+    let event = page.events[0].clone();
+    let mut done = loaded.progress.done.clone();
+    done.insert(event.position);
+    let waits = ParkedRow {
+        position: event.position,
+        key: None,
+        destination: None,
+        state: ParkedState::Retry,
+        attempts: 1,
+        next_attempt_at: Some(event.event.time),
+        last_error: None,
+    };
+    let (subscription, epoch) = ("mail".to_owned(), loaded.epoch);
+    let settlement = Settlement {
+        subscription,
+        epoch,
+        done,
+        highest: None,
+        trial: None,
+        park: vec![waits],
+        unpark: vec![],
+    };
+    assert_eq!(store.settle(settlement.clone()).await?, Settled::Done);
+    case.0.run("UPDATE \"ShopEvents\" SET step = 'cancelled'")?;
+    let fetched = store.fetch(vec![event.position], 1_000_000).await?;
+    assert_eq!((fetched.events.len(), fetched.taken), (0, vec![event.position]), "it is not sent");
+    let over = Settlement { park: vec![], unpark: vec![event.position], ..settlement };
+    assert_eq!(store.settle(over).await?, Settled::Done);
+    assert_eq!(case.0.one::<String>("SELECT step FROM \"ShopEvents\"")?, "cancelled", "nor changed");
     Ok(())
 }
