@@ -68,7 +68,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
         &self,
         layout: Option<RowLayout>,
         extras: Extras,
-    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>>;
+    ) -> BoxFuture<'_, Result<Made>>;
 
     /// The SQL that brings an empty database up to date.
     fn migrations(&self) -> String;
@@ -169,10 +169,28 @@ fn table_to_make(
     Ok(table)
 }
 
-/// What a migration did, and how tables that were there already differ.
-fn made(migrated: RowsMigrated) -> (Schema, Vec<String>) {
-    let differences = migrated.differences.into_iter().map(|difference| difference.what).collect();
-    (migrated.ledger.into(), differences)
+/// What a migration did.
+#[derive(Debug)]
+pub struct Made {
+    /// The schema of Postrider's own tables that was there before.
+    pub before: Schema,
+    /// The tables of a layout with a state per row that were created; `None` for the layout `postrider`.
+    pub row_tables: Option<Vec<String>>,
+    /// How tables that were there already differ from their layout. They were not altered.
+    pub differences: Vec<String>,
+}
+
+impl From<Migrated> for Made {
+    fn from(migrated: Migrated) -> Self {
+        Self { before: migrated.into(), row_tables: None, differences: Vec::new() }
+    }
+}
+
+impl From<RowsMigrated> for Made {
+    fn from(RowsMigrated { ledger, created, differences }: RowsMigrated) -> Self {
+        let differences = differences.into_iter().map(|difference| difference.what).collect();
+        Self { before: ledger.into(), row_tables: Some(created), differences }
+    }
 }
 
 /// The error of a layout that has no roles yet.

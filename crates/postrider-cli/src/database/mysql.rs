@@ -13,7 +13,7 @@ use postrider::store::{
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, made, no_roles,
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, Made, no_roles,
     table_to_make,
 };
 use crate::config::url;
@@ -134,27 +134,27 @@ impl Database for MySql {
 
     /// These servers commit every CREATE at once: what breaks off is completed the next time.
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
-        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
     fn migrate_as(
         &self,
         layout: Option<RowLayout>,
         extras: Extras,
-    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
+    ) -> BoxFuture<'_, Result<Made>> {
         Box::pin(self.named(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => {
                     let wrong = |refused: Refused| Error::new(Code::ConfigValue, refused.why);
                     let table = placed(table, &self.config).map_err(wrong)?;
-                    Ok(made(MySqlRowStore::migrate(&self.config, &table, extras.into()).await?))
+                    Ok(MySqlRowStore::migrate(&self.config, &table, extras.into()).await?.into())
                 }
                 None => {
                     let migrated = MySqlStore::migrate(&self.config).await?;
                     if extras.views {
                         MySqlStore::make_views(&self.config).await?;
                     }
-                    Ok((migrated.into(), Vec::new()))
+                    Ok(migrated.into())
                 }
             }
         }))

@@ -15,7 +15,7 @@ use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, 
 use tokio_postgres::Client;
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, made, no_roles,
+    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, Made, no_roles,
     table_to_make,
 };
 use crate::config::url;
@@ -119,25 +119,25 @@ impl Database for Postgres {
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
-        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+        Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
     fn migrate_as(
         &self,
         layout: Option<RowLayout>,
         extras: Extras,
-    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
+    ) -> BoxFuture<'_, Result<Made>> {
         Box::pin(self.named(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => {
-                    Ok(made(PostgresRowStore::migrate(&self.config, &table, extras.into()).await?))
+                    Ok(PostgresRowStore::migrate(&self.config, &table, extras.into()).await?.into())
                 }
                 None => {
                     let migrated = PostgresStore::migrate(&self.config).await?;
                     if extras.views {
                         PostgresStore::make_views(&self.config).await?;
                     }
-                    Ok((migrated.into(), Vec::new()))
+                    Ok(migrated.into())
                 }
             }
         }))

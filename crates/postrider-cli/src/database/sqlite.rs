@@ -12,7 +12,7 @@ use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store, Tal
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Address, Database, EventWriter, Extras, Refused, Schema, alone, made, table_to_make};
+use super::{Address, Database, EventWriter, Extras, Refused, Schema, alone, Made, table_to_make};
 use crate::doctor::{self, Examination, Patient};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
@@ -99,23 +99,23 @@ impl Database for Sqlite {
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Schema>> {
-        Box::pin(async { Ok(self.migrate_as(None, Extras::default()).await?.0) })
+        Box::pin(async { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
     fn migrate_as(
         &self,
         layout: Option<RowLayout>,
         extras: Extras,
-    ) -> BoxFuture<'_, Result<(Schema, Vec<String>)>> {
+    ) -> BoxFuture<'_, Result<Made>> {
         Box::pin(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
-                Some(table) => Ok(made(SqliteRowStore::migrate(&self.path, &table, extras.into())?)),
+                Some(table) => Ok(SqliteRowStore::migrate(&self.path, &table, extras.into())?.into()),
                 None => {
                     let migrated = SqliteStore::migrate(&self.path)?;
                     if extras.views {
                         SqliteStore::make_views(&self.path)?;
                     }
-                    Ok((migrated.into(), Vec::new()))
+                    Ok(migrated.into())
                 }
             }
         })

@@ -1,10 +1,12 @@
 //! What people and programs see: data on standard output, talk on standard error.
 
 mod age;
+mod count;
 mod paint;
 mod table;
 
 pub use age::age;
+pub use count::count;
 pub use paint::{ColorWhen, Paint};
 pub use table::{Align, Table};
 

@@ -99,7 +99,7 @@ fn an_event_is_written_delivered_and_seen() {
         let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
         assert_eq!(
             (written.exit, written.stderr.as_str()),
-            (Some(0), "3 events are committed\n"),
+            (Some(0), "committed 3 events\n"),
             "{written:?}"
         );
         until(|| Some(status(&program)).filter(|status| status["floor"] == 4));

@@ -185,7 +185,7 @@ fn the_batches_before_a_wrong_line_stay_and_are_told() {
     let ran = program.run_with(&["write", "--lines", "--batch", "2"], input.as_bytes());
     assert_eq!((ran.exit, ran.stdout.lines().count()), (Some(6), 4), "{ran:?}");
     assert!(ran.stderr.contains("line 6, column 1"), "{ran:?}");
-    assert!(ran.stderr.contains("lines 1 to 4 are committed, 4 events; nothing after them is"), "{ran:?}");
+    assert!(ran.stderr.contains("lines 1 to 4 are committed (4 events); nothing after them is"), "{ran:?}");
     assert_eq!(shop::events(&program), 1 + 4);
 }
 

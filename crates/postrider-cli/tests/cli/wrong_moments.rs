@@ -36,7 +36,7 @@ fn a_full_disk_behind_standard_output_tells_what_is_committed() {
     let output = program.command(&args).stdin(lines).stdout(full).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("2 events are committed, those of lines 1 to 2"), "{said}");
+    assert!(said.contains("committed 2 events: lines 1 to 2"), "{said}");
     assert!(said.contains("error[PR-0610]"), "{said}");
     assert_eq!(shop::events(&program), 1 + 2);
 }
@@ -56,7 +56,7 @@ fn an_interrupt_while_lines_are_read_keeps_the_batches_that_are_committed() {
         writing.signal(signal);
         let (exit, said) = writing.end();
         assert_eq!(exit, Some(130), "{said}");
-        assert!(said.contains("2 events are committed, those of lines 1 to 2"), "{said}");
+        assert!(said.contains("committed 2 events: lines 1 to 2"), "{said}");
         assert_eq!(shop::events(&program), 1 + 2);
         drop(input);
     }

@@ -12,7 +12,7 @@ use super::retention::Cleaner;
 use super::shell::{Handle, Shell};
 use super::trouble::{Trouble, Verb};
 use super::{Relay, Retention, Served, Subscription, waker};
-use crate::store::Store;
+use crate::store::{Backlog, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
 /// First wait for a database that is away; doubles with each try.
@@ -20,6 +20,9 @@ const WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait between two tries.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Events counted at most when a new subscription reports what it begins with.
+const BACKLOG_COUNTED_MAX: u64 = 10_000;
 
 /// Describes a relay: which outboxes, which subscriptions of each.
 #[derive(Default)]
@@ -134,18 +137,34 @@ impl RelayBuilder {
     }
 }
 
-/// Says that a subscription is new, and which events are older than it. A database that does not answer this
-/// is no reason not to begin.
+/// Logs that a subscription is new, where it begins, and what that means for the events that are there already:
+/// skipping some is a warning. A database that does not answer this is no reason not to begin.
 async fn tell_created(store: &dyn Store, of: &Subscription) {
-    let known = store.overview(0).await.map(|overview| overview.subscriptions).unwrap_or_default();
-    let created = known.iter().find(|subscription| subscription.name == of.name);
-    let skipped = created.map_or(0, |subscription| subscription.floor.get());
-    let (subscription, start) = (&of.name, of.start);
+    let Ok(overview) = store.overview(BACKLOG_COUNTED_MAX).await else {
+        tracing::info!(subscription = of.name, start = ?of.start, "subscription created");
+        return;
+    };
+    let created = overview.subscriptions.iter().find(|subscription| subscription.name == of.name);
+    let (skipped, backlog) =
+        created.map_or((0, Backlog::default()), |created| (created.floor.get(), created.backlog));
+    let (subscription, start, waiting) = (&of.name, of.start, backlog.events);
     if skipped > 0 {
-        let what = "created; the positions before its start are not delivered to it";
-        tracing::info!(subscription, ?start, skipped, "{what}");
+        tracing::warn!(
+            subscription,
+            ?start,
+            last_position_skipped = skipped,
+            waiting,
+            "subscription created; events before its start are not delivered to it"
+        );
+    } else if waiting > 0 {
+        let at_least = if backlog.more { "at least " } else { "" };
+        tracing::info!(
+            subscription,
+            ?start,
+            "subscription created; it begins with the {at_least}{waiting} event(s) already in the outbox"
+        );
     } else {
-        tracing::info!(subscription, ?start, "created");
+        tracing::info!(subscription, ?start, "subscription created");
     }
 }
 

@@ -21,8 +21,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// A subscription that sends JSON envelopes of new events to a sink, under the destination name of the
-    /// event's topic, else its own name.
+    /// A subscription that sends JSON envelopes of all events in the outbox to a sink, under the destination name
+    /// of the event's topic, else its own name. [`start`](Self::start) makes it begin elsewhere.
     pub fn new(name: impl Into<String>, sink: impl Sink) -> Self {
         let name = name.into();
         Self {

@@ -196,11 +196,11 @@ pub struct Fetched {
 /// Where a new subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
-    /// With what is committed from now on.
+    /// With the first event there is. The default: nothing that was committed is skipped unless asked for.
     #[default]
-    Now,
-    /// With the first event there is.
     Beginning,
+    /// With what is committed from now on. Every earlier event is skipped.
+    Now,
     /// With this position.
     Position(Position),
     /// With the first event that happened at or after this time, and all after it.

@@ -17,7 +17,7 @@ use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
-use crate::output::Output;
+use crate::output::{Output, count};
 
 const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --dry-run            what is there, by state
@@ -131,7 +131,7 @@ impl Adopt {
             // What went wrong is what the user wants to hear.
             _ = copying.release().await;
             if matches!(failure, Failure::Interrupted) {
-                output.say(format!("{copied} events were moved; run it again to go on"));
+                output.say(format!("moved {}; run it again to continue", count(copied, "event")));
             }
             return Err(failure);
         }

@@ -5,7 +5,7 @@ use postrider::layout::RowLayout;
 use serde::Serialize;
 
 use super::which::Named;
-use crate::output::{Align, Output, Table, View};
+use crate::output::{Align, Output, Table, View, count};
 
 /// Counts before, and after.
 #[derive(Debug, Clone, Serialize)]
@@ -103,7 +103,7 @@ impl View for Report {
 /// What the user should know before anything moves.
 pub(super) fn notes(output: Output, to: Named<'_>, counts: &Counts) {
     if counts.given_up > 0 {
-        output.say(format!("{} events were given up and stay where they are", counts.given_up));
+        output.say(format!("given up and left where they are: {}", count(counts.given_up, "event")));
     }
     match to.outbox.database.layout() {
         Some(RowLayout::OutboxEvents) => output.say(
@@ -122,11 +122,11 @@ pub(super) fn notes(output: Output, to: Named<'_>, counts: &Counts) {
 /// What came of it.
 pub(super) fn told(output: Output, adopted: &Adopted) {
     let Adopted { copied, counts, strangers } = adopted;
-    output.say(format!("{copied} events were moved; left behind: {counts}"));
+    output.say(format!("moved {}; left behind: {counts}", count(*copied, "event")));
     if *strangers > 0 {
         output.say(format!(
-            "somebody else delivered {strangers} events from here meanwhile: stop that publisher; some of what was moved may \
-             arrive twice"
+            "another publisher delivered {} from here meanwhile: stop it; some of the moved events may arrive twice",
+            count(*strangers, "event")
         ));
     }
 }

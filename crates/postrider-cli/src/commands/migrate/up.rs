@@ -5,7 +5,7 @@ use postrider::layout::RowLayout;
 
 use crate::commands::chosen::Chosen;
 use crate::context::Context;
-use crate::database::Extras;
+use crate::database::{Database, Extras, Made};
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 
@@ -72,18 +72,29 @@ impl Up {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
                 views: self.with.contains(&Optional::Views),
             };
-            let (before, differences) =
-                block_on(Threads::One, async { Ok(outbox.database.migrate_as(layout, extras).await?) })?;
-            let database = &outbox.database;
-            context.output.say(match before.found {
-                0 => format!("{name}: created the tables in {database}, schema {}", before.needed),
-                found if found == before.needed => format!("{name}: up to date, schema {found}"),
-                found => format!("{name}: brought {database} from schema {found} to {}", before.needed),
-            });
-            for difference in differences {
-                context.output.say(format!("{name}: not as the layout has it, and left so: {difference}"));
+            let made = block_on(Threads::One, async { Ok(outbox.database.migrate_as(layout, extras).await?) })?;
+            for line in report(&*outbox.database, &made) {
+                context.output.say(format!("{name}: {line}"));
             }
         }
         Ok(())
     }
+}
+
+/// What was created and what was left alone, one line each.
+fn report(database: &dyn Database, made: &Made) -> Vec<String> {
+    let Made { before, row_tables, differences } = made;
+    let whose = if row_tables.is_some() { "Postrider's own tables" } else { "the tables" };
+    let mut lines = vec![match before.found {
+        0 => format!("created {whose} in {database}, schema {}", before.needed),
+        found if found == before.needed => format!("up to date, schema {found}"),
+        found => format!("updated {whose} in {database} from schema {found} to {}", before.needed),
+    }];
+    match row_tables.as_deref() {
+        Some([]) => lines.push("found the outbox table; it was not changed".to_owned()),
+        Some(created) => lines.push(format!("created {}", created.join(", "))),
+        None => {}
+    }
+    lines.extend(differences.iter().map(|it| format!("differs from the layout and was not changed: {it}")));
+    lines
 }

@@ -11,6 +11,7 @@ use postrider::{Code, Error, Position, Result};
 use crate::assemble::Stores;
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
+use crate::output::count;
 
 /// How often progress is looked at: each look is a few reads.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -40,7 +41,8 @@ impl<'a> Drain<'a> {
         Ok(Look { settings: self.settings, outboxes })
     }
 
-    /// Waits until everything committed `at_start` is delivered or given up, by this relay or another.
+    /// Waits until everything committed `at_start` is delivered or given up, by this relay or another. What an
+    /// operator stopped is not waited for.
     ///
     /// # Errors
     /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
@@ -49,10 +51,29 @@ impl<'a> Drain<'a> {
         loop {
             looks.tick().await;
             let now = self.look().await?;
-            if now.is_settled_by(relay) && now.has_delivered(at_start)? {
-                return now.refuse_lost(at_start);
+            if now.is_settled_by(relay) && now.has_delivered(at_start) {
+                return now.refuse_lost(at_start).and_then(|()| now.refuse_stopped(at_start));
             }
         }
+    }
+
+    /// What this relay delivered, and what is parked now, in one line. `None` if the database does not answer.
+    pub(super) async fn summary(&self, relay: &Observer) -> Option<String> {
+        let now = self.look().await.ok()?;
+        let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
+        let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
+        let states: Vec<_> = ParkedState::ALL
+            .into_iter()
+            .map(|state| (parked(state), state.as_str()))
+            .filter(|(number, _)| *number > 0)
+            .collect();
+        let total: u64 = states.iter().map(|(number, _)| number).sum();
+        let mut line = format!("delivered {}, parked {total}", count(delivered, "event"));
+        if total > 0 {
+            let parts: Vec<_> = states.iter().map(|(number, state)| format!("{number} {state}")).collect();
+            line = format!("{line} ({})", parts.join(", "));
+        }
+        Some(line)
     }
 }
 
@@ -81,32 +102,46 @@ impl Look<'_> {
     /// that leads. Before that, an event that today's rules would send may still count as unrouted.
     fn is_settled_by(&self, relay: &Observer) -> bool {
         let status = relay.status();
-        self.served().all(|(_, _, subscription)| {
+        self.running().all(|(_, _, subscription)| {
             let ours = status.iter().filter(|of| of.subscription == subscription.name);
             let mut leading = ours.map(|of| &of.brain).filter(|brain| brain.leading.is_some()).peekable();
             match leading.peek() {
                 Some(_) => leading.all(|brain| brain.recalling == 0 && brain.events_in_memory == 0),
-                None => {
-                    subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name())
-                        || subscription.paused.is_some()
-                        || subscription.halted.is_some()
-                }
+                None => subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name()),
             }
         })
     }
 
-    fn has_delivered(&self, at_start: &Self) -> Result<bool> {
+    /// The served subscriptions that no operator, history or destination stopped.
+    fn running(&self) -> impl Iterator<Item = (&str, &SubscriptionSettings, &SubscriptionOverview)> {
+        self.served().filter(|(_, _, of)| of.paused.is_none() && of.halted.is_none())
+    }
+
+    fn has_delivered(&self, at_start: &Self) -> bool {
+        !self.running().any(|(outbox, of, subscription)| at_start.leaves(outbox, of, subscription))
+    }
+
+    /// Whether something that was committed at this moment still waits, by a later look at the subscription.
+    fn leaves(&self, outbox: &str, of: &SubscriptionSettings, later: &SubscriptionOverview) -> bool {
+        let target = self.outboxes.get(outbox).map_or(Position::ZERO, |overview| overview.last);
+        let due = |first: Option<Position>| first.is_some_and(|first| first <= target);
+        due(later.backlog.first) || (due(later.parked.first) && moving(of, later) > 0)
+    }
+
+    /// A stopped subscription delivers nothing, however long one waits. Without events to deliver that is no matter.
+    fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
-            refuse_stopped(subscription)?;
-            let target = at_start.outboxes.get(outbox).map_or(Position::ZERO, |overview| overview.last);
-            let due = |first: Option<Position>| first.is_some_and(|first| first <= target);
-            if due(subscription.backlog.first)
-                || (due(subscription.parked.first) && moving(of, subscription) > 0)
-            {
-                return Ok(false);
+            let (how, reason) = match (&subscription.halted, &subscription.paused) {
+                (Some(reason), _) => ("halted", reason),
+                (None, Some(reason)) => ("paused", reason),
+                (None, None) => continue,
+            };
+            if at_start.leaves(outbox, of, subscription) {
+                let what = format!("subscription {:?} is {how}: {reason}", subscription.name);
+                return Err(Error::new(Code::Undelivered, what));
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn refuse_lost(&self, at_start: &Self) -> Result<()> {
@@ -117,8 +152,10 @@ impl Look<'_> {
         };
         match given_up(self).saturating_sub(given_up(at_start)) {
             0 => Ok(()),
-            1 => Err(Error::new(Code::Undelivered, "1 event could not be delivered")),
-            lost => Err(Error::new(Code::Undelivered, format!("{lost} events could not be delivered"))),
+            lost => {
+                let what = format!("{} could not be delivered", count(lost, "event"));
+                Err(Error::new(Code::Undelivered, what))
+            }
         }
     }
 }
@@ -131,15 +168,4 @@ fn moving(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64
     let all: u64 =
         [ParkedState::Retry, ParkedState::Held, ParkedState::Behind].map(|s| parked.count(s)).iter().sum();
     all.saturating_sub(parked.behind_unrouted + behind_dead)
-}
-
-/// A subscription that an operator stopped delivers nothing, however long one waits.
-fn refuse_stopped(subscription: &SubscriptionOverview) -> Result<()> {
-    let (how, reason) = match (&subscription.halted, &subscription.paused) {
-        (Some(reason), _) => ("halted", reason),
-        (None, Some(reason)) => ("paused", reason),
-        (None, None) => return Ok(()),
-    };
-    let what = format!("subscription {:?} is {how}: {reason}", subscription.name);
-    Err(Error::new(Code::Undelivered, what))
 }

@@ -2,21 +2,25 @@
 
 mod drain;
 
+use std::time::Duration;
+
 use clap::Args;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
 use crate::assemble::{Down, Stores, assemble};
-use crate::config::Settings;
+use crate::config::{Settings, duration};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
 use crate::log;
+use crate::output::{Output, age};
 
 const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
   postrider relay --migrate               create or update the tables first
-  postrider relay --drain                 deliver what is there and end, as scripts and tests like it
+  postrider relay --drain                 deliver what is there and end, for scripts and tests
+  postrider relay --drain --timeout 1m    the same, and fail if it takes longer
   postrider relay --fail-fast             end if a database is down, instead of waiting for it
   postrider relay --set relay.log=debug   with more in the log";
 
@@ -33,13 +37,22 @@ pub struct Relay {
     #[arg(long)]
     migrate: bool,
 
-    /// End when every event that was committed at the start is delivered; exit code 1 if one had to be given up
+    /// End when every event that was committed at the start is delivered; exit code 1 if one was given up or waits
+    /// for an operator
     #[arg(long)]
     drain: bool,
+
+    /// With --drain: end with exit code 1 after this time, as 30s or 5m, if events are still undelivered
+    #[arg(long, value_name = "DURATION", requires = "drain", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 
     /// End with exit code 3 if a database is down at the start, instead of waiting for it
     #[arg(long)]
     fail_fast: bool,
+}
+
+fn parse_duration(text: &str) -> std::result::Result<Duration, &'static str> {
+    duration::parse(text).ok_or("write it as 500ms, 30s, 5m or 1h")
 }
 
 impl Relay {
@@ -51,7 +64,7 @@ impl Relay {
                 .into());
         }
         log::start(&settings.relay, context.output);
-        block_on(Threads::Many, self.serve(&settings))
+        block_on(Threads::Many, self.serve(&settings, context.output))
     }
 
     async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
@@ -64,9 +77,9 @@ impl Relay {
         assemble(settings, stores, down).await?.spawn().await
     }
 
-    async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
+    async fn serve(&self, settings: &Settings, output: Output) -> Result<(), Failure> {
         let mut stores = Stores::default();
-        let ended = self.serve_on(settings, &mut stores).await;
+        let ended = self.serve_on(settings, &mut stores, output).await;
         // Who asked twice does not want to wait for anything.
         if !matches!(ended, Err(Failure::Interrupted)) {
             stores.close().await;
@@ -74,7 +87,20 @@ impl Relay {
         ended
     }
 
-    async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
+    /// When a drain is given up; without a limit, never.
+    async fn time_out(&self) -> Error {
+        let Some(timeout) = self.timeout else { return std::future::pending().await };
+        tokio::time::sleep(timeout).await;
+        let what = format!("events are still undelivered after {}", age(timeout));
+        Error::new(Code::Undelivered, what).hint("see `postrider status`; run it again to continue")
+    }
+
+    async fn serve_on(
+        &self,
+        settings: &Settings,
+        stores: &mut Stores,
+        output: Output,
+    ) -> Result<(), Failure> {
         // Before anything is started: a signal must not find a relay that nobody stops.
         let mut interrupts = Interrupts::listen()?;
         let started = tokio::select! {
@@ -95,12 +121,17 @@ impl Relay {
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             died = relay.died() => Err(died.into()),
             drained = drain.wait(&at_start, &observer), if self.drain => drained.map_err(Failure::from),
+            late = self.time_out(), if self.drain => Err(late.into()),
         };
-        tracing::info!("stopping: finishing what is in flight; a signal now stops at once");
-        tokio::select! {
+        tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
+        let ended = tokio::select! {
             biased;
-            () = interrupts.next_but_echo() => Err(Failure::Interrupted),
+            () = interrupts.next_but_echo() => return Err(Failure::Interrupted),
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
+        };
+        if self.drain && let Some(summary) = drain.summary(&observer).await {
+            output.say(summary);
         }
+        ended
     }
 }

@@ -13,7 +13,7 @@ use crate::config::settings::OutboxSettings;
 use crate::database::EventWriter;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::output::Output;
+use crate::output::{Output, count};
 
 /// Payload of a batch beyond which it is written early: bounds memory and the time others wait for the lock.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -61,7 +61,7 @@ pub(super) fn print(output: Output, written: &[Written]) -> Result<(), Failure> 
     for Written { id, position } in written {
         let _ = match output.is_json() {
             true => writeln!(text, "{}", json!({ "id": id, "position": position.get() })),
-            false => writeln!(text, "{id} {position}"),
+            false => writeln!(text, "id={id} position={position}"),
         };
     }
     output.text(text)
@@ -152,7 +152,8 @@ impl Batch {
         error.effect(match self.committed_line {
             0 => "nothing was written".to_owned(),
             line => {
-                format!("lines 1 to {line} are committed, {} events; nothing after them is", self.committed)
+                let events = count(self.committed, "event");
+                format!("lines 1 to {line} are committed ({events}); nothing after them is")
             }
         })
     }
@@ -166,8 +167,7 @@ impl Batch {
         };
         let unknown = |errors: &[Error]| errors.iter().any(|error| error.code() == Code::OutcomeUnknown);
         match &ended {
-            Ok(()) if committed == 1 => output.say("1 event is committed"),
-            Ok(()) => output.say(format!("{committed} events are committed")),
+            Ok(()) => output.say(format!("committed {}", count(committed, "event"))),
             Err(Failure::Errors(errors)) if !unsaid(errors) => {}
             Err(Failure::Errors(errors)) if unknown(errors) && committed == 0 => {
                 output.say("no batch was committed before that one");
@@ -176,7 +176,8 @@ impl Batch {
                 output.say("nothing is committed")
             }
             Err(Failure::Errors(_) | Failure::Interrupted) => {
-                output.say(format!("{committed} events are committed, those of lines 1 to {committed_line}"));
+                let events = count(committed, "event");
+                output.say(format!("committed {events}: lines 1 to {committed_line}"));
             }
             Err(_) => {}
         }

@@ -90,7 +90,7 @@ pub(super) const KEYS: &[Entry] = &[
 
     key(Subscription, "outbox", Reference(Outbox), r#""shop""#, "The outbox it reads. May be left out when there is only one."),
     key(Subscription, "sink", Reference(Sink), r#""out""#, "The sink it sends to.").required(),
-    key(Subscription, "start", Start, r#""position:123""#, "Where it begins when it is created: `now`, `beginning`, `position:NUMBER` or `time:RFC3339`. Later starts go on where it left off.").default("now"),
+    key(Subscription, "start", Start, r#""position:123""#, "Where it begins when it is created: `beginning` (every event that is still in the outbox), `now` (skips every earlier event), `position:NUMBER` or `time:RFC3339`. Later starts of a relay continue where it left off.").default("beginning"),
     key(Subscription, "only", List, r#"["order.placed", "order.paid"]"#, "Takes only events of these types. Without it, all."),
     key(Subscription, "match", Choice(&["first", "all"]), r#""all""#, "Whether an event goes where the first matching rule says, or where every matching rule says.").default("first"),
     key(Subscription, "unrouted", Choice(&["hold", "skip"]), r#""skip""#, "An event that no rule matches is held back, visibly, or counts as done.").default("hold"),

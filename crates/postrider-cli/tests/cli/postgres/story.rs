@@ -27,7 +27,7 @@ fn an_event_is_written_delivered_and_seen() {
     assert_eq!((written.exit, written.stdout.trim().ends_with(" 1")), (Some(0), true), "{written:?}");
     let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
     let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
-    assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "3 events are committed\n"), "{written:?}");
+    assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "committed 3 events\n"), "{written:?}");
 
     until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
     // A second relay says once that it stands by, and for whom.
