@@ -67,6 +67,11 @@ impl Error {
         &self.what
     }
 
+    /// What to do about it: the advice for this case, else the code's.
+    pub fn advice(&self) -> &str {
+        self.hint.as_deref().unwrap_or(self.code.fix())
+    }
+
     /// The sentence with its causes, on one line.
     pub fn sentence(&self) -> String {
         let mut sentence = self.what.clone();
@@ -90,8 +95,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error[{}]: {}", self.code, self.sentence())?;
         let effect = self.effect.as_deref().unwrap_or(self.code.effect());
-        let hint = self.hint.as_deref().unwrap_or(self.code.fix());
-        write!(f, "\n  {effect}\n  {hint}")
+        write!(f, "\n  {effect}\n  {}", self.advice())
     }
 }
 
@@ -200,7 +204,7 @@ codes! {
     /// The database is read-only or its disk is full.
     StoreReadOnly = 304, Person, "nothing was changed", "make room or give write access, then it goes on by itself";
     /// There is no such subscription.
-    SubscriptionUnknown = 305, Person, "nothing was changed", "create it first: a relay does so at its start";
+    SubscriptionUnknown = 305, Person, "nothing was changed", "check the name; a relay creates its subscriptions when it starts: if the tables were made again while it ran, restart the relay";
     /// The history of the database changed: it was restored, failed over or its sequence was reset.
     HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare with the consumers, then accept the new history";
 

@@ -15,6 +15,9 @@ macro_rules! checks {
             /// The number in `PD-0000`.
             pub const fn number(self) -> u16 { match self { $(Self::$name => $number),+ } }
 
+            /// Its name in words, such as `sink reachable`.
+            pub fn name(self) -> String { match self { $(Self::$name => words(stringify!($name))),+ } }
+
             /// What it looks at, and why that matters.
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim_ascii()),+ } }
 
@@ -25,8 +28,8 @@ macro_rules! checks {
 }
 
 checks! {
-    /// Every sink can be written to: the folder of a file is there and takes files.
-    SinkReachable = 1, "create the folder or give write access to it";
+    /// Every sink can be written to: the folder of a file exists and takes files, a Kafka broker takes connections.
+    SinkReachable = 1, "see what was found: a file needs a folder that can be written, a broker or an endpoint must take connections";
     /// Every subscription of the configuration is in the database; a relay creates it at its start.
     SubscriptionCreated = 2, "start a relay with this configuration";
     /// Every subscription of the database is in the configuration. One that nobody serves falls behind.
@@ -37,7 +40,7 @@ checks! {
     /// The database can be written to: a relay settles there.
     Writable = 102, "give write access to the file and to its folder";
     /// The tables are there, of the version this program knows.
-    SchemaCurrent = 103, "older or missing: `postrider migrate up`; newer: update this program";
+    SchemaCurrent = 103, "older or missing schema: run `postrider migrate up`; newer schema: update this program; a table that was dropped or altered: restore it";
     /// SQLite is new enough for the tables, 3.37 or later.
     SqliteVersion = 104, "update SQLite";
     /// The file is in WAL mode: without it relay and writers wait for each other.
@@ -83,7 +86,7 @@ checks! {
     LayoutClaims = 134, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";
 
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
-    MySqlServer = 141, "change the setting that is named, or connect to the primary";
+    MySqlServer = 141, "change the setting that the finding names, or connect to the primary; docs/src/mysql.md lists what is needed";
     /// The connection is encrypted, or does not leave this machine.
     MySqlEncrypted = 142, "take ssl-mode=disabled out of the URL";
     /// This user may do what a relay does.
@@ -119,6 +122,19 @@ checks! {
     NobodyFarBehind = 209, "serve it or remove it";
 }
 
+/// `SinkReachable` as `sink reachable`. The names of databases stay whole.
+fn words(name: &str) -> String {
+    let name = name.replace("MySql", "Mysql");
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
+}
+
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PD-{:04}", self.number())
@@ -128,6 +144,12 @@ impl fmt::Display for Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_check_has_a_name_in_words() {
+        assert_eq!(Check::SinkReachable.name(), "sink reachable");
+        assert_eq!(Check::MySqlServer.name(), "mysql server");
+    }
 
     #[test]
     fn codes_are_unique_and_in_order() {

@@ -19,13 +19,21 @@ pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
         match &sink.target {
             Target::File { path, .. } => match refusal(path) {
                 None => patient.ok(Check::SinkReachable, sink.target.to_string()),
-                Some(why) => patient.fail(Check::SinkReachable, format!("{}: {why}", sink.target)),
+                Some(why) => patient.fail_with(
+                    Check::SinkReachable,
+                    format!("{}: {why}", sink.target),
+                    "create the folder, or give this user write access to it and to the file",
+                ),
             },
             Target::Kafka(kafka) => match answering(&kafka.brokers) {
                 Some(broker) => {
                     patient.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
                 }
-                None => patient.fail(Check::SinkReachable, format!("{}: no broker answers", sink.target)),
+                None => patient.fail_with(
+                    Check::SinkReachable,
+                    format!("{}: no broker takes connections", sink.target),
+                    "check `brokers`, that the cluster runs, and that its port is reachable from here",
+                ),
             },
             // What is configured is checked; the endpoint is not asked, as a request would be an event to it.
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {

@@ -1,5 +1,6 @@
 //! What was found.
 
+use postrider::Error;
 use serde::Serialize;
 
 use super::Check;
@@ -24,6 +25,8 @@ pub struct Finding {
     pub outcome: Outcome,
     /// The check's code.
     pub code: String,
+    /// The check's name.
+    pub check: String,
     /// What was looked at.
     pub subject: String,
     /// What was seen.
@@ -32,7 +35,7 @@ pub struct Finding {
     pub meaning: &'static str,
     /// What to do, unless it is as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<&'static str>,
+    pub fix: Option<String>,
 }
 
 /// All findings, in the order they were made.
@@ -62,15 +65,25 @@ pub struct Patient<'a> {
 
 impl Patient<'_> {
     pub(super) fn ok(&mut self, check: Check, what: impl Into<String>) {
-        self.find(Outcome::Ok, check, what.into());
+        self.find(Outcome::Ok, check, what.into(), None);
     }
 
     pub(super) fn warn(&mut self, check: Check, what: impl Into<String>) {
-        self.find(Outcome::Warn, check, what.into());
+        self.find(Outcome::Warn, check, what.into(), Some(check.fix()));
     }
 
     pub(super) fn fail(&mut self, check: Check, what: impl Into<String>) {
-        self.find(Outcome::Fail, check, what.into());
+        self.fail_with(check, what, check.fix());
+    }
+
+    /// A failure with advice for this case instead of the check's.
+    pub(super) fn fail_with(&mut self, check: Check, what: impl Into<String>, fix: &str) {
+        self.find(Outcome::Fail, check, what.into(), Some(fix));
+    }
+
+    /// A failure that an error tells, with the error's own advice.
+    pub(super) fn refused(&mut self, check: Check, error: &Error) {
+        self.fail_with(check, error.sentence(), error.advice());
     }
 
     /// A part of this thing.
@@ -78,14 +91,15 @@ impl Patient<'_> {
         Patient { subject: format!("{}, {name}", self.subject), diagnosis: self.diagnosis }
     }
 
-    fn find(&mut self, outcome: Outcome, check: Check, what: String) {
+    fn find(&mut self, outcome: Outcome, check: Check, what: String, fix: Option<&str>) {
         self.diagnosis.findings.push(Finding {
             outcome,
             code: check.to_string(),
+            check: check.name(),
             subject: self.subject.clone(),
             what,
             meaning: check.meaning(),
-            fix: (outcome != Outcome::Ok).then(|| check.fix()),
+            fix: fix.map(str::to_owned),
         });
     }
 }
@@ -95,18 +109,20 @@ impl View for Diagnosis {
         let columns = [
             ("", Align::Left),
             ("code", Align::Left),
+            ("check", Align::Left),
             ("of", Align::Left),
             ("found", Align::Left),
             ("what to do", Align::Left),
         ];
         let mut table = Table::new(columns, "nothing is configured, so there is nothing to check");
-        for Finding { outcome, code, subject, what, fix, .. } in &self.findings {
+        for Finding { outcome, code, check, subject, what, fix, .. } in &self.findings {
             let outcome = match outcome {
                 Outcome::Ok => "ok",
                 Outcome::Warn => "warn",
                 Outcome::Fail => "FAIL",
             };
-            table.row([outcome, code, subject, what, fix.unwrap_or_default()].map(str::to_owned));
+            let fix = fix.as_deref().unwrap_or_default();
+            table.row([outcome, code, check, subject, what, fix].map(str::to_owned));
         }
         table
     }

@@ -29,7 +29,7 @@ impl Findings {
             Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
         }
         if let Err(error) = self.opened {
-            patient.fail(Check::SchemaCurrent, error.sentence());
+            patient.refused(Check::SchemaCurrent, &error);
             return false;
         }
         if rows.layout() == RowLayout::OutboxEvents {

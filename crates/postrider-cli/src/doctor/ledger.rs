@@ -10,7 +10,7 @@ use super::Check;
 use super::diagnosis::Patient;
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
-use crate::output::age;
+use crate::output::{age, count};
 
 /// Clocks of several machines may differ so much without harm.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
@@ -94,13 +94,8 @@ fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
         Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
-            patient.warn(
-                Check::Served,
-                match events {
-                    1 => format!("{more}1 event waits and no relay works it"),
-                    _ => format!("{more}{events} events wait and no relay works it"),
-                },
-            );
+            let events = count(events, "event");
+            patient.warn(Check::Served, format!("{more}{events} undelivered, and no relay serves it"));
         }
     }
     match &subscription.lease {

@@ -64,6 +64,6 @@ async fn outbox(
     }
     match of.database.overview(BACKLOG_MAX).await {
         Ok(overview) => ledger::examine(name, &overview, settings, patient),
-        Err(error) => patient.fail(Check::Readable, error.sentence()),
+        Err(error) => patient.refused(Check::Readable, &error),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
-            patient.fail(Check::Readable, error.sentence());
+            patient.refused(Check::Readable, &error);
             return false;
         }
     };
@@ -106,7 +106,7 @@ async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
                 Code::PrivilegeMissing => Check::MySqlRights,
                 _ => Check::SchemaCurrent,
             };
-            patient.fail(check, error.sentence());
+            patient.refused(check, &error);
             false
         }
     }

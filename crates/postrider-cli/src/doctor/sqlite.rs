@@ -28,7 +28,7 @@ pub(crate) fn examine(path: &Path, rows: Option<&RowTable>, deep: bool, patient:
             connection
         }
         Err(error) => {
-            patient.fail(Check::Readable, error.sentence());
+            patient.refused(Check::Readable, &error);
             return false;
         }
     };
@@ -80,17 +80,27 @@ fn version(patient: &mut Patient<'_>) {
 
 fn schema(path: &Path, patient: &mut Patient<'_>) -> bool {
     match SqliteStore::schema(path) {
-        Ok(schema) if schema.found == schema.needed => {
-            patient.ok(Check::SchemaCurrent, format!("schema {}", schema.found));
-            true
-        }
+        Ok(schema) if schema.found == schema.needed => match SqliteStore::look(path, 0) {
+            Ok(_) => {
+                patient.ok(Check::SchemaCurrent, format!("schema {}", schema.found));
+                true
+            }
+            Err(error) => {
+                patient.refused(Check::SchemaCurrent, &error);
+                false
+            }
+        },
         Ok(schema) => {
             let what = format!("schema {}, this program needs {}", schema.found, schema.needed);
-            patient.fail(Check::SchemaCurrent, what);
+            let fix = match schema.found > schema.needed {
+                true => "a newer version made these tables: update this program",
+                false => "run `postrider migrate up`",
+            };
+            patient.fail_with(Check::SchemaCurrent, what, fix);
             false
         }
         Err(error) => {
-            patient.fail(Check::SchemaCurrent, error.sentence());
+            patient.refused(Check::SchemaCurrent, &error);
             false
         }
     }

@@ -171,7 +171,7 @@ fn an_adoption_that_is_interrupted_ends_with_its_batch_and_frees_the_lease() {
     running.signal("INT");
     let (exit, said) = running.end();
     assert_eq!(exit, Some(130), "{said}");
-    assert!(said.contains("run it again to go on"), "{said}");
+    assert!(said.contains("run it again to continue"), "{said}");
     let (left, moved) = there(&program);
     assert_eq!((left + moved, number(&program, "SELECT count(*) FROM postrider_row_leases")), (20_000, 0));
 }

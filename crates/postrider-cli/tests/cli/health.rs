@@ -1,9 +1,11 @@
 //! What `status` and `doctor` say of a shop where something is the matter.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::program::Program;
-use crate::shop;
+use crate::shop::{self, Running, until};
 
 /// The outcome of a check of the doctor, and its exit code.
 fn diagnosed(program: &Program, args: &[&str], code: &str) -> (String, Option<i32>) {
@@ -141,4 +143,37 @@ fn status_names_the_subscription_that_holds_retention_back() {
     assert!(matches!(held[..], [row] if row["subscription"] == "orders"), "{rows:?}");
     let forever = program.run(&["status", "--set", "outbox.shop.retention=forever"]).stdout;
     assert!(!forever.contains("retention"), "{forever}");
+}
+
+#[test]
+fn a_dropped_table_is_named_by_doctor_and_migrate_up_and_neither_calls_it_up_to_date() {
+    let program = shop::delivered();
+    shop::run_sql(&program, "DROP TABLE postrider_events");
+    let ran = program.run(&["migrate", "up"]);
+    assert_eq!(ran.exit, Some(4), "{ran:?}");
+    assert!(ran.stderr.contains("postrider_events missing from the SQLite file"), "{ran:?}");
+    assert!(ran.stderr.contains("restore the table from a backup"), "{ran:?}");
+
+    let ran = program.run(&["doctor", "--json"]);
+    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    let finding = findings.iter().find(|finding| finding["code"] == "PD-0103").unwrap();
+    assert_eq!((&finding["outcome"], &finding["check"]), (&"fail".into(), &"schema current".into()));
+    assert!(finding["fix"].as_str().unwrap().contains("restore the table from a backup"), "{finding}");
+}
+
+#[test]
+fn tables_made_again_under_a_running_relay_make_it_ask_for_a_restart() {
+    let program = shop::delivered();
+    let mut command = program.command(&["relay", "--set", "subscription.orders.lease=1s"]);
+    command.stderr(Stdio::piped());
+    let mut relay = Running::start(command);
+    until(|| (shop::status(&program)["state"] == "leading").then_some(()));
+    shop::run_sql(
+        &program,
+        "DROP VIEW postrider_events_json; DROP TABLE postrider_events; DROP TABLE postrider_subscriptions;
+         DROP TABLE postrider_parked; DROP TABLE postrider_leases; DROP TABLE postrider_migrations",
+    );
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let said = relay.until_it_says("restart the relay");
+    assert!(said.contains("there is no subscription \"orders\""), "{said}");
 }

@@ -66,6 +66,21 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// Reads its standard error until a line has this in it, and answers that line. It must have been piped.
+    pub(crate) fn until_it_says(&mut self, words: &str) -> String {
+        let stderr = self.0.stderr.as_mut().unwrap();
+        let mut line = String::new();
+        // Byte by byte: nothing that comes after the line is taken away from `end`.
+        for byte in stderr.bytes() {
+            match byte.unwrap() {
+                b'\n' if line.contains(words) => return line,
+                b'\n' => line.clear(),
+                byte => line.push(char::from(byte)),
+            }
+        }
+        panic!("it ended without saying {words:?}");
+    }
+
     /// Its exit code and what it said on standard error, once it ends.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let ended = until(|| self.0.try_wait().unwrap());

@@ -154,12 +154,51 @@ fn a_paused_subscription_waits_and_goes_on_when_told() {
     let status = shop::status(&program);
     assert_eq!(status["state"], "paused", "{status}");
     assert!(program.run(&["status"]).stdout.contains("moving house"));
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(1), "a paused subscription cannot be drained");
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "nothing waits");
+    assert_eq!(program.run(&["write", "--type", "shop.closed"]).exit, Some(0));
+    let ran = program.run(&["relay", "--drain"]);
+    assert_eq!(ran.exit, Some(1), "a paused subscription cannot be drained: {ran:?}");
+    assert!(ran.stderr.contains("subscription \"orders\" is paused: moving house"), "{ran:?}");
+    assert!(ran.stderr.contains("delivered 0 events, parked 0"), "{ran:?}");
     assert_eq!(program.run(&["resume", "orders"]).exit, Some(0));
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let ran = program.run(&["relay", "--drain"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
     let unknown = program.run(&["pause", "order"]);
     assert_eq!(unknown.exit, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("PR-0305"), "{unknown:?}");
+}
+
+#[test]
+fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
+    let program = shop::ready();
+    // Nobody listens on this port.
+    let sink = ["sink.out.type=webhook", "sink.out.url=http://127.0.0.1:9/", "sink.out.allow_private=true"];
+    let set: Vec<&str> = sink.iter().flat_map(|key| ["--set", key]).collect();
+    let ran = program.run(&[&["relay", "--drain", "--timeout", "300ms"][..], &set].concat());
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("events are still undelivered after 300ms"), "{ran:?}");
+    assert!(ran.stderr.contains("delivered 0 events"), "{ran:?}");
+}
+
+#[test]
+fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
+    let program = Program::with_config(&shop::GOOD.replace("start = 'beginning'\n", ""));
+    for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"]] {
+        assert_eq!(program.run(args).exit, Some(0));
+    }
+    let ran = program.run(&["relay", "--drain"]);
+    assert!(ran.stderr.contains("begins with the 1 event(s) already in the outbox"), "{ran:?}");
+    assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
+
+    let late = std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();
+    let late = format!("{late}[subscription.late]\nsink = 'other'\n[subscription.new]\nsink = 'other'\nstart = 'now'\n[sink.other]\ntype = 'null'\n");
+    std::fs::write(program.path().join("postrider.toml"), late).unwrap();
+    let ran = program.run(&["relay", "--drain"]);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
+    let warned = ran.stderr.lines().find(|line| line.contains("events before its start are not delivered"));
+    assert!(warned.is_some_and(|line| line.contains("WARN") && line.contains("new")), "{ran:?}");
 }
 
 #[test]

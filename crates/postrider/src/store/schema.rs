@@ -47,3 +47,20 @@ pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
     }
     Ok(())
 }
+
+/// The tables that the first migration makes.
+pub(super) const TABLES: [&str; 4] = ["events", "subscriptions", "parked", "leases"];
+
+/// Refuses a database whose migrations were applied and whose tables are not all there: somebody dropped them, and
+/// applying nothing would not bring them back. `missing` are their full names.
+pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let which = missing.join(", ");
+    let what = format!("{which} missing from {place}, although its migrations were applied: dropped after that");
+    Err(Error::new(Code::SchemaAltered, what).hint(
+        "restore the table from a backup; if its content is not needed, drop Postrider's other tables too, \
+         its table of migrations included, and run `postrider migrate up`",
+    ))
+}

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
 use crate::log;
-use crate::output::{Output, age};
+use crate::output::age;
 
 const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
@@ -64,7 +64,7 @@ impl Relay {
                 .into());
         }
         log::start(&settings.relay, context.output);
-        block_on(Threads::Many, self.serve(&settings, context.output))
+        block_on(Threads::Many, self.serve(&settings))
     }
 
     async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
@@ -77,9 +77,9 @@ impl Relay {
         assemble(settings, stores, down).await?.spawn().await
     }
 
-    async fn serve(&self, settings: &Settings, output: Output) -> Result<(), Failure> {
+    async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
         let mut stores = Stores::default();
-        let ended = self.serve_on(settings, &mut stores, output).await;
+        let ended = self.serve_on(settings, &mut stores).await;
         // Who asked twice does not want to wait for anything.
         if !matches!(ended, Err(Failure::Interrupted)) {
             stores.close().await;
@@ -95,12 +95,7 @@ impl Relay {
         Error::new(Code::Undelivered, what).hint("see `postrider status`; run it again to continue")
     }
 
-    async fn serve_on(
-        &self,
-        settings: &Settings,
-        stores: &mut Stores,
-        output: Output,
-    ) -> Result<(), Failure> {
+    async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
         // Before anything is started: a signal must not find a relay that nobody stops.
         let mut interrupts = Interrupts::listen()?;
         let started = tokio::select! {
@@ -130,7 +125,7 @@ impl Relay {
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         };
         if self.drain && let Some(summary) = drain.summary(&observer).await {
-            output.say(summary);
+            tracing::info!("{summary}");
         }
         ended
     }

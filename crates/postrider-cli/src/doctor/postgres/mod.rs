@@ -36,7 +36,7 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
-            patient.fail(Check::Readable, error.sentence());
+            patient.refused(Check::Readable, &error);
             return false;
         }
     };
@@ -83,7 +83,7 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<Po
                 Code::PrivilegeMissing => Check::PostgresRights,
                 _ => Check::SchemaCurrent,
             };
-            patient.fail(check, error.sentence());
+            patient.refused(check, &error);
             None
         }
     }

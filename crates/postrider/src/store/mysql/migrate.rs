@@ -58,6 +58,9 @@ pub(super) async fn unlock(session: &mut Session, lock: &str) -> Result<()> {
 async fn apply(session: &mut Session) -> Result<Migrated> {
     let from = version(session).await?;
     schema::refuse_newer(PLACE, from, LATEST)?;
+    if from > 0 {
+        refuse_missing(session).await?;
+    }
     for migration in all(&session.schema().clone()).filter(|migration| migration.version > from) {
         session.several(Alone::Writes, &migration.sql).await?;
     }
@@ -84,6 +87,7 @@ pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let name = session.schema().as_str().to_owned();
     schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;
+    refuse_missing(session).await?;
     // What another engine holds is not rolled back and not locked; a position without the counter is no position.
     // Index: the dictionary's own, by name.
     let sql = "SELECT t.engine = 'InnoDB' AND c.extra LIKE '%auto_increment%' AND c.column_key = 'PRI'
@@ -98,6 +102,18 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     let what = format!("{name}.events is not as the migrations made it");
     Err(Error::new(Code::SchemaAltered, what)
         .hint("it must be a table of InnoDB with position BIGINT AUTO_INCREMENT as its primary key"))
+}
+
+/// Refuses a database whose tables were dropped after they were made.
+async fn refuse_missing(session: &mut Session) -> Result<()> {
+    // Index: the dictionary's own, by name.
+    let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?";
+    let name = session.schema().as_str().to_owned();
+    let rows = session.alone(Alone::Reads, sql, params![name.as_str()]).await?;
+    let there = rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>>>()?;
+    let gone = schema::TABLES.into_iter().filter(|table| !there.iter().any(|known| known == table));
+    let missing: Vec<String> = gone.map(|table| format!("{name}.{table}")).collect();
+    schema::refuse_missing(PLACE, &missing)
 }
 
 async fn version(session: &mut Session) -> Result<i64> {

@@ -40,6 +40,9 @@ pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migra
     }
     let from = version(tx.client(), name).await?;
     schema::refuse_newer(PLACE, from, LATEST)?;
+    if from > 0 {
+        refuse_missing(tx.client(), name).await?;
+    }
     for migration in all(name).filter(|migration| migration.version > from) {
         tx.batch_execute(&migration.sql).await.map_err(failed)?;
     }
@@ -71,6 +74,7 @@ pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
 pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     let place = format!("the PostgreSQL database, in {name},");
     schema::check(&place, version(client, name).await?, LATEST)?;
+    refuse_missing(client, name).await?;
     // A cached sequence hands out positions long after they were taken; a cycling one hands them out twice.
     // tx after position, or with another default, would leave a moment with a position and without a
     // transaction id.
@@ -90,6 +94,18 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     Err(Error::new(Code::SchemaAltered, what).hint(
         "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default",
     ))
+}
+
+/// Refuses a schema whose tables were dropped after they were made.
+async fn refuse_missing(client: &Client, name: &Ident) -> Result<()> {
+    let mut missing = Vec::new();
+    for table in schema::TABLES {
+        let sql = format!("SELECT to_regclass($1 || '.{table}') IS NULL");
+        if answer(client, &sql, name).await?.unwrap_or(false) {
+            missing.push(format!("{name}.{table}"));
+        }
+    }
+    schema::refuse_missing(PLACE, &missing)
 }
 
 async fn version(client: &Client, name: &Ident) -> Result<i64> {

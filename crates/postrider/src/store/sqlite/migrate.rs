@@ -49,6 +49,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
         tx.execute_batch(BOOK)?;
         let from = version(tx)?;
         schema::refuse_newer(PLACE, from, LATEST)?;
+        if from > 0 {
+            refuse_missing(tx)?;
+        }
         for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
             tx.execute_batch(sql)?;
             tx.execute(
@@ -64,7 +67,20 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
 
 /// Refuses a file whose schema this program does not know.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
-    Ok(schema::check(PLACE, found(connection)?, LATEST)?)
+    schema::check(PLACE, found(connection)?, LATEST)?;
+    refuse_missing(connection)
+}
+
+/// Refuses a file whose tables were dropped after they were made.
+fn refuse_missing(connection: &Connection) -> Attempt<()> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    let mut missing = Vec::new();
+    for table in schema::TABLES.map(|table| format!("postrider_{table}")) {
+        if connection.query_row(sql, [&table], |row| row.get::<_, i64>(0))? == 0 {
+            missing.push(table);
+        }
+    }
+    Ok(schema::refuse_missing(PLACE, &missing)?)
 }
 
 /// The version of a file that may have none.
