@@ -120,6 +120,8 @@ checks! {
     NothingGivenUp = 208, "see the last error in `postrider status` and mend its cause; unrouted ones go on when a rule matches them, dead ones stay where they are";
     /// No subscription is far behind all others: what it still needs cannot be cleaned up.
     NobodyFarBehind = 209, "serve it or remove it";
+    /// The relay that serves the subscription takes no destination for down.
+    DestinationUp = 220, "mend the destination or the way to it; nothing is lost meanwhile, and the relay tries it again by itself";
 }
 
 /// `SinkReachable` as `sink reachable`. The names of databases stay whole.

@@ -66,6 +66,22 @@ fn examine_one(
         None => patient.ok(Check::NotHalted, "not halted"),
     }
     parked(subscription, of, patient);
+    destinations(subscription, now, patient);
+}
+
+/// As the relay says that holds the lease; without one nobody knows.
+fn destinations(subscription: &SubscriptionOverview, now: Timestamp, patient: &mut Patient<'_>) {
+    let Some(lease) = subscription.leader(now) else { return };
+    let leading = subscription.relays.iter().filter(|of| of.leading && of.relay == lease.holder);
+    let down: Vec<String> = leading
+        .flat_map(|of| &of.down)
+        .map(|of| format!("{} is down since {}: {}", of.destination, of.since, of.error))
+        .collect();
+    if down.is_empty() {
+        patient.ok(Check::DestinationUp, "no destination is down");
+    } else {
+        patient.warn(Check::DestinationUp, down.join("; "));
+    }
 }
 
 fn lease(

@@ -171,9 +171,53 @@ fn tables_made_again_under_a_running_relay_make_it_ask_for_a_restart() {
     shop::run_sql(
         &program,
         "DROP VIEW postrider_events_json; DROP TABLE postrider_events; DROP TABLE postrider_subscriptions;
-         DROP TABLE postrider_parked; DROP TABLE postrider_leases; DROP TABLE postrider_migrations",
+         DROP TABLE postrider_parked; DROP TABLE postrider_leases; DROP TABLE postrider_relays; DROP TABLE postrider_migrations",
     );
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
     let said = relay.until_it_says("restart the relay");
     assert!(said.contains("there is no subscription \"orders\""), "{said}");
+}
+
+#[test]
+fn status_tells_a_destination_that_is_down_a_relay_that_stands_by_and_a_lease_that_ran_out() {
+    let program = shop::ready();
+    // Nobody listens on this port.
+    let sink = [
+        "sink.out.type=webhook",
+        "sink.out.url=http://127.0.0.1:9/",
+        "sink.out.allow_private=true",
+        "subscription.orders.lease=2s",
+        "subscription.orders.backoff_min=10ms",
+        "subscription.orders.probe_min=10ms",
+    ];
+    let set: Vec<&str> = sink.iter().flat_map(|key| ["--set", key]).collect();
+    let relay = |name: &str| {
+        let name = format!("relay.name={name}");
+        let mut command = program.command(&[&["relay", "--set", &name][..], &set].concat());
+        command.stderr(Stdio::null());
+        Running::start(command)
+    };
+    let first = relay("first");
+    until(|| (shop::status(&program)["state"] == "leading").then_some(()));
+    let second = relay("second");
+    let status = until(|| {
+        let status = shop::status(&program);
+        let down = !status["destinations_down"].as_array().unwrap().is_empty();
+        (down && !status["standby"].as_array().unwrap().is_empty()).then_some(status)
+    });
+    let down = &status["destinations_down"][0];
+    assert!(down["error"].as_str().unwrap().contains("127.0.0.1:9"), "{status}");
+    assert!(down["since"].as_str().unwrap() <= down["next_probe_at"].as_str().unwrap(), "{status}");
+    assert!(status["standby"][0].as_str().unwrap().starts_with("second"), "{status}");
+    let table = program.run(&["status"]).stdout;
+    assert!(table.contains("is DOWN since ") && table.contains("next try in "), "{table}");
+    assert!(table.contains("standby: second"), "{table}");
+    let (found, _) = diagnosed(&program, &set, "PD-0220");
+    assert_eq!(found, "warn");
+
+    drop(second);
+    drop(first);
+    until(|| (shop::status(&program)["state"] == "idle").then_some(()));
+    let table = program.run(&["status"]).stdout;
+    assert!(table.contains("no relay: the lease of ") && table.contains(" ran out "), "{table}");
 }

@@ -17,6 +17,7 @@ impl MemoryDatabase {
             backlog: backlog(&self.log, &subscription.progress.done, backlog_max),
             parked: parked(&self.log, subscription),
             lease: subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now)),
+            relays: subscription.relays_alive(now.wall),
             clean: !subscription.unclean,
             paused: subscription.paused.clone(),
             halted: subscription.halted.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, Renewed, Settled, Settlement,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, RelayReport, Renewed, Settled, Settlement,
     Start, Store, Trim, Trimmed,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
@@ -106,6 +106,15 @@ impl Store for MemoryStore {
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         let trimmed = self.database().trim(&trim, self.clock.now().wall);
         self.done(Ok(trimmed))
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        let now = self.clock.now().wall;
+        let reported = self
+            .database()
+            .subscription_mut(&report.subscription.clone())
+            .map(|subscription| subscription.report(report, now));
+        self.done(reported)
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::Position;
+use postrider::{Position, Timestamp};
 use postrider::ledger::{ParkedRow, ParkedState, Progress};
-use postrider::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement};
+use postrider::store::{
+    Acquired, Epoch, LeaseRequest, Loaded, RelayOverview, RelayReport, RelayRole, Renewed, Settled, Settlement,
+};
 use uuid::Uuid;
 
 use super::Log;
@@ -38,9 +40,27 @@ pub struct Subscription {
     pub paused: Option<String>,
     /// Waits for an operator.
     pub halted: Option<String>,
+    /// What relays say of themselves, by their names.
+    pub relays: BTreeMap<String, RelayOverview>,
 }
 
 impl Subscription {
+    /// Takes in what a relay says of itself.
+    pub(super) fn report(&mut self, report: RelayReport, now: Timestamp) {
+        let RelayReport { relay, role, duration, down, .. } = report;
+        if role == RelayRole::Gone {
+            self.relays.remove(&relay);
+            return;
+        }
+        let (leading, expires_at) = (role == RelayRole::Leading, now.after(duration));
+        let of = RelayOverview { relay: relay.clone(), leading, seen_at: now, expires_at, down };
+        self.relays.insert(relay, of);
+    }
+
+    pub(super) fn relays_alive(&self, now: Timestamp) -> Vec<RelayOverview> {
+        self.relays.values().filter(|of| of.expires_at > now).cloned().collect()
+    }
+
     pub(super) fn acquire(&mut self, request: &LeaseRequest, now: Duration) -> Acquired {
         if let Some(reason) = &self.halted {
             return Acquired::Halted(reason.clone());

@@ -12,7 +12,7 @@ pub(super) fn log(subscription: &str, report: &Report) {
             tracing::info!(subscription, holder, "standing by: another relay has the lease");
         }
         Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
-        Report::Deposed(why) => tracing::warn!(subscription, ?why, "no longer leading"),
+        Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
         Report::Halted(reason) => tracing::error!(subscription, reason, "halted until an operator decides"),
         Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
         Report::Paused(None) => tracing::info!(subscription, "resumed"),

@@ -8,14 +8,17 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
-use super::brain::{Brain, Effect, Input, Reply, Session, Setup, Snapshot, Step};
+use super::brain::{Brain, Effect, Input, Reply, Report, Session, Setup, Snapshot, Step};
 use super::perform::{Done, Performer};
 use super::publish::Publisher;
 use super::routing::Routing;
 use super::trouble::Trouble;
 use super::{Subscription, report};
-use crate::store::{Claimer, Store};
+use crate::store::{Claimer, RelayReport, Store};
 use crate::{Clock, Code};
+
+/// How long a relay that stops waits for its last report.
+const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
 
 /// How one subscription is doing in one relay.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +87,10 @@ pub(super) struct Shell {
     /// Calls under way, each with what to tell the brain if the call panics.
     calls: JoinSet<Done>,
     if_it_panics: HashMap<Id, (AbortHandle, Session, Reply)>,
+    /// The report under way, if one is: for people, and never waited for by the brain.
+    reporting: JoinSet<()>,
+    /// Something happened that a report should tell, or it is time to renew it.
+    report_due: bool,
     stopped: bool,
 }
 
@@ -134,6 +141,8 @@ impl Shell {
             session: Session::default(),
             calls: JoinSet::new(),
             if_it_panics: HashMap::new(),
+            reporting: JoinSet::new(),
+            report_due: false,
             stopped: false,
         }
     }
@@ -149,6 +158,7 @@ impl Shell {
                 shared.status.skipped = self.performer.routing.skipped();
                 shared.status.trouble = self.performer.trouble.sentence();
             });
+            self.report();
             if self.stopped {
                 break;
             }
@@ -156,6 +166,9 @@ impl Shell {
         }
         // Halts and releases that are still under way are finished; nothing else is left.
         while self.calls.join_next().await.is_some() {}
+        // A database that does not answer must not hold the end up: the report runs out by itself.
+        let last = async { while self.reporting.join_next().await.is_some() {} };
+        _ = tokio::time::timeout(LAST_REPORT_MAX, last).await;
         self.performer.publisher.sink.close().await;
     }
 
@@ -194,11 +207,34 @@ impl Shell {
         }
     }
 
+    /// Writes down what `status` shows of this relay, if that is due and the last one is done.
+    fn report(&mut self) {
+        while self.reporting.try_join_next().is_some() {}
+        if !self.report_due || (!self.reporting.is_empty() && !self.stopped) {
+            return;
+        }
+        self.report_due = false;
+        let report = RelayReport {
+            subscription: self.performer.subscription.clone(),
+            relay: self.performer.holder.clone(),
+            role: self.brain.role(),
+            duration: self.performer.policy.lease,
+            down: self.brain.snapshot().down,
+        };
+        let store = self.performer.store.clone();
+        self.reporting.spawn(async move {
+            if let Err(error) = store.report(report).await {
+                tracing::debug!(error = %error.sentence(), "the report for `status` was not written");
+            }
+        });
+    }
+
     fn perform(&mut self, step: Step) {
         if step.session != self.session {
             self.enter(step.session);
         }
         for effect in step.effects {
+            self.report_due |= is_worth_a_report(&effect);
             match &effect {
                 Effect::Report(report) => report::log(&self.performer.subscription, report),
                 Effect::Stop => self.stopped = true,
@@ -234,6 +270,22 @@ impl Shell {
             let call = self.calls.spawn(call);
             self.if_it_panics.insert(call.id(), (call, self.session, if_it_panics));
         }
+    }
+}
+
+/// Whether `status` should show what follows from it. Renewals and tries to lead come several times per lease, so that
+/// reports do not run out.
+fn is_worth_a_report(effect: &Effect) -> bool {
+    match effect {
+        Effect::Renew(_) | Effect::Acquire | Effect::Stop => true,
+        Effect::Report(report) => matches!(
+            report,
+            Report::Leading { .. }
+                | Report::StandingBy { .. }
+                | Report::BreakerOpened { .. }
+                | Report::BreakerClosed { .. }
+        ),
+        _ => false,
     }
 }
 

@@ -17,6 +17,7 @@ mod history;
 mod holes;
 mod list;
 mod overview;
+pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod rows;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -38,6 +39,7 @@ pub mod sqlite;
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -111,6 +113,12 @@ pub trait Store: Send + Sync + 'static {
     /// subscription has seen. A subscription that is created or moved meanwhile waits, or makes this one
     /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does somebody else who deletes.
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>>;
+
+    /// Writes down what a relay says of itself, for [`overview`](Self::overview) to tell. Only people read it: it needs
+    /// no lease, nothing rests on it, and a failure is no trouble.
+    fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
     /// What waits to be read is counted up to `backlog_max` events per subscription.

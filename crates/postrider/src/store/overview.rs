@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Epoch, HeldBack};
+use super::{Epoch, HeldBack, RelayOverview};
 use crate::ledger::{Mark, ParkedRow, ParkedState};
 use crate::{Position, Timestamp};
+
+/// Different errors that are shown of one subscription at most.
+const ERRORS_MAX: usize = 3;
 
 /// All subscriptions of an outbox, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub struct SubscriptionOverview {
     pub parked: ParkedOverview,
     /// Its owner, expired or not.
     pub lease: Option<LeaseOverview>,
+    /// The relays that serve it or stand by, as they said lately; see [`Store::report`](super::Store::report).
+    pub relays: Vec<RelayOverview>,
     /// Whether the last owner left in good order. While there is an owner, it has not.
     pub clean: bool,
     /// The operator's pause, with its reason.
@@ -98,14 +103,19 @@ pub struct ParkedOverview {
     pub first: Option<Position>,
     /// When the event there happened.
     pub oldest: Option<Timestamp>,
-    /// What the failure at the highest position said, of those that said something.
-    pub last_error: Option<String>,
+    /// What failures said, each text once and that of the highest position first; the newest few.
+    pub errors: Vec<String>,
 }
 
 impl ParkedOverview {
     /// How many are in a state.
     pub fn count(&self, state: ParkedState) -> u64 {
         ParkedState::ALL.iter().zip(self.counts).find(|(known, _)| **known == state).map_or(0, |(_, n)| n)
+    }
+
+    /// What the failure at the highest position said, of those that said something.
+    pub fn last_error(&self) -> Option<&str> {
+        self.errors.first().map(String::as_str)
     }
 
     /// How many there are, final ones included.
@@ -128,7 +138,11 @@ impl FromIterator<ParkedRow> for ParkedOverview {
             if !row.state.is_final() {
                 overview.first = overview.first.or(Some(row.position));
             }
-            overview.last_error = row.last_error.or(overview.last_error);
+            if let Some(error) = row.last_error {
+                overview.errors.retain(|known| *known != error);
+                overview.errors.insert(0, error);
+                overview.errors.truncate(ERRORS_MAX);
+            }
             match (row.state, row.key) {
                 (ParkedState::Behind, Some(key)) => match in_front.get(&key) {
                     Some(ParkedState::Dead) => overview.behind_dead += 1,
@@ -188,6 +202,6 @@ mod tests {
         assert_eq!((counts, overview.total()), ([1, 3, 0, 2, 0, 1], 7));
         assert_eq!((overview.behind_dead, overview.behind_unrouted), (1, 1));
         assert_eq!(overview.first, Some(Position::new(2)));
-        assert_eq!(overview.last_error.as_deref(), Some("refused 7"));
+        assert_eq!(overview.errors, ["refused 7", "refused 1"]);
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
 }
 
 /// The tables that the first migration makes.
-pub(super) const TABLES: [&str; 4] = ["events", "subscriptions", "parked", "leases"];
+pub(super) const TABLES: [&str; 5] = ["events", "subscriptions", "parked", "leases", "relays"];
 
 /// Refuses a database whose migrations were applied and whose tables are not all there: somebody dropped them, and
 /// applying nothing would not bring them back. `missing` are their full names.

@@ -91,7 +91,7 @@ case! {
         let error = store.subscribe("mail", Start::Now).await.unwrap_err();
         assert_eq!(error.code(), Code::PrivilegeMissing, "{error}");
         case.run(
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases, {schema}.relays
              TO {schema}_few",
         )
         .await?;

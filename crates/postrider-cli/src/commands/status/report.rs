@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::store::{Overview, SubscriptionOverview};
+use postrider::store::{DestinationDown, Overview, SubscriptionOverview};
 use postrider::{Position, Timestamp};
 use serde::Serialize;
 
@@ -28,7 +28,11 @@ struct Row {
     #[serde(flatten)]
     state: State,
     lease: Option<Lease>,
-    /// All up to here is done; `None` before it is created.
+    /// Relays that wait for the lease.
+    standby: Vec<String>,
+    /// Destinations that its relay takes for down.
+    destinations_down: Vec<Down>,
+    /// All up to here is done; `None` before it is created, and where each row has a state of its own.
     floor: Option<i64>,
     /// The last position of the outbox.
     last: i64,
@@ -39,6 +43,18 @@ struct Row {
     holds_retention_back: bool,
     parked: BTreeMap<&'static str, u64>,
     last_error: Option<String>,
+    /// The newest errors, each once, the last first.
+    errors: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Down {
+    destination: String,
+    since: String,
+    since_seconds: f64,
+    error: String,
+    next_probe_at: String,
+    next_probe_seconds: f64,
 }
 
 /// How it is doing, in one word.
@@ -62,6 +78,7 @@ struct Lease {
     holder: String,
     expires_at: String,
     expired: bool,
+    expired_seconds: f64,
 }
 
 #[derive(Serialize, Default)]
@@ -83,9 +100,13 @@ impl Report {
         let known = |name: &str| overview.subscriptions.iter().any(|subscription| subscription.name == name);
         let keep = settings.outboxes.get(outbox).and_then(|of| of.retention.keep);
         let held = keep.and_then(|keep| overview.held_back(keep)).map(|held| held.subscription);
+        let has_row_states = settings.outboxes.get(outbox).is_some_and(|of| of.database.layout().is_some());
         for subscription in &overview.subscriptions {
             let mut row = Row::new(outbox, subscription, overview, configured(&subscription.name));
             row.holds_retention_back = held.as_ref() == Some(&subscription.name);
+            if has_row_states {
+                row.floor = None;
+            }
             self.rows.push(row);
         }
         for name in settings.subscriptions.keys().filter(|name| configured(name) && !known(name)) {
@@ -108,7 +129,10 @@ impl Row {
                 holder: lease.holder.clone(),
                 expires_at: lease.expires_at.to_string(),
                 expired: lease.expires_at <= now,
+                expired_seconds: lease.expires_at.until(now).as_secs_f64(),
             }),
+            standby: standby(subscription, now),
+            destinations_down: down(subscription, now),
             floor: Some(subscription.floor.get()),
             last: overview.last.get(),
             backlog: Backlog { events: subscription.backlog.events, at_least: subscription.backlog.more },
@@ -116,7 +140,8 @@ impl Row {
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
             holds_retention_back: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
-            last_error: subscription.parked.last_error.clone(),
+            last_error: subscription.parked.last_error().map(str::to_owned),
+            errors: subscription.parked.errors.clone(),
         }
     }
 
@@ -127,6 +152,8 @@ impl Row {
             configured: true,
             state: State::New,
             lease: None,
+            standby: Vec::new(),
+            destinations_down: Vec::new(),
             floor: None,
             last: last.get(),
             backlog: Backlog::default(),
@@ -135,6 +162,7 @@ impl Row {
             holds_retention_back: false,
             parked: BTreeMap::new(),
             last_error: None,
+            errors: Vec::new(),
         }
     }
 
@@ -144,12 +172,25 @@ impl Row {
             (State::Leading, None) => "led".to_owned(),
             (State::Paused { reason }, _) => format!("paused: {reason}"),
             (State::Halted { reason }, _) => format!("halted: {reason}"),
-            (State::Idle, Some(lease)) => format!("no relay; {} left it", lease.holder),
+            (State::Idle, Some(lease)) => {
+                let ago = age(Duration::from_secs_f64(lease.expired_seconds));
+                format!("no relay: the lease of {} ran out {ago} ago", lease.holder)
+            }
             (State::Idle, None) => "no relay".to_owned(),
             (State::New, _) => "not created yet".to_owned(),
         };
-        let words = if self.configured { words } else { format!("{words}; not in the configuration") };
-        if self.holds_retention_back { format!("{words}; holds retention back") } else { words }
+        let mut all = vec![words];
+        all.extend(self.destinations_down.iter().map(Down::words));
+        all.extend((!self.standby.is_empty()).then(|| format!("standby: {}", self.standby.join(", "))));
+        all.extend((!self.configured).then(|| "not in the configuration".to_owned()));
+        all.extend(self.holds_retention_back.then(|| "holds retention back".to_owned()));
+        all.join("; ")
+    }
+
+    /// What destinations say comes first: it is why nothing moves.
+    fn errors(&self) -> String {
+        let down = self.destinations_down.iter().map(|down| down.error.as_str());
+        down.chain(self.errors.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
     }
 
     fn cells(&self) -> [String; 7] {
@@ -157,13 +198,48 @@ impl Row {
         [
             format!("{}/{}", self.outbox, self.subscription),
             self.words(),
-            self.floor.map(|floor| floor.to_string()).unwrap_or_default(),
-            self.floor.map(|_| self.backlog.to_string()).unwrap_or_default(),
+            self.floor.map_or_else(|| "-".to_owned(), |floor| floor.to_string()),
+            if matches!(self.state, State::New) { "-".to_owned() } else { self.backlog.to_string() },
             self.oldest_undelivered_seconds.map(|s| age(Duration::from_secs_f64(s))).unwrap_or_default(),
             parked.collect::<Vec<_>>().join(", "),
-            self.last_error.clone().unwrap_or_default(),
+            self.errors(),
         ]
     }
+}
+
+impl Down {
+    fn words(&self) -> String {
+        let seconds = |seconds| age(Duration::from_secs_f64(seconds));
+        format!(
+            "{} is DOWN since {} ({}), next try in {}",
+            self.destination,
+            self.since,
+            seconds(self.since_seconds),
+            seconds(self.next_probe_seconds)
+        )
+    }
+}
+
+/// Those that said so, without the one that holds the lease by now.
+fn standby(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<String> {
+    let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
+    let waiting = subscription.relays.iter().filter(|of| !of.leading && leader != Some(of.relay.as_str()));
+    waiting.map(|of| of.relay.clone()).collect()
+}
+
+/// As the relay sees it that holds the lease.
+fn down(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<Down> {
+    let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
+    let leading = subscription.relays.iter().filter(|of| of.leading && leader == Some(of.relay.as_str()));
+    let words = |of: &DestinationDown| Down {
+        destination: of.destination.clone(),
+        since: of.since.to_string(),
+        since_seconds: of.since.until(now).as_secs_f64(),
+        error: of.error.clone(),
+        next_probe_at: of.next_probe_at.to_string(),
+        next_probe_seconds: now.until(of.next_probe_at).as_secs_f64(),
+    };
+    leading.flat_map(|of| &of.down).map(words).collect()
 }
 
 /// What an operator did comes before who holds the lease.
@@ -185,7 +261,7 @@ impl View for Report {
             ("waiting", Align::Right),
             ("oldest", Align::Right),
             ("parked", Align::Left),
-            ("last error", Align::Left),
+            ("errors, newest first", Align::Left),
         ];
         let mut table = Table::new(columns, "no subscription is configured or in the database");
         self.rows.iter().for_each(|row| table.row(row.cells()));

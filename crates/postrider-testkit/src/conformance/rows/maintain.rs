@@ -43,7 +43,7 @@ pub async fn the_overview_tells_what_waits_and_what_is_parked<S: RowsUnderTest>(
     assert_eq!((subscription.backlog.events, subscription.backlog.more), (3, false));
     assert_eq!(subscription.parked.count(ParkedState::Retry), 1);
     assert_eq!(subscription.parked.count(ParkedState::Dead), 1);
-    assert_eq!(subscription.parked.last_error.as_deref(), Some("no such mailbox"));
+    assert_eq!(subscription.parked.last_error(), Some("no such mailbox"));
     assert!(subscription.oldest().is_some() && subscription.backlog.first <= Some(overview.last));
     assert_eq!(subscription.leader(overview.now).map(|lease| lease.holder.as_str()), Some("first"));
     let counted = table.open().await?.overview(2).await?;

@@ -100,6 +100,7 @@ macro_rules! store_conformance {
                 the_owner_is_told_with_the_end_of_its_lease
                 pauses_and_halts_are_told
                 parked_rows_are_counted
+                relays_are_told_while_their_reports_hold
                 looking_changes_nothing
             }
         }

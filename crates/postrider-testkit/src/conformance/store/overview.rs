@@ -1,8 +1,13 @@
 //! Looking at an outbox from outside.
 
+use std::time::Duration;
+
 use postrider::ledger::{ParkedRow, ParkedState};
-use postrider::store::{Acquired, Epoch, Overview, Settled, Settlement, Store, SubscriptionOverview};
-use postrider::{Position, Result};
+use postrider::store::{
+    Acquired, DestinationDown, Epoch, Overview, RelayReport, RelayRole, Settled, Settlement, Store,
+    SubscriptionOverview,
+};
+use postrider::{Position, Result, Timestamp};
 
 use super::StoreUnderTest;
 use super::stage::{NAME, events, failed, granted, lease, set_of, settlement, subscribed, unread};
@@ -119,9 +124,40 @@ pub async fn parked_rows_are_counted<S: StoreUnderTest>() -> Result<()> {
     let parked = &overview.parked;
     assert_eq!(ParkedState::ALL.map(|state| parked.count(state)), [1, 1, 0, 1, 0, 0]);
     assert_eq!((parked.total(), parked.behind_dead, parked.behind_unrouted), (3, 1, 0));
-    assert_eq!(parked.last_error.as_deref(), Some("second"));
+    assert_eq!(parked.errors, ["second", "first"]);
     assert_eq!((parked.first, overview.oldest()), (Some(written[1]), Some(time)));
     assert_eq!(overview.backlog.events, 0);
+    Ok(())
+}
+
+/// Relays that serve or stand by are told as long as their reports hold, with the destinations that are down.
+pub async fn relays_are_told_while_their_reports_hold<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let down = vec![DestinationDown {
+        destination: "https://example.org/a".to_owned(),
+        since: Timestamp::from_micros(1_000_001),
+        error: "refused, \"politely\" \u{1F6AB}".to_owned(),
+        next_probe_at: Timestamp::from_micros(2_000_002),
+    }];
+    let report = |relay: &str, role, duration, down: &[DestinationDown]| RelayReport {
+        subscription: NAME.to_owned(),
+        relay: relay.to_owned(),
+        role,
+        duration,
+        down: down.to_vec(),
+    };
+    let long = Duration::from_secs(600);
+    store.report(report("b", RelayRole::StandingBy, long, &[])).await?;
+    store.report(report("a", RelayRole::StandingBy, long, &[])).await?;
+    store.report(report("a", RelayRole::Leading, long, &down)).await?;
+    store.report(report("c", RelayRole::StandingBy, Duration::ZERO, &[])).await?;
+    let (_, overview) = only(&*store, PLENTY).await?;
+    let told: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
+    assert_eq!(told, [("a", true), ("b", false)], "a report that ran out is not told");
+    assert_eq!(overview.relays[0].down, down);
+    store.report(report("b", RelayRole::Gone, long, &[])).await?;
+    let (_, overview) = only(&*store, PLENTY).await?;
+    assert_eq!(overview.relays.len(), 1, "who stopped is not told");
     Ok(())
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::BatchId;
 use super::keys::KeyId;
 use crate::sink::Failure;
+use crate::store::DestinationDown;
+use crate::{Now, Timestamp};
 
 /// A destination with failures since its last acknowledgement. One that works has none of these.
 #[derive(Debug)]
@@ -47,12 +49,26 @@ impl Suspect {
 /// A destination taken for down.
 #[derive(Debug)]
 pub(super) struct Outage {
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// The last failure.
+    pub(super) error: String,
     /// When to send one message to see whether it is back.
     pub(super) probe_at: Duration,
+    /// The same moment, for people.
+    pub(super) probe_time: Timestamp,
     /// Probes that failed.
     pub(super) probes: u32,
     /// One is under way.
     pub(super) probing: bool,
+}
+
+impl Outage {
+    /// Plans the next probe.
+    pub(super) fn probe_after(&mut self, now: Now, wait: Duration) {
+        self.probe_at = now.elapsed + wait;
+        self.probe_time = now.wall.after(wait);
+    }
 }
 
 /// What the failures say.
@@ -67,6 +83,12 @@ pub(super) enum Verdict {
 }
 
 impl Destination {
+    /// What people are told of it while it is down.
+    pub(super) fn as_down(&self) -> Option<DestinationDown> {
+        let outage = self.outage.as_ref()?;
+        Some(DestinationDown::new(&self.name, outage.since, &outage.error, outage.probe_time))
+    }
+
     pub(super) fn new(name: Arc<str>) -> Self {
         Self {
             name,

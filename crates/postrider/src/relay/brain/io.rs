@@ -286,3 +286,17 @@ pub enum Deposed {
     /// It was given up in good order.
     Released,
 }
+
+impl std::fmt::Display for Deposed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::LeaseLost => f.write_str("another relay holds the lease"),
+            Self::LeaseExpired => f.write_str("the lease could not be renewed in time"),
+            Self::Fenced => f.write_str("another relay took over"),
+            Self::FencedBySink => f.write_str("another relay took over at the destination"),
+            Self::StoreFailed(code) => write!(f, "the database failed ({code})"),
+            Self::HistoryChanged => f.write_str("the history of the database changed"),
+            Self::Released => f.write_str("the lease was given up"),
+        }
+    }
+}

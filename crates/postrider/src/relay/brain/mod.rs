@@ -41,8 +41,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Policy;
-use crate::store::Epoch;
+use crate::store::relays::DOWN_MAX;
+use crate::store::{DestinationDown, Epoch, RelayRole};
 use crate::{Code, Now, Position, Recovery};
+use destination::Destination;
 use leader::Leader;
 use random::Random;
 use turn::Turn;
@@ -134,8 +136,10 @@ pub struct Snapshot {
     pub acknowledged: u64,
     /// Rows parked, final ones included.
     pub parked: u64,
-    /// Destinations taken for down.
+    /// Destinations taken for down: how many.
     pub destinations_down: usize,
+    /// Some of them, with what is known.
+    pub down: Vec<DestinationDown>,
     /// The operator's pause.
     pub paused: Option<String>,
 }
@@ -177,6 +181,15 @@ impl Brain {
         self.due
     }
 
+    /// What it does for its subscription, for people.
+    pub fn role(&self) -> RelayRole {
+        match self.phase {
+            Phase::Leading(_) => RelayRole::Leading,
+            Phase::Standby { .. } | Phase::Acquiring { .. } => RelayRole::StandingBy,
+            Phase::Releasing | Phase::Stopped => RelayRole::Gone,
+        }
+    }
+
     /// How it is doing.
     pub fn snapshot(&self) -> Snapshot {
         let Phase::Leading(leader) = &self.phase else {
@@ -194,6 +207,7 @@ impl Brain {
             unsettled: leader.books.unsettled(),
             parked: leader.books.parked_count(),
             destinations_down: leader.destinations.values().filter(|d| d.outage.is_some()).count(),
+            down: leader.destinations.values().filter_map(Destination::as_down).take(DOWN_MAX).collect(),
             paused: leader.paused.clone(),
         }
     }

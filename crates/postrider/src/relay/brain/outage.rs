@@ -59,19 +59,26 @@ impl Leader {
     /// It is down: nothing is counted, its messages wait, and a probe is planned.
     pub(super) fn destination_is_down(&mut self, turn: &mut Turn<'_>, id: DestinationId, failure: &Failure) {
         let Some(destination) = self.destinations.get_mut(&id) else { return };
-        let probes = match &destination.outage {
+        let (probes, since) = match &destination.outage {
             None => {
                 let error = failure.message.clone();
                 turn.report(Report::BreakerOpened { destination: destination.name.clone(), error });
-                0
+                (0, turn.now.wall)
             }
-            Some(outage) if outage.probing => outage.probes + 1,
+            Some(outage) if outage.probing => (outage.probes + 1, outage.since),
             Some(_) => return,
         };
         let policy = turn.policy();
         let wait = turn.random.jitter(doubled(policy.probe_min, policy.probe_max, probes));
         let wait = wait.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
-        destination.outage = Some(Outage { probe_at: turn.now.elapsed + wait, probes, probing: false });
+        destination.outage = Some(Outage {
+            since,
+            error: failure.message.clone(),
+            probe_at: turn.now.elapsed + wait,
+            probe_time: turn.now.wall.after(wait),
+            probes,
+            probing: false,
+        });
     }
 
     /// Decides what the failures in doubt mean, as far as that can be said now.
@@ -181,7 +188,7 @@ impl Leader {
     fn recall_held(&mut self, turn: &Turn<'_>, id: DestinationId) {
         let Some(destination) = self.destinations.get_mut(&id) else { return };
         if let Some(outage) = &mut destination.outage {
-            outage.probe_at = turn.elapsed() + turn.policy().probe_min;
+            outage.probe_after(turn.now, turn.policy().probe_min);
         }
         if let Some(key) = destination.held.pop_front()
             && self.lines.stage(key) == Some(Stage::Held)
@@ -199,7 +206,7 @@ impl Leader {
             && destination.suspects.is_empty()
         {
             outage.probing = false;
-            outage.probe_at = turn.elapsed() + turn.policy().probe_min;
+            outage.probe_after(turn.now, turn.policy().probe_min);
         }
     }
 

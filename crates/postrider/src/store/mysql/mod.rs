@@ -30,6 +30,7 @@ mod overview;
 mod page;
 mod park;
 mod progress;
+mod relays;
 mod ranges;
 mod roles;
 mod row;
@@ -55,7 +56,7 @@ use self::line::{Line, Reached};
 use self::session::Session;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -345,6 +346,10 @@ impl Store for MySqlStore {
             let trimmed = maintain::trim(&mut work, &trim).await;
             work.finish(trimmed).await
         })
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

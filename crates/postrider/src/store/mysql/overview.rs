@@ -5,7 +5,7 @@ use super::lease::unknown;
 use super::ranges::within;
 use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Work, params};
-use super::{maintain, park, progress};
+use super::{maintain, park, progress, relays};
 use crate::ledger::Intervals;
 use crate::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
@@ -47,6 +47,7 @@ async fn subscription(
         backlog: backlog(snapshot, &row.progress.done, last, backlog_max).await?,
         parked,
         lease: lease(snapshot, &name).await?,
+        relays: relays::load(snapshot, &name).await?,
         clean: row.clean,
         paused: row.paused,
         halted: row.halted,

@@ -28,6 +28,7 @@ mod page;
 mod park;
 mod pooler;
 mod progress;
+mod relays;
 mod roles;
 mod row;
 mod rows;
@@ -56,7 +57,7 @@ use self::line::{Line, Reached};
 use self::session::{Alone, Session, Sharing};
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
+    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -323,6 +324,10 @@ impl Store for PostgresStore {
             let trimmed = maintain::trim(&work, &trim).await?;
             work.commit().await.map(|()| trimmed)
         })
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

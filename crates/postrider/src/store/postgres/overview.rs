@@ -5,7 +5,7 @@ use super::lease::unknown;
 use super::row::get;
 use super::session::Work;
 use super::time::Time;
-use super::{park, progress};
+use super::{park, progress, relays};
 use crate::ledger::Intervals;
 use crate::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
@@ -46,6 +46,7 @@ async fn subscription(
         backlog: backlog(snapshot, &row.progress.done, last, backlog_max).await?,
         parked,
         lease: lease(snapshot, &name).await?,
+        relays: relays::load(snapshot, &name).await?,
         clean: row.clean,
         paused: row.paused,
         halted: row.halted,

@@ -29,7 +29,8 @@ GRANT SELECT (id, position) ON {schema}.events TO {writer};
 -- GRANT pg_read_all_stats TO {relay}.
 GRANT SELECT, DELETE ON {schema}.events TO {relay};
 GRANT SELECT ON {schema}.events_position_seq, {schema}.migrations TO {relay};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases TO {relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases,
+                                        {schema}.relays TO {relay};
 
 -- Inbox: the consumer. There is no inbox table yet, so it may enter the schema and nothing more.
 
@@ -45,6 +46,7 @@ ALTER TABLE {schema}.events OWNER TO {migrator};
 ALTER TABLE {schema}.subscriptions OWNER TO {migrator};
 ALTER TABLE {schema}.parked OWNER TO {migrator};
 ALTER TABLE {schema}.leases OWNER TO {migrator};
+ALTER TABLE {schema}.relays OWNER TO {migrator};
 ALTER VIEW {schema}.events_json OWNER TO {migrator};
 ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 

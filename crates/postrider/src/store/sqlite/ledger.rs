@@ -11,12 +11,15 @@ pub(super) enum Ledger {
 }
 
 impl Ledger {
-    /// The statement with `{subscriptions}` and `{leases}` put in.
+    /// The statement with `{subscriptions}`, `{leases}` and `{relays}` put in.
     pub(super) fn put_into(self, statement: &str) -> String {
-        let (subscriptions, leases) = match self {
-            Self::Log => ("postrider_subscriptions", "postrider_leases"),
-            Self::Rows => ("postrider_row_subscriptions", "postrider_row_leases"),
+        let [subscriptions, leases, relays] = match self {
+            Self::Log => ["postrider_subscriptions", "postrider_leases", "postrider_relays"],
+            Self::Rows => ["postrider_row_subscriptions", "postrider_row_leases", "postrider_row_relays"],
         };
-        statement.replace("{subscriptions}", subscriptions).replace("{leases}", leases)
+        statement
+            .replace("{subscriptions}", subscriptions)
+            .replace("{leases}", leases)
+            .replace("{relays}", relays)
     }
 }

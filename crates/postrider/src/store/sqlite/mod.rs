@@ -23,6 +23,7 @@ mod migrate;
 mod overview;
 mod park;
 mod progress;
+mod relays;
 mod row;
 mod rows;
 mod settle;
@@ -43,7 +44,7 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::thread::{Thread, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Renewed, Settled,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport, Renewed, Settled,
     Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::ledger::Progress;
@@ -302,6 +303,10 @@ impl Store for SqliteStore {
 
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         Box::pin(self.writer.write(move |tx| maintain::trim(tx, &trim)))
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.writer.write(move |tx| relays::record(tx, Ledger::Log, &report)))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

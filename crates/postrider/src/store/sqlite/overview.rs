@@ -6,7 +6,7 @@ use super::failure::Attempt;
 use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::ledger::Ledger;
-use super::{park, progress};
+use super::{park, progress, relays};
 use crate::ledger::Intervals;
 use crate::store::{Backlog, Epoch, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use crate::{Position, Timestamp};
@@ -55,6 +55,7 @@ fn subscription(
         backlog: backlog(snapshot, &row.progress.done, last, backlog_max)?,
         parked,
         lease: lease(snapshot, Ledger::Log, &name)?,
+        relays: relays::load(snapshot, Ledger::Log, &name)?,
         clean: row.clean,
         paused: row.paused,
         halted: row.halted,

@@ -38,6 +38,17 @@ CREATE TABLE IF NOT EXISTS {schema}.leases (
     expires_at  DATETIME(6) NOT NULL
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- What relays say of themselves, for `postrider status`: nothing is decided by it.
+CREATE TABLE IF NOT EXISTS {schema}.relays (
+    subscription VARCHAR(255) NOT NULL,
+    relay        VARCHAR(255) NOT NULL,
+    leads        BOOLEAN NOT NULL,                     -- else it stands by
+    down         MEDIUMTEXT,                           -- destinations that are down, as JSON
+    seen_at      DATETIME(6) NOT NULL,
+    expires_at   DATETIME(6) NOT NULL,
+    PRIMARY KEY (subscription, relay)
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- Rows that left the straight way, and what the table has no column for.
 CREATE TABLE IF NOT EXISTS {schema}.row_notes (
     row_id          {id_type} NOT NULL PRIMARY KEY,

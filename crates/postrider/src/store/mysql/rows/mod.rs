@@ -32,13 +32,13 @@ use super::connect::MySqlConfig;
 use super::line::{Line, Turn};
 use super::row::get;
 use super::session::{Alone, Params};
-use super::{admin as operator, lease, tally as counted};
+use super::{admin as operator, lease, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, RelayReport, Renewed,
     RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
@@ -349,6 +349,10 @@ impl Store for MySqlRowStore {
             let trimmed = maintain::trim(&mut work, &self.0.sql, &trim).await;
             work.finish(trimmed).await
         })
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

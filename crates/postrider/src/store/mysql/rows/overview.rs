@@ -2,6 +2,7 @@
 
 use super::super::maintain::clock;
 use super::super::overview::lease;
+use super::super::relays;
 use super::super::row::{get, get_opt};
 use super::super::session::{Params, Work};
 use super::load;
@@ -25,6 +26,7 @@ pub(super) async fn overview(snapshot: &mut Work<'_>, sql: &Sql, backlog_max: u6
             backlog: waiting(snapshot, sql, backlog_max).await?,
             parked: parked(load::notes(snapshot, sql).await?),
             lease: lease(snapshot, &name).await?,
+            relays: relays::load(snapshot, &name).await?,
             clean: get(&row, 2)?,
             paused: get(&row, 3)?,
             halted: get(&row, 4)?,

@@ -32,6 +32,17 @@ CREATE TABLE {schema}.leases (
     expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
+-- What relays say of themselves, for `postrider status`: nothing is decided by it.
+CREATE TABLE {schema}.relays (
+    subscription text NOT NULL,
+    relay        text NOT NULL,
+    leads        boolean NOT NULL,                    -- else it stands by
+    down         text,                                -- destinations that are down, as JSON
+    seen_at      timestamptz NOT NULL,
+    expires_at   timestamptz NOT NULL,
+    PRIMARY KEY (subscription, relay)
+) WITH (fillfactor = 50);
+
 -- Rows that left the straight way, and what the table has no column for.
 CREATE TABLE {schema}.row_notes (
     row_id          text PRIMARY KEY,

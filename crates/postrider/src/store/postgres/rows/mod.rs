@@ -33,7 +33,7 @@ use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
 use super::row::get;
-use super::{admin as operator, lease, tally as counted, wake};
+use super::{admin as operator, lease, relays, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Book, RowId};
@@ -42,7 +42,7 @@ use crate::store::rows::lost;
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Renewed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, RelayReport, Renewed,
     Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
 use crate::{BoxFuture, Ident, Position, Result};
@@ -384,6 +384,10 @@ impl Store for PostgresRowStore {
             let trimmed = maintain::trim(&work, &self.0.sql, &trim).await?;
             work.commit().await.map(|()| trimmed)
         })
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

@@ -1,6 +1,7 @@
 //! Looking at an outbox without changing it.
 
 use super::super::overview::lease;
+use super::super::relays;
 use super::super::row::get;
 use super::super::session::Work;
 use super::super::time::Time;
@@ -25,6 +26,7 @@ pub(super) async fn overview(snapshot: &Work<'_>, rows: &Rows, backlog_max: u64)
             backlog: waiting(snapshot, rows, backlog_max).await?,
             parked: parked(load::notes(snapshot, &rows.sql, &rows.table).await?),
             lease: lease(snapshot, &name).await?,
+            relays: relays::load(snapshot, &name).await?,
             clean: get(&row, 2)?,
             paused: get(&row, 3)?,
             halted: get(&row, 4)?,

@@ -84,6 +84,17 @@ CREATE TABLE postrider_leases (
     expires_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What relays say of themselves, for `postrider status`: nothing is decided by it.
+CREATE TABLE postrider_relays (
+    subscription TEXT NOT NULL,
+    relay        TEXT NOT NULL,
+    leads        INTEGER NOT NULL,                -- else it stands by
+    down         TEXT,                            -- destinations that are down, as JSON
+    seen_at      INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    PRIMARY KEY (subscription, relay)
+) STRICT, WITHOUT ROWID;
+
 -- The outbox for people: ids alike, times in ISO 8601, payload as text where it is JSON, else in hex.
 CREATE VIEW postrider_events_json AS
 SELECT position,

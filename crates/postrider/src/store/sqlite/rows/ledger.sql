@@ -36,6 +36,17 @@ CREATE TABLE postrider_row_leases (
     expires_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What relays say of themselves, for `postrider status`: nothing is decided by it.
+CREATE TABLE postrider_row_relays (
+    subscription TEXT NOT NULL,
+    relay        TEXT NOT NULL,
+    leads        INTEGER NOT NULL,                -- else it stands by
+    down         TEXT,                            -- destinations that are down, as JSON
+    seen_at      INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    PRIMARY KEY (subscription, relay)
+) STRICT, WITHOUT ROWID;
+
 -- Rows that left the straight way, and what the table has no column for.
 CREATE TABLE postrider_row_notes (
     row_id          TEXT NOT NULL PRIMARY KEY,

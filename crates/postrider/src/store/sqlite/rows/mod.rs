@@ -28,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::sql::Names;
 use super::ledger::Ledger;
 use super::thread::{Thread, in_transaction};
-use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, tally as counted};
+use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Claim, RowId};
@@ -38,7 +38,7 @@ use crate::store::rows::read::{Read, Which};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim,
+    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim,
     Trimmed,
 };
 use crate::{BoxFuture, Ident, Position, Result};
@@ -329,6 +329,10 @@ impl Store for SqliteRowStore {
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         let names = self.0.names.clone();
         Box::pin(self.0.writer.write(move |tx| maintain::trim(tx, &names, &trim)))
+    }
+
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.0.writer.write(move |tx| relays::record(tx, Ledger::Rows, &report)))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

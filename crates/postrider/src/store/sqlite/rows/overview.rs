@@ -6,6 +6,7 @@ use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::super::ledger::Ledger;
 use super::super::overview::{lease, names as subscriptions};
+use super::super::relays;
 use super::load;
 use super::sql::Names;
 use crate::store::rows::overview::{backlog, parked, place};
@@ -24,6 +25,7 @@ pub(super) fn overview(snapshot: &Connection, names: &Names, backlog_max: u64) -
             backlog: waiting(snapshot, names, backlog_max)?,
             parked: parked(load::notes(snapshot, names)?),
             lease: lease(snapshot, Ledger::Rows, &name)?,
+            relays: relays::load(snapshot, Ledger::Rows, &name)?,
             clean: row.owned.clean,
             paused: row.owned.paused,
             halted: row.halted,

@@ -1,0 +1,53 @@
+//! What relays say of themselves.
+
+use super::line::Turn;
+use super::row::get;
+use super::session::Work;
+use super::time::Time;
+use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
+use crate::Result;
+
+/// See [`Store::report`](crate::store::Store::report).
+pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<()> {
+    let RelayReport { subscription, relay, role, duration, down } = report;
+    if *role == RelayRole::Gone {
+        // Index: the primary key (subscription, relay).
+        let sql = "DELETE FROM {schema}.relays WHERE subscription = $1 AND relay = $2";
+        return turn.query(sql, &[subscription, relay]).await.map(drop);
+    }
+    // Index: the primary key (subscription, relay). Old reports go with the new one.
+    let sql = "WITH old AS (
+                   DELETE FROM {schema}.relays
+                   WHERE subscription = $1 AND relay <> $2
+                     AND expires_at < clock_timestamp() - $6::bigint * interval '1 microsecond'
+               )
+               INSERT INTO {schema}.relays (subscription, relay, leads, down, seen_at, expires_at)
+               VALUES ($1, $2, $3, $4, clock_timestamp(),
+                       clock_timestamp() + $5::bigint * interval '1 microsecond')
+               ON CONFLICT (subscription, relay) DO UPDATE
+               SET leads = excluded.leads, down = excluded.down,
+                   seen_at = excluded.seen_at, expires_at = excluded.expires_at";
+    let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
+    turn.query(sql, &[subscription, relay, &leading, &down, &micros(*duration), &micros(KEPT_AFTER)])
+        .await
+        .map(drop)
+}
+
+/// Those whose report still holds.
+pub(super) async fn load(snapshot: &Work<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
+    // Index: the primary key (subscription, relay).
+    let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {schema}.relays
+               WHERE subscription = $1 AND expires_at > clock_timestamp() ORDER BY relay";
+    let mut all = Vec::new();
+    for row in snapshot.query(sql, &[&subscription]).await? {
+        all.push(RelayOverview {
+            relay: get(&row, 0)?,
+            leading: get(&row, 1)?,
+            seen_at: get::<Time>(&row, 2)?.0,
+            expires_at: get::<Time>(&row, 3)?.0,
+            down: relays::from_column(get::<Option<String>>(&row, 4)?.as_deref()),
+        });
+    }
+    Ok(all)
+}
