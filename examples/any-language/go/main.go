@@ -26,7 +26,10 @@ func place(ctx context.Context, db *pgx.Conn, order int64, note string) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "INSERT INTO postrider.events (type, payload) VALUES ($1, $2)", "order.placed", payload)
+		_, err = tx.Exec(ctx,
+			`INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+			 VALUES ('order.placed', 'Order', $1, $2)`,
+			strconv.FormatInt(order, 10), payload)
 		return err
 	})
 }
@@ -91,8 +94,9 @@ func changeMind(ctx context.Context, db *pgx.Conn, order int64) error {
 	if _, err := tx.Exec(ctx, "INSERT INTO orders (id) VALUES ($1)", order); err != nil {
 		return err
 	}
-	sql := "INSERT INTO postrider.events (type, payload) VALUES ('order.placed', $1)"
-	if _, err := tx.Exec(ctx, sql, []byte("never")); err != nil {
+	sql := `INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+	        VALUES ('order.placed', 'Order', $1, $2)`
+	if _, err := tx.Exec(ctx, sql, strconv.FormatInt(order, 10), []byte("never")); err != nil {
 		return err
 	}
 	return tx.Rollback(ctx) // neither the order nor its event has ever been

@@ -18,10 +18,12 @@ public class Orders {
     /** With auto-commit off, a transaction begins by itself after the last one ended. */
     static void place(Connection db, long order, byte[] payload) throws SQLException {
         try (var row = db.prepareStatement("INSERT INTO orders (id) VALUES (?)");
-                var event = db.prepareStatement("INSERT INTO postrider.events (type, payload) VALUES (?, ?)")) {
+                var event = db.prepareStatement("""
+                        INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+                        VALUES ('order.placed', 'Order', ?, ?)""")) {
             row.setLong(1, order);
             row.executeUpdate();
-            event.setString(1, "order.placed");
+            event.setString(1, Long.toString(order));
             event.setBytes(2, payload);
             event.executeUpdate();
             db.commit();
@@ -86,11 +88,13 @@ public class Orders {
 
     static void changeMind(Connection db, long order) throws SQLException {
         try (var row = db.prepareStatement("INSERT INTO orders (id) VALUES (?)");
-                var event = db.prepareStatement(
-                        "INSERT INTO postrider.events (type, payload) VALUES ('order.placed', ?)")) {
+                var event = db.prepareStatement("""
+                        INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+                        VALUES ('order.placed', 'Order', ?, ?)""")) {
             row.setLong(1, order);
             row.executeUpdate();
-            event.setBytes(1, bytes("never"));
+            event.setString(1, Long.toString(order));
+            event.setBytes(2, bytes("never"));
             event.executeUpdate();
         } finally {
             db.rollback(); // neither the order nor its event has ever been

@@ -20,10 +20,11 @@ async function inTransaction(db, work) {
 const place = (db, order, note) =>
   inTransaction(db, async () => {
     await db.query("INSERT INTO orders (id) VALUES ($1)", [order]);
-    await db.query("INSERT INTO postrider.events (type, payload) VALUES ($1, $2)", [
-      "order.placed",
-      toBytes({ order, note }),
-    ]);
+    await db.query(
+      `INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+       VALUES ('order.placed', 'Order', $1, $2)`,
+      [String(order), toBytes({ order, note })],
+    );
   });
 
 const ship = (db, order) =>
@@ -73,7 +74,11 @@ const sign = (db) =>
 async function changeMind(db, order) {
   await db.query("BEGIN");
   await db.query("INSERT INTO orders (id) VALUES ($1)", [order]);
-  await db.query("INSERT INTO postrider.events (type, payload) VALUES ('order.placed', $1)", [Buffer.from("never")]);
+  await db.query(
+    `INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+     VALUES ('order.placed', 'Order', $1, $2)`,
+    [String(order), Buffer.from("never")],
+  );
   await db.query("ROLLBACK"); // neither the order nor its event has ever been
 }
 

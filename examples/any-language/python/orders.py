@@ -17,8 +17,9 @@ def place(db, order, note):
     with db.transaction():
         db.execute("INSERT INTO orders (id) VALUES (%s)", (order,))
         db.execute(
-            "INSERT INTO postrider.events (type, payload) VALUES (%s, %s)",
-            ("order.placed", to_bytes({"order": order, "note": note})),
+            """INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+               VALUES ('order.placed', 'Order', %s, %s)""",
+            (str(order), to_bytes({"order": order, "note": note})),
         )
 
 
@@ -70,7 +71,11 @@ def sign(db):
 def change_mind(db, order):
     with db.transaction():
         db.execute("INSERT INTO orders (id) VALUES (%s)", (order,))
-        db.execute("INSERT INTO postrider.events (type, payload) VALUES ('order.placed', %s)", (b"never",))
+        db.execute(
+            """INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+               VALUES ('order.placed', 'Order', %s, %s)""",
+            (str(order), b"never"),
+        )
         raise psycopg.Rollback()  # neither the order nor its event has ever been
 
 

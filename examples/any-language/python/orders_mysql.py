@@ -34,8 +34,9 @@ def place(db, order, note):
     with transaction(db) as tx:
         tx.execute("INSERT INTO orders (id) VALUES (%s)", (order,))
         tx.execute(
-            "INSERT INTO postrider.events (type, payload) VALUES (%s, %s)",
-            ("order.placed", to_bytes({"order": order, "note": note})),
+            """INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+               VALUES ('order.placed', 'Order', %s, %s)""",
+            (str(order), to_bytes({"order": order, "note": note})),
         )
 
 
@@ -92,7 +93,11 @@ class ChangedMind(Exception):
 def change_mind(db, order):
     with transaction(db) as tx:
         tx.execute("INSERT INTO orders (id) VALUES (%s)", (order,))
-        tx.execute("INSERT INTO postrider.events (type, payload) VALUES ('order.placed', %s)", (b"never",))
+        tx.execute(
+            """INSERT INTO postrider.events (type, aggregate_type, aggregate_id, payload)
+               VALUES ('order.placed', 'Order', %s, %s)""",
+            (str(order), b"never"),
+        )
         raise ChangedMind  # neither the order nor its event has ever been
 
 

@@ -14,8 +14,9 @@ def place(db, order, note):
         db.execute("BEGIN IMMEDIATE")
         db.execute("INSERT INTO orders (id) VALUES (?)", (order,))
         db.execute(
-            "INSERT INTO postrider_events (type, payload) VALUES (?, ?)",
-            ("order.placed", to_text({"order": order, "note": note})),
+            """INSERT INTO postrider_events (type, aggregate_type, aggregate_id, payload)
+               VALUES ('order.placed', 'Order', ?, ?)""",
+            (str(order), to_text({"order": order, "note": note})),
         )
 
 
@@ -67,7 +68,11 @@ def sign(db):
 def change_mind(db, order):
     db.execute("BEGIN IMMEDIATE")
     db.execute("INSERT INTO orders (id) VALUES (?)", (order,))
-    db.execute("INSERT INTO postrider_events (type, payload) VALUES ('order.placed', 'never')")
+    db.execute(
+        """INSERT INTO postrider_events (type, aggregate_type, aggregate_id, payload)
+           VALUES ('order.placed', 'Order', ?, 'never')""",
+        (str(order),),
+    )
     db.rollback()  # neither the order nor its event has ever been
 
 

@@ -72,7 +72,7 @@ impl Kind {
             Self::List => "a list of texts".into(),
             Self::Map => "a table of texts".into(),
             Self::Path => "a path".into(),
-            Self::Reference(section) => format!("the name of a {}", section.word()),
+            Self::Reference(section) => format!("the name of {}", section.a_word()),
             Self::Start => "\"now\", \"beginning\", \"position:NUMBER\" or \"time:RFC3339\"".into(),
             Self::Url => "a URL, \"env:NAME\" or \"file:PATH\"".into(),
             Self::Secret => "a secret, best as \"env:NAME\" or \"file:PATH\"".into(),

@@ -23,7 +23,7 @@ pub(super) fn check(group: &Group, origin: &Origin) -> Option<Problem> {
         return None;
     }
     let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
-    let what = format!("{shown:?} cannot be the name of a {}", group.section.word());
+    let what = format!("{shown:?} cannot be the name of {}", group.section.a_word());
     Some(
         Problem::new(Code::NameInvalid, what)
             .key(group.section.word())

@@ -66,7 +66,7 @@ fn kind(kind: Kind) -> String {
         Kind::List => "list of texts".into(),
         Kind::Map => "table of texts".into(),
         Kind::Path => "path".into(),
-        Kind::Reference(section) => format!("name of a {}", section.word()),
+        Kind::Reference(section) => format!("name of {}", section.a_word()),
         Kind::Start => "start".into(),
         Kind::Url => "URL".into(),
         Kind::Secret => "secret".into(),

@@ -116,6 +116,17 @@ impl Section {
         }
     }
 
+    /// The word with its article.
+    pub const fn a_word(self) -> &'static str {
+        match self {
+            Self::Relay => "a relay",
+            Self::Outbox => "an outbox",
+            Self::Sink => "a sink",
+            Self::Subscription => "a subscription",
+            Self::Rule => "a rule",
+        }
+    }
+
     /// What it describes, in one sentence.
     pub const fn doc(self) -> &'static str {
         match self {
