@@ -194,6 +194,7 @@ impl From<RowsMigrated> for Made {
 }
 
 /// The error of a layout that has no roles yet.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(rows: &RowTable) -> Error {
     let what = format!("there are no roles for layout {} yet", rows.layout().name());
     Error::new(Code::LayoutDiffers, what)

@@ -40,8 +40,8 @@ pub struct ListedEvent {
     pub aggregate_type: Option<String>,
     /// Id of its aggregate.
     pub aggregate_id: Option<String>,
-    /// When it was created.
-    pub time: String,
+    /// When it was created, where the table tells.
+    pub time: Option<String>,
     /// Its state, where rows have one.
     pub status: Option<String>,
     /// Failed tries, where rows count them.

@@ -119,7 +119,7 @@ impl View for Found {
             }
             table.row([
                 event.place.clone(),
-                event.time.clone(),
+                event.time.clone().unwrap_or_else(|| "-".to_owned()),
                 event.event_type.clone(),
                 aggregate.map(|(kind, id)| format!("{kind}:{id}")).unwrap_or_default(),
                 event.status.clone().unwrap_or_default(),

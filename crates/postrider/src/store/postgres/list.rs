@@ -101,7 +101,7 @@ pub(super) fn listed(row: &Row) -> Result<ListedEvent> {
         event_type: get(row, 2)?,
         aggregate_type: get(row, 3)?,
         aggregate_id: get(row, 4)?,
-        time: get::<Time>(row, 5)?.0.to_string(),
+        time: get::<Option<Time>>(row, 5)?.map(|time| time.0.to_string()),
         status: get(row, 6)?,
         attempts: get(row, 7)?,
         payload: get(row, 8)?,

@@ -100,7 +100,7 @@ fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {
         event_type: row.get(2)?,
         aggregate_type: row.get(3)?,
         aggregate_id: row.get(4)?,
-        time: Timestamp::from_micros(row.get(5)?).to_string(),
+        time: Some(Timestamp::from_micros(row.get(5)?).to_string()),
         status: None,
         attempts: None,
         payload: payload(row.get_ref(8)?),

@@ -136,7 +136,7 @@ fn listed(mut row: Row) -> Result<ListedEvent> {
         event_type: get(&row, 2)?,
         aggregate_type: get_opt(&row, 3)?,
         aggregate_id: get_opt(&row, 4)?,
-        time: row::time(&row, 5)?.to_string(),
+        time: Some(row::time(&row, 5)?.to_string()),
         status: get_opt(&row, 6)?,
         attempts: get_opt(&row, 7)?,
         payload: row::bytes(&mut row, 8)?.map(text).unwrap_or_default(),

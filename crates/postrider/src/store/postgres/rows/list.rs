@@ -87,7 +87,7 @@ const OUTBOX_EVENTS: &str = concat!(
 const CUSTOM: &str = "
     SELECT * FROM (
         SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
-               {c.aggregate_id} AS about, coalesce({c.created}, timestamptz 'epoch') AS created_at,
+               {c.aggregate_id} AS about, {c.created} AS created_at,
                CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
                     ELSE 'given up' END AS status,
                coalesce({c.attempts}, 0)::bigint AS attempts, t.{c.payload}::text AS payload
@@ -98,7 +98,7 @@ const CUSTOM: &str = "
       AND ($4::timestamptz IS NULL OR t.created_at >= $4) AND ($5::timestamptz IS NULL OR t.created_at <= $5)
       AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
       AND ($7::text IS NULL OR t.status = $7)
-    ORDER BY t.created_at DESC, t.id DESC LIMIT $8";
+    ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT $8";
 
 const fn statement(layout: RowLayout, filter: &EventFilter) -> &'static str {
     match layout {

@@ -92,10 +92,10 @@ fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
         event_type: row.get(2)?,
         aggregate_type: row.get(3)?,
         aggregate_id: row.get(4)?,
-        time: match time {
+        time: Some(match time {
             Some(time) => time.to_string(),
             None => payload(row.get_ref(9)?),
-        },
+        }),
         status: row.get(6)?,
         attempts: row.get(7)?,
         payload: payload(row.get_ref(8)?),
