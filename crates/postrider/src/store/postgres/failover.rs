@@ -1,5 +1,6 @@
 //! Whether a subscription may go on after the server became another.
 
+use super::begin::LOCK;
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::progress::SubscriptionRow;
 use super::session::Work;
@@ -26,6 +27,7 @@ pub(super) async fn refusal(
     if choice == AfterFailover::Halt || !is_later(known, now) {
         return Ok(Some(moved));
     }
+    work.execute(LOCK, &[]).await?;
     if let Some(change) = change(work, row).await? {
         return Ok(Some(format!("{moved}; {change}")));
     }

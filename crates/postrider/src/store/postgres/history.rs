@@ -21,12 +21,14 @@ pub(super) struct Incarnation {
 }
 
 /// What a server is, whoever it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Kind {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
     /// A standby that replays somebody else's history.
     pub(super) in_recovery: bool,
+    /// What its texts are made of, such as `UTF8`.
+    pub(super) encoding: String,
 }
 
 /// The timeline, as the name of the WAL file begins.
@@ -66,12 +68,15 @@ impl Incarnation {
             timeline!(),
             " END, ",
             started!(),
-            " FROM pg_control_system()"
+            ", current_setting('server_encoding') FROM pg_control_system()"
         );
         let rows = query_unnamed(client, sql, &[]).await.map_err(failed)?;
         let row = rows.first().ok_or_else(|| Error::new(Code::StoreFailed, "PostgreSQL gave no answer"))?;
-        let kind =
-            Kind { version: row.try_get(0).map_err(failed)?, in_recovery: row.try_get(1).map_err(failed)? };
+        let kind = Kind {
+            version: row.try_get(0).map_err(failed)?,
+            in_recovery: row.try_get(1).map_err(failed)?,
+            encoding: row.try_get(4).map_err(failed)?,
+        };
         let incarnation =
             Self { history: row.try_get(2).map_err(failed)?, started: row.try_get(3).map_err(failed)? };
         Ok((incarnation, kind))
@@ -121,7 +126,7 @@ pub(super) async fn last_position(work: &Work<'_>) -> Result<Position> {
 pub(super) async fn mark_at_or_below(work: &Work<'_>, position: Position) -> Result<Option<Mark>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
-               FROM {schema}.events
+               FROM ONLY {schema}.events
                WHERE position <= $1
                ORDER BY position DESC
                LIMIT 1";

@@ -9,6 +9,7 @@ use super::line::{Reached, Turn};
 use super::progress::SubscriptionRow;
 use super::row::get;
 use super::session::Work;
+use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::{failover, park, progress};
 use crate::ledger::ParkedState;
@@ -32,6 +33,7 @@ pub(super) async fn acquire(
     if let Some(refused) = refusal(work, lease).await? {
         return Ok(refused);
     }
+    shape::check(&work.query(SHAPE, &[]).await?)?;
     let moved = failover::refusal(work, name, &row, server, after_failover).await?;
     if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
         super::admin::set_halted(work, name, &reason).await?;

@@ -12,6 +12,7 @@
 mod address;
 mod admin;
 mod adopt;
+mod begin;
 mod claim;
 mod connect;
 mod failover;
@@ -33,6 +34,7 @@ mod row;
 mod rows;
 mod session;
 mod settle;
+mod shape;
 mod statement;
 mod tally;
 mod time;
@@ -48,12 +50,13 @@ use std::sync::Arc;
 pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
-pub use pooler::Pooler;
+pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::history::Incarnation;
 use self::line::{Line, Reached};
-use self::session::{Alone, Session, Sharing};
+use self::session::{Alone, Session, Sharing, looking};
+use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
@@ -100,7 +103,8 @@ impl PostgresStore {
     /// What the database says.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
-        migrate::schema(&session.client, config.schema_name()).await
+        let client = &session.client;
+        looking(client, migrate::schema(client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
@@ -122,7 +126,8 @@ impl PostgresStore {
     /// # Errors
     /// What the database says.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-        list::list(&config.client().await?, config.schema_name(), filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, list::list(&client, config.schema_name(), filter)).await
     }
 
     /// How the database finds those events, in its own words.
@@ -130,7 +135,8 @@ impl PostgresStore {
     /// # Errors
     /// What the database says.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
-        list::plan(&config.client().await?, config.schema_name(), filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
     /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
@@ -148,8 +154,8 @@ impl PostgresStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        let session = config.connect().await?;
-        tally::tally(&session.client, by, groups_max, &views::events(config.schema_name())).await
+        let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
+        looking(&client, tally::tally(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -228,6 +234,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&lease.subscription)?;
+            shape::check(&turn.read(SHAPE, &[]).await?)?;
             lease::renew(&mut turn, &lease, epoch).await
         })
     }
