@@ -88,7 +88,7 @@ checks! {
     /// The table `events` gives positions as the migrations have it: one by one, after the transaction's number, without child tables.
     PostgresShape = 137, "undo the change that is named; after a CACHE of the sequence also end the connections that wrote meanwhile";
     /// The sequence has given no position twice: it is at or above every position that a subscription has seen.
-    PostgresSequence = 138, "set the sequence to the position that is named, then `postrider accept-history` if a subscription halted";
+    PostgresSequence = 138, "set the sequence above every position that is named (setval), then `postrider accept-history NAME --from position:FIRST` with the first of the later events";
 
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
     MySqlServer = 141, "change the setting that is named, or connect to the primary";
@@ -118,7 +118,7 @@ checks! {
     /// The subscription is not paused.
     NotPaused = 205, "`postrider resume NAME` when its reason is gone";
     /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
-    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from ...`";
+    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from floor`: it may repeat events and skips none";
     /// There is room for more parked events. At the limit nothing new is read.
     ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
     /// No event was given up or is without a route.

@@ -63,6 +63,7 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
         server.rights(patient).await;
         server.excess(patient).await;
         server.writers(patient).await;
+        server.sequence(patient).await;
         server.bloat(patient).await;
     }
     usable

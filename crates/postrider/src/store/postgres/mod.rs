@@ -214,17 +214,16 @@ impl Store for PostgresStore {
             let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let acquired = lease::acquire(&work, &lease, &server, choice, reached).await?;
+            let (acquired, reached) = lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
             match &acquired {
-                Acquired::Granted(loaded) => {
-                    let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
-                    turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
+                Acquired::Granted(_) => {
+                    turn.set_reached(&lease.subscription, reached);
                     turn.remember_lease(&lease.subscription)?;
                 }
                 // From here on it is for the operator to know.
                 Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
-                Acquired::Held { .. } => {}
+                Acquired::Held { .. } => turn.raise_reached(&lease.subscription, reached),
             }
             Ok(acquired)
         })
@@ -234,8 +233,9 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&lease.subscription)?;
+            let renewed = lease::renew(&mut turn, &lease, epoch).await?;
             shape::check(&turn.read(SHAPE, &[]).await?)?;
-            lease::renew(&mut turn, &lease, epoch).await
+            Ok(renewed)
         })
     }
 

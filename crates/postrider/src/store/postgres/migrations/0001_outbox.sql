@@ -49,6 +49,7 @@ CREATE TABLE {schema}.subscriptions (
     done             text NOT NULL DEFAULT '0',       -- the floor and the done ranges above it: "40 43-50 52"
     highest_position bigint,                          -- the highest event seen; cleanup keeps that row
     highest_id       uuid,
+    seen_tx          xid8,                            -- whatever is done was written by transactions below this
     trial            text,                            -- positions of the batch being tried after a crash: "41 42"
     trial_deaths     bigint NOT NULL DEFAULT 0,
     clean            boolean NOT NULL DEFAULT true,   -- whether the last owner left in good order
