@@ -235,6 +235,11 @@ codes! {
     /// Events are adopted from a table with a state per row into the layout `postrider` or back, within one database.
     AdoptionRefused = 333, Person, "nothing was changed", "go by way of an outbox with the layout `postrider`, in the same database";
 
+    /// Row-level security would hide rows of the outbox from this user. Hidden events would count as rolled back.
+    RowsHidden = 340, Person, "nothing was read or changed", "ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that is named, or give the user BYPASSRLS";
+    /// The database does not hold its texts in UTF-8, so one row could keep all others from being read.
+    EncodingUnfit = 341, Person, "nothing was read or changed", "put the outbox into a database made with ENCODING 'UTF8'";
+
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";
     /// Two subscriptions of one outbox have the same name.

@@ -4,7 +4,7 @@
 
 use clap::Args;
 use postrider::store::{Start, Store};
-use postrider::{BoxFuture, Result};
+use postrider::{BoxFuture, Position, Result};
 
 use super::chosen::Chosen;
 use crate::config::kind::start;
@@ -82,27 +82,56 @@ impl Resume {
 /// Let a subscription go on that stopped because the database's history changed
 ///
 /// Say from where: events from there on are delivered, again if consumers had them from the lost history. Rows
-/// parked from there on are removed, for their events are read again.
+/// parked from there on are removed, for their events are read again. `floor` is the safe choice: it goes on after
+/// what the database itself knows as done, may repeat events and skips none.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
-  postrider accept-history orders --from position:4711
-  postrider accept-history orders --from now             leave out what is there already")]
+  postrider accept-history orders --from floor           repeats what the database does not know as done, skips nothing
+  postrider accept-history orders --from position:4711   skips whatever is below
+  postrider accept-history orders --from beginning       repeats all that is there
+  postrider accept-history orders --from now             skips what is there already")]
 pub struct AcceptHistory {
     #[command(flatten)]
     target: Target,
-    /// now, beginning, position:NUMBER or time:RFC3339
-    #[arg(long, value_name = "START", value_parser = parse_start)]
-    from: Start,
+    /// floor, now, beginning, position:NUMBER or time:RFC3339
+    #[arg(long, value_name = "START", value_parser = parse_place)]
+    from: Place,
+}
+
+/// Where to go on.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// After what the database knows as done.
+    Floor,
+    At(Start),
 }
 
 impl AcceptHistory {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        self.target.decide(context, |store, name| store.accept_history(name, self.from))?;
+        self.target.decide(context, |store, name| Box::pin(self.accept(store, name)))?;
         context.output.say(format!("{} goes on with the database as it is", self.target.subscription));
         Ok(())
     }
+
+    async fn accept(&self, store: &dyn Store, name: &str) -> Result<()> {
+        let start = match self.from {
+            Place::At(start) => start,
+            Place::Floor => {
+                let known = store.overview(0).await?.subscriptions;
+                let floor = known.iter().find(|known| known.name == name).map(|known| known.floor);
+                // One that nobody knows is refused by the store.
+                Start::Position(floor.unwrap_or(Position::ZERO).next())
+            }
+        };
+        store.accept_history(name, start).await
+    }
 }
 
-fn parse_start(text: &str) -> Result<Start, String> {
-    start(text).ok_or_else(|| "give now, beginning, position:NUMBER or time:RFC3339".to_owned())
+fn parse_place(text: &str) -> Result<Place, String> {
+    if text == "floor" {
+        return Ok(Place::Floor);
+    }
+    start(text)
+        .map(Place::At)
+        .ok_or_else(|| "give floor, now, beginning, position:NUMBER or time:RFC3339".to_owned())
 }

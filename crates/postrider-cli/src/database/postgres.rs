@@ -6,7 +6,8 @@ use std::sync::Arc;
 use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{
-    Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed, statement_failed,
+    BEGIN_GUARDED, GUARD, Pooler, PostgresConfig, PostgresRowStore, PostgresStore, RowExtras, commit_failed,
+    statement_failed,
 };
 use postrider::store::{
     EventFilter, ListedEvent, Migration, Overview, Schema as Found, Store, Tally, TallyBy,
@@ -151,7 +152,10 @@ impl Database for Postgres {
         };
         let steps: Vec<String> = steps
             .into_iter()
-            .map(|step| format!("-- Schema {}\nBEGIN;\n\n{}\nCOMMIT;\n", step.version, step.sql))
+            .map(|step| {
+                let Migration { version, sql, .. } = step;
+                format!("-- Schema {version}\n{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n")
+            })
             .collect();
         format!("CREATE SCHEMA IF NOT EXISTS {};\n\n{}", self.schema, steps.join("\n"))
     }
@@ -191,8 +195,8 @@ impl Database for Postgres {
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         let outbox = self.target(outbox);
         Box::pin(self.named(async move {
-            let client = self.config.client().await?;
-            Ok(Box::new(PostgresWriter { client, outbox }) as Box<dyn EventWriter>)
+            let (client, is_pooled) = self.config.guarded_client().await?;
+            Ok(Box::new(PostgresWriter { client, is_pooled, outbox }) as Box<dyn EventWriter>)
         }))
     }
 
@@ -236,6 +240,8 @@ impl Database for Postgres {
 
 struct PostgresWriter {
     client: Client,
+    /// What the session was told does not hold.
+    is_pooled: bool,
     outbox: Outbox,
 }
 
@@ -243,6 +249,9 @@ impl EventWriter for PostgresWriter {
     fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>> {
         Box::pin(async move {
             let tx = self.client.transaction().await.map_err(|e| told(statement_failed(e)))?;
+            if self.is_pooled {
+                tx.batch_execute(GUARD).await.map_err(|e| told(statement_failed(e)))?;
+            }
             let written = self.outbox.write_all(&tx, events).await.map_err(told)?;
             tx.commit().await.map_err(|e| told(commit_failed(e)))?;
             Ok(written)

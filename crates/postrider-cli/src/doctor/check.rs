@@ -84,6 +84,14 @@ checks! {
     LayoutInbox = 133, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
     /// No row of `outbox_events` is in the hands of somebody else. Seed 004 has no lease: a publisher that dies leaves its rows PUBLISHING for ever.
     LayoutClaims = 134, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";
+    /// No policy of row-level security hides rows of the outbox from this user. Hidden events would count as rolled back.
+    PostgresRowSecurity = 135, "ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that is named, or give the user BYPASSRLS";
+    /// The database holds its texts in UTF-8. In another encoding one row could keep all others from being read.
+    PostgresEncoding = 136, "put the outbox into a database made with ENCODING 'UTF8'";
+    /// The table `events` gives positions as the migrations have it: one by one, after the transaction's number, without child tables.
+    PostgresShape = 137, "undo the change that is named; after a CACHE of the sequence also end the connections that wrote meanwhile";
+    /// The sequence has given no position twice: it is at or above every position that a subscription has seen.
+    PostgresSequence = 138, "set the sequence above every position that is named (setval), then `postrider accept-history NAME --from position:FIRST` with the first of the later events";
 
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
     MySqlServer = 141, "change the setting that the finding names, or connect to the primary; docs/src/mysql.md lists what is needed";
@@ -113,7 +121,7 @@ checks! {
     /// The subscription is not paused.
     NotPaused = 205, "`postrider resume NAME` when its reason is gone";
     /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
-    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from ...`";
+    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from floor`: it may repeat events and skips none";
     /// There is room for more parked events. At the limit nothing new is read.
     ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
     /// No event was given up or is without a route.

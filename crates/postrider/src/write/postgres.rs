@@ -8,17 +8,20 @@ use crate::{Position, Result};
 
 /// One array per column; a row is what stands at the same place in all of them. The times are microseconds
 /// since 1970, split so that no digit is lost in the arithmetic of intervals. The position is the
-/// database's to give, in the order of the arrays. Uses no index.
+/// database's to give, in the order of the arrays. The application's session looks names up where it likes: operators and
+/// functions are named with their schema. Uses no index.
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 pub(super) const INSERT: &str = "
     INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
                                  topic, max_attempts, expires_at, action, namespace, producer)
     SELECT id, type, aggregate_type, aggregate_id, key, payload, headers::json,
-           timestamptz 'epoch' + time / 1000000 * interval '1 second'
-                               + time % 1000000 * interval '1 microsecond',
+           (timestamptz 'epoch' OPERATOR(pg_catalog.+)
+            ((time OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
+            ((time OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
            topic, max_attempts,
-           timestamptz 'epoch' + expires_at / 1000000 * interval '1 second'
-                               + expires_at % 1000000 * interval '1 microsecond',
+           (timestamptz 'epoch' OPERATOR(pg_catalog.+)
+            ((expires_at OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
+            ((expires_at OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
            action::json, namespace, producer
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
                 $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
@@ -34,11 +37,13 @@ pub(super) const INSERT_ONE: &str = "
     INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
                                  topic, max_attempts, expires_at, action, namespace, producer)
     VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::text, $6::bytea, $7::text::json,
-            timestamptz 'epoch' + $8::bigint / 1000000 * interval '1 second'
-                                + $8::bigint % 1000000 * interval '1 microsecond',
+            (timestamptz 'epoch' OPERATOR(pg_catalog.+)
+            (($8::bigint OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
+            (($8::bigint OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
             $9::text, $10::bigint,
-            timestamptz 'epoch' + $11::bigint / 1000000 * interval '1 second'
-                                + $11::bigint % 1000000 * interval '1 microsecond',
+            (timestamptz 'epoch' OPERATOR(pg_catalog.+)
+            (($11::bigint OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
+            (($11::bigint OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
             $12::text::json, $13::text, $14::text)
     RETURNING id, position";
 
@@ -54,8 +59,10 @@ pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
         let time = |place: usize| {
             let micros = value(place) + "::bigint";
             format!(
-                "timestamptz 'epoch' + {micros} / 1000000 * interval '1 second' \
-                                     + {micros} % 1000000 * interval '1 microsecond'"
+                "(timestamptz 'epoch' OPERATOR(pg_catalog.+) \
+                 (({micros} OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) \
+                 OPERATOR(pg_catalog.+) \
+                 (({micros} OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond')"
             )
         };
         let types = ["text::uuid", "text", "text", "text", "text", "bytea", "text::json"];

@@ -25,13 +25,13 @@ impl Stage {
         let name = format!("{}_stage", case.schema.as_str());
         case.run(&format!("DROP DATABASE IF EXISTS {name}")).await?;
         case.run(&format!("CREATE DATABASE {name}")).await?;
-        case.run(&format!("ALTER DATABASE {name} SET search_path = fake, pg_catalog")).await?;
         let url = address(postgres::url().unwrap(), &name);
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.map_err(failed)?;
         tokio::spawn(connection);
         let sql = "CREATE SCHEMA fake;
                    CREATE TABLE fake.start AS SELECT now() AS at;
-                   CREATE FUNCTION fake.pg_postmaster_start_time() RETURNS timestamptz
+                   ALTER FUNCTION pg_catalog.pg_postmaster_start_time() RENAME TO real_start_time;
+                   CREATE FUNCTION pg_catalog.pg_postmaster_start_time() RETURNS timestamptz
                    LANGUAGE sql VOLATILE AS 'SELECT at FROM fake.start'";
         client.batch_execute(sql).await.map_err(failed)?;
         Ok(Self { name, client })

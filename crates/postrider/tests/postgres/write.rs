@@ -109,6 +109,7 @@ case! {
         assert!((millis - placed.time.as_micros() / 1000).abs() < 1000, "the id and the time are of one moment");
         assert_eq!((raw.headers.get("a"), raw.headers.get("n")), (Some("b"), Some("5")));
         assert_eq!(raw.payload.as_ref(), b"\xff\x00");
+        assert_eq!(raw.expires_at, None, "infinity is never");
     }
 }
 
@@ -117,6 +118,11 @@ case! {
         for values in [
             "(id, type, payload) VALUES ('not a uuid', 'a', '')",
             "(type, payload) VALUES ('', '')",
+            "(type, payload, time) VALUES ('a', '', 'infinity')",
+            "(type, payload, time) VALUES ('a', '', '-infinity')",
+            "(type, payload, time) VALUES ('a', '', '10000-01-01')",
+            "(type, payload, expires_at) VALUES ('a', '', '294276-12-31')",
+            r#"(type, payload, action) VALUES ('a', '', '{"id": "7"}')"#,
             "(type, payload) VALUES ('a', NULL)",
             "(type, payload, headers) VALUES ('a', '', '[1]')",
             "(type, payload, headers) VALUES ('a', '', '{')",

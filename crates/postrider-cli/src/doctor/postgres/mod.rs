@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use postrider::layout::RowTable;
 use postrider::store::Store;
-use postrider::store::postgres::{Pooler, PostgresConfig, PostgresStore};
+use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresStore};
 use postrider::{Code, Ident};
 use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
@@ -33,8 +33,8 @@ pub(crate) struct Place<'a> {
 /// Looks at the server and says whether its tables can be read.
 pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient: &mut Patient<'_>) -> bool {
     let Place { config, schema, rows, shown } = place;
-    let client = match config.client().await {
-        Ok(client) => client,
+    let client = match config.guarded_client().await {
+        Ok((client, _)) => client,
         Err(error) => {
             patient.refused(Check::Readable, &error);
             return false;
@@ -63,6 +63,7 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
         server.rights(patient).await;
         server.excess(patient).await;
         server.writers(patient).await;
+        server.sequence(patient).await;
         server.bloat(patient).await;
     }
     usable
@@ -75,12 +76,18 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<Po
         Ok(store) => {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             patient.ok(Check::SchemaCurrent, format!("schema {found}"));
+            patient.ok(Check::PostgresRowSecurity, "no policy hides a row from this user");
+            patient.ok(Check::PostgresEncoding, "UTF8");
+            patient.ok(Check::PostgresShape, "positions are given as the migrations have it");
             Some(store)
         }
         Err(error) => {
             let check = match error.code() {
                 Code::ServerTooOld | Code::StoreReadOnly => Check::PostgresVersion,
                 Code::PrivilegeMissing => Check::PostgresRights,
+                Code::RowsHidden => Check::PostgresRowSecurity,
+                Code::EncodingUnfit => Check::PostgresEncoding,
+                Code::SchemaAltered => Check::PostgresShape,
                 _ => Check::SchemaCurrent,
             };
             patient.refused(check, &error);
@@ -128,7 +135,14 @@ impl Server<'_> {
         params: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<T>, String> {
         let sql = sql.replace("{schema}", &self.schema.to_string());
-        let rows = self.client.query_typed(&sql, params).await.map_err(|error| said(&error))?;
+        // In a transaction, in which names mean the same behind a pooler.
+        let asked = async {
+            self.client.batch_execute(BEGIN_GUARDED).await?;
+            let rows = self.client.query_typed(&sql, params).await;
+            self.client.batch_execute("ROLLBACK").await?;
+            rows
+        };
+        let rows = asked.await.map_err(|error| said(&error))?;
         rows.iter().map(|row| row.try_get(0).map_err(|error| said(&error))).collect()
     }
 }

@@ -47,12 +47,40 @@ const BLOAT: &str = "
     WHERE schemaname = trim('\"' FROM '{schema}') AND n_dead_tup > 10000 + n_live_tup
     ORDER BY n_dead_tup DESC";
 
+/// Where the sequence is below what a subscription has seen, or has passed it and gave positions again. Index: the primary
+/// key (position), backwards from what is done.
+const SEQUENCE: &str = "
+    WITH seen AS (
+        SELECT name, split_part(split_part(done, ' ', -1), '-', -1)::bigint AS done, seen_tx
+        FROM {schema}.subscriptions
+    )
+    SELECT s.name || ': position ' || s.done || ' was given before, and the sequence is at ' || q.last
+    FROM seen AS s,
+         (SELECT coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0) AS last
+          FROM {schema}.events_position_seq) AS q
+    WHERE q.last < s.done
+    UNION ALL
+    SELECT s.name || ': later events stand at positions ' || again.first || ' to ' || again.last
+           || ', which were given before'
+    FROM seen AS s
+    CROSS JOIN LATERAL (
+        SELECT min(position) AS first, max(position) AS last
+        FROM (SELECT position, tx FROM ONLY {schema}.events
+              WHERE position <= s.done ORDER BY position DESC LIMIT 100000) AS top
+        WHERE tx >= s.seen_tx
+    ) AS again
+    WHERE again.first IS NOT NULL";
+
 /// One line per setting that lets a confirmed commit be lost.
 const SETTINGS: &str = "
     SELECT name || ' = ' || setting
     FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'
-    ORDER BY name";
+    UNION ALL
+    SELECT 'the table events is UNLOGGED'
+    FROM pg_class
+    WHERE oid = to_regclass('{schema}.events') AND relpersistence = 'u'
+    ORDER BY 1";
 
 impl Server<'_> {
     pub(super) async fn version(&self, patient: &mut Patient<'_>) {
@@ -88,6 +116,16 @@ impl Server<'_> {
     pub(super) async fn prepared(&self, age_max: Duration, patient: &mut Patient<'_>) {
         let found = self.ask_about(PREPARED, age_max).await;
         tell(patient, Check::PostgresPrepared, found, "none is left behind");
+    }
+
+    pub(super) async fn sequence(&self, patient: &mut Patient<'_>) {
+        match self.ask::<String>(SEQUENCE).await {
+            Ok(lines) if lines.is_empty() => {
+                patient.ok(Check::PostgresSequence, "no position was given twice")
+            }
+            Ok(lines) => patient.fail(Check::PostgresSequence, lines.join("; ")),
+            Err(error) => patient.warn(Check::PostgresSequence, format!("cannot be told: {error}")),
+        }
     }
 
     pub(super) async fn bloat(&self, patient: &mut Patient<'_>) {

@@ -16,6 +16,10 @@ use std::sync::OnceLock;
 
 use super::skipped;
 
+/// Makes a schema `trap` whose functions, operators and tables have the names of those of the server and fail, for who puts
+/// it first in a `search_path`.
+pub const TRAPS: &str = include_str!("traps.sql");
+
 /// The address of the shared server, started at the first call; `None`, with a line that says why, if there is
 /// none.
 pub fn url() -> Option<&'static str> {

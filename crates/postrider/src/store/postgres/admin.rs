@@ -64,12 +64,12 @@ async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals>
     // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
     // before it and where it ends; and where the last event stands, with the end of what is decided.
     let sql = "WITH first AS MATERIALIZED (
-                   SELECT position FROM {schema}.events
+                   SELECT position FROM ONLY {schema}.events
                    WHERE $1::timestamptz IS NOT NULL AND time >= $1
                    ORDER BY position
                    LIMIT 1
                ), seen AS NOT MATERIALIZED (
-                   SELECT position FROM {schema}.events
+                   SELECT position FROM ONLY {schema}.events
                    WHERE position < coalesce((SELECT position FROM first), 9223372036854775807)
                )
                SELECT before, position, NULL::bigint
@@ -193,7 +193,7 @@ async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) ->
     work.execute(forget, &[&subscription, &again]).await?;
     // Indexes: the primary keys (subscription, position) and (position).
     let others = "DELETE FROM {schema}.parked AS p
-                  USING {schema}.events AS e
+                  USING ONLY {schema}.events AS e
                   WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
     work.execute(others, &[&subscription]).await?;
     Ok(())

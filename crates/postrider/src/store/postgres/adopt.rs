@@ -22,7 +22,7 @@ impl HandsOver for PostgresStore {
             let mut turn = self.0.reader.turn().await?;
             let snapshot = turn.look().await?;
             // Index: the primary key (position), all of it.
-            let total = snapshot.query_opt("SELECT count(*) FROM {schema}.events", &[]).await?;
+            let total = snapshot.query_opt("SELECT count(*) FROM ONLY {schema}.events", &[]).await?;
             let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
             let overview = overview::overview(&snapshot, Counts::BACKLOG_MAX).await?;
             Counts::of(&overview, &name, total.unsigned_abs())

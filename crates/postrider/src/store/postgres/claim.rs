@@ -5,9 +5,10 @@
 //! 1. a transaction id for the holes noticed before (their stamp), and the list of writers for the old ones;
 //!    each a transaction of its own, so both are older than the snapshot that follows
 //! 2. `BEGIN` with one snapshot for the rest
-//! 3. the history: server, sequence, the highest event seen; and the snapshot's horizon
-//! 4. the events: holes and tail in one stream
-//! 5. `COMMIT`
+//! 3. the shape of the outbox, if a hole may be buried
+//! 4. the history: server, sequence, the highest event seen; and the snapshot's horizon
+//! 5. the events: holes and tail in one stream
+//! 6. `COMMIT`
 //!
 //! See [`holes`](crate::store::holes) for why a hole may be buried.
 
@@ -21,6 +22,7 @@ use super::history::{Incarnation, last_taken, started, timeline};
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
 use super::session::{Alone, Session};
+use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::writers::{self, WRITERS};
 use crate::ledger::{Mark, Progress};
@@ -44,7 +46,7 @@ const HEAD: &str = concat!(
     last_taken!(),
     ",
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-       (SELECT id FROM {schema}.events WHERE position = $1)
+       (SELECT id FROM ONLY {schema}.events WHERE position = $1)
      FROM {schema}.events_position_seq"
 );
 
@@ -52,7 +54,7 @@ const HEAD: &str = concat!(
 const READ_TAIL: &str = concat!(
     "SELECT ",
     event_columns!(),
-    " FROM {schema}.events
+    " FROM ONLY {schema}.events
       WHERE position BETWEEN $2 AND $3
       ORDER BY position
       LIMIT $4"
@@ -66,7 +68,7 @@ const READ: &str = concat!(
     event_columns!(),
     " FROM unnest($2::bigint[], $3::bigint[]) AS asked (first, last)
       CROSS JOIN LATERAL (
-          SELECT * FROM {schema}.events
+          SELECT * FROM ONLY {schema}.events
           WHERE position BETWEEN asked.first AND asked.last
           ORDER BY position
           LIMIT $4
@@ -193,18 +195,25 @@ impl PostgresClaimer {
         let read = statements.get(client, read, read_params).await?;
         let (stamp, writers) =
             (statements.get(client, STAMP, &[]).await?, statements.get(client, WRITERS, &[]).await?);
+        let shape = statements.get(client, SHAPE, &[]).await?;
         let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
+        // Only a hole that was noticed before can be buried now, and only where positions mean what they should.
+        let wants_shape = self.holes.len() > 0;
         // Each future sends its statement when it is first asked, and they are asked in this order.
-        let (stamp, writers, begun, head, rows, ended) = tokio::join!(
+        let (stamp, writers, begun, shape, head, rows, ended) = tokio::join!(
             biased;
-            async { if wants_stamp { stamp.query(client, &[]).await.map(Some) } else { Ok(None) } },
-            async { if wants_writers { writers.query(client, &[]).await.map(Some) } else { Ok(None) } },
-            client.batch_execute(session.begin_read()),
+            async { if wants_stamp { session.apart(&stamp, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_writers { session.apart(&writers, &[]).await.map(Some) } else { Ok(None) } },
+            client.batch_execute(session.begin_events()),
+            async { if wants_shape { shape.query(client, &[]).await.map(Some) } else { Ok(None) } },
             head.query(client, head_params),
             read.query(client, read_params),
             client.batch_execute(COMMIT),
         );
         begun.map_err(failed)?;
+        if let Some(shape) = shape.map_err(failed)? {
+            shape::check(&shape)?;
+        }
         let (head, rows) = (head.map_err(failed)?, rows.map_err(failed)?);
         ended.map_err(failed)?;
         let server = self.server.as_ref().unwrap_or(&session.incarnation);

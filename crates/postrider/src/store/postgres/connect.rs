@@ -13,8 +13,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Soc
 
 use super::address::{Address, Certificates};
 use super::failure::connect_failed;
-use super::pooler::{Pooler, Word, options_refused, set_for_session};
-use super::session::{ANSWER_WITHIN, Alone, Session, Sharing};
+use super::pooler::{Pooler, Told, Word, options_refused, set_for_session};
+use super::session::{ANSWER_WITHIN, Alone, Session, Sharing, looking};
 use super::{migrate, rows};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
@@ -213,14 +213,25 @@ impl PostgresConfig {
         self.patience
     }
 
-    /// A connection for whoever wants to look at the database or write to it, without any check of the
-    /// server and its tables.
+    /// A connection for whoever wants to look at the database or write to it, with the settings that the server has for
+    /// the user, and without any check of the server and its tables.
     ///
     /// # Errors
     /// [`StoreFailed`](crate::Code::StoreFailed) if the server does not answer, `LoginRefused`, `TlsFailed`.
     pub async fn client(&self) -> Result<Client> {
         let dial = self.connector()?;
         dial(self.config.clone(), None).await.map_err(connect_failed)
+    }
+
+    /// The same with every name looked up in `pg_catalog` alone, without rows that policies hide unsaid, and without the
+    /// time limits of the user. Also says whether a transaction pooler stands between: then nothing of it holds, and every
+    /// transaction has to begin with [`BEGIN_GUARDED`](super::BEGIN_GUARDED).
+    ///
+    /// # Errors
+    /// As [`client`](Self::client).
+    pub async fn guarded_client(&self) -> Result<(Client, bool)> {
+        let (client, sharing) = self.open_told(None, Told::Guard).await?;
+        Ok((client, sharing == Sharing::Pooled))
     }
 
     /// Makes connections with nothing said on them yet.
@@ -254,9 +265,10 @@ impl PostgresConfig {
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
         let check = async {
+            let client = &session.client;
             match &self.rows {
-                Some(rows) => rows::check(&session.client, &self.schema, rows).await,
-                None => migrate::check(&session.client, &self.schema).await.map(|()| None),
+                Some(rows) => looking(client, rows::check(client, &self.schema, rows)).await,
+                None => looking(client, migrate::check(client, &self.schema)).await.map(|()| None),
             }
         };
         if let Some(rows) = session.in_time(Alone::Reads, check).await? {
@@ -283,29 +295,33 @@ impl PostgresConfig {
 
     /// A connection, and whether it is ours alone. Notifications are told to `ears`.
     pub(super) async fn open(&self, ears: Option<Ears>) -> Result<(Client, Sharing)> {
+        self.open_told(ears, Told::Everything).await
+    }
+
+    async fn open_told(&self, ears: Option<Ears>, told: Told) -> Result<(Client, Sharing)> {
         let dial = self.connector()?;
         if self.pooler == Pooler::Transaction {
             let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
             return Ok((client, Sharing::Pooled));
         }
         let word = Word::new();
-        match dial(word.said_in(&self.config), ears.clone()).await {
+        match dial(word.said_in(&self.config, told), ears.clone()).await {
             Ok(client) if word.is_known_to(&client).await? => Ok((client, Sharing::Own)),
-            Ok(client) => self.without_options(client).await,
+            Ok(client) => self.without_options(client, told).await,
             Err(error) if !options_refused(&error) => Err(connect_failed(error)),
             Err(_) => {
                 let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
-                self.without_options(client).await
+                self.without_options(client, told).await
             }
         }
     }
 
     /// What a connection is on which our startup options did not arrive.
-    async fn without_options(&self, client: Client) -> Result<(Client, Sharing)> {
+    async fn without_options(&self, client: Client, told: Told) -> Result<(Client, Sharing)> {
         if self.pooler != Pooler::None {
             return Ok((client, Sharing::Pooled));
         }
-        set_for_session(&client).await?;
+        set_for_session(&client, told).await?;
         Ok((client, Sharing::Own))
     }
 }

@@ -7,13 +7,15 @@ use crate::Result;
 use crate::store::{AfterFailover, history};
 
 /// Why the subscription must halt, if the progress is about another history than the server's and may not go
-/// on with it. If it may, the new history is written down. The row of the subscription is locked.
+/// on with it. If it may, the new history is written down. `back` is what else speaks against it. The row of the
+/// subscription and the events are locked.
 pub(super) async fn refusal(
     work: &Work<'_>,
     name: &str,
     row: &SubscriptionRow,
     server: &Incarnation,
     choice: AfterFailover,
+    back: Option<&str>,
 ) -> Result<Option<String>> {
     let Some(known) = row.history.as_deref().filter(|known| *known != server.history) else {
         return Ok(None);
@@ -25,6 +27,9 @@ pub(super) async fn refusal(
     );
     if choice == AfterFailover::Halt || !is_later(known, now) {
         return Ok(Some(moved));
+    }
+    if let Some(back) = back {
+        return Ok(Some(format!("{moved}; {back}")));
     }
     if let Some(change) = change(work, row).await? {
         return Ok(Some(format!("{moved}; {change}")));

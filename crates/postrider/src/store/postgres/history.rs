@@ -21,12 +21,14 @@ pub(super) struct Incarnation {
 }
 
 /// What a server is, whoever it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Kind {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
     /// A standby that replays somebody else's history.
     pub(super) in_recovery: bool,
+    /// What its texts are made of, such as `UTF8`.
+    pub(super) encoding: String,
 }
 
 /// The timeline, as the name of the WAL file begins.
@@ -66,12 +68,15 @@ impl Incarnation {
             timeline!(),
             " END, ",
             started!(),
-            " FROM pg_control_system()"
+            ", current_setting('server_encoding') FROM pg_control_system()"
         );
         let rows = query_unnamed(client, sql, &[]).await.map_err(failed)?;
         let row = rows.first().ok_or_else(|| Error::new(Code::StoreFailed, "PostgreSQL gave no answer"))?;
-        let kind =
-            Kind { version: row.try_get(0).map_err(failed)?, in_recovery: row.try_get(1).map_err(failed)? };
+        let kind = Kind {
+            version: row.try_get(0).map_err(failed)?,
+            in_recovery: row.try_get(1).map_err(failed)?,
+            encoding: row.try_get(4).map_err(failed)?,
+        };
         let incarnation =
             Self { history: row.try_get(2).map_err(failed)?, started: row.try_get(3).map_err(failed)? };
         Ok((incarnation, kind))
@@ -121,10 +126,40 @@ pub(super) async fn last_position(work: &Work<'_>) -> Result<Position> {
 pub(super) async fn mark_at_or_below(work: &Work<'_>, position: Position) -> Result<Option<Mark>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
-               FROM {schema}.events
+               FROM ONLY {schema}.events
                WHERE position <= $1
                ORDER BY position DESC
                LIMIT 1";
     let row = work.query_opt(sql, &[&position.get()]).await?;
     row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
+}
+
+/// Events looked at below what is done, from the highest on.
+const TOP_EVENTS: i64 = 1_000;
+
+/// Why the sequence must have been set back, if it was: below what is `done` stands an event that was written later.
+/// Nobody would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its
+/// events in the free positions it went through, of which the highest are looked at.
+pub(super) async fn given_again(
+    work: &Work<'_>,
+    done: Position,
+    seen_tx: Option<&str>,
+) -> Result<Option<String>> {
+    let Some(seen_tx) = seen_tx else { return Ok(None) };
+    // Index: the primary key (position), read backwards.
+    let sql = "SELECT min(position), max(position), count(*)
+               FROM (SELECT position, tx FROM ONLY {schema}.events
+                     WHERE position <= $1
+                     ORDER BY position DESC
+                     LIMIT $2) AS top
+               WHERE tx >= $3::text::xid8";
+    let row = work.query_opt(sql, &[&done.get(), &TOP_EVENTS, &seen_tx]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let (first, last, count): (Option<i64>, Option<i64>, i64) =
+        (row::get(&row, 0)?, row::get(&row, 1)?, row::get(&row, 2)?);
+    let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+    Ok(Some(format!(
+        "positions up to {done} were given before, and {count} later events stand at {first} to {last}: the sequence was \
+         set back. `--from position:{first}` delivers them, and repeats what else is there from {first} on"
+    )))
 }

@@ -4,38 +4,40 @@
 
 use std::time::Duration;
 
-use super::history::{Incarnation, on_server, started, timeline};
+use super::begin::LOCK;
+use super::history::{Incarnation, given_again, on_server, started, timeline};
 use super::line::{Reached, Turn};
 use super::progress::SubscriptionRow;
 use super::row::get;
 use super::session::Work;
+use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::{failover, park, progress};
 use crate::ledger::ParkedState;
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Position, Result};
 
-/// See [`Store::acquire`](crate::store::Store::acquire).
+/// See [`Store::acquire`](crate::store::Store::acquire). Also tells how far whoever has the lease has come.
 pub(super) async fn acquire(
     work: &Work<'_>,
     lease: &LeaseRequest,
     server: &Incarnation,
     after_failover: AfterFailover,
     reached: Option<Reached>,
-) -> Result<Acquired> {
+) -> Result<(Acquired, Option<Reached>)> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return stood_by(work, name, refused).await;
     }
     let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return stood_by(work, name, refused).await;
     }
-    let moved = failover::refusal(work, name, &row, server, after_failover).await?;
-    if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
+    shape::check(&work.query(SHAPE, &[]).await?)?;
+    if let Some(reason) = changed(work, name, &row, server, after_failover, reached).await? {
         super::admin::set_halted(work, name, &reason).await?;
-        return Ok(Acquired::Halted(reason));
+        return Ok((Acquired::Halted(reason), None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
     take(work, lease, epoch).await?;
@@ -53,7 +55,40 @@ pub(super) async fn acquire(
         paused: row.paused,
         origin: Some(server.origin()),
     };
-    Ok(Acquired::Granted(Box::new(loaded)))
+    let reached = Reached { epoch, floor: loaded.progress.done.floor() };
+    Ok((Acquired::Granted(Box::new(loaded)), Some(reached)))
+}
+
+/// Why the subscription must halt: the database is not the one that its progress, or this process, knew.
+async fn changed(
+    work: &Work<'_>,
+    name: &str,
+    row: &SubscriptionRow,
+    server: &Incarnation,
+    after_failover: AfterFailover,
+    reached: Option<Reached>,
+) -> Result<Option<String>> {
+    work.execute(LOCK, &[]).await?;
+    let back = match went_back(row, reached) {
+        Some(reason) => Some(reason),
+        None => given_again(work, row.progress.done.highest(), row.seen_tx.as_deref()).await?,
+    };
+    let moved = failover::refusal(work, name, row, server, after_failover, back.as_deref()).await?;
+    Ok(moved.or(back))
+}
+
+/// How far the owner of a subscription has come, for who stands by: should everything be put back to an older state, it is
+/// noticed by whoever knew the newer one.
+async fn stood_by(work: &Work<'_>, name: &str, refused: Acquired) -> Result<(Acquired, Option<Reached>)> {
+    // Index: the primary key (name).
+    let sql = "SELECT epoch, floor FROM {schema}.subscriptions WHERE name = $1";
+    let row = match refused {
+        Acquired::Held { .. } => work.query_opt(sql, &[&name]).await?,
+        Acquired::Granted(_) | Acquired::Halted(_) => None,
+    };
+    let Some(row) = row else { return Ok((refused, None)) };
+    let reached = Reached { epoch: Epoch(get(&row, 0)?), floor: Position::new(get(&row, 1)?) };
+    Ok((refused, Some(reached)))
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
@@ -84,7 +119,8 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
         format!(
             "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
-             epoch {}: an older copy of it is in place, and may lack events that were published",
+             epoch {}: an older copy of it is in place, and may lack events that were published. `--from floor` goes on \
+             after {found}: it may repeat events and skips none. A later position skips what was written since",
             epoch.0, row.epoch.0
         )
     })

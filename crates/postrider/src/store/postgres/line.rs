@@ -133,7 +133,7 @@ impl Turn<'_> {
         Ok(self.open()?.session.sharing)
     }
 
-    /// How far a subscription had come, if this process has ever owned it.
+    /// How far a subscription had come, if this process has ever owned it or stood by.
     pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
         self.0.reached.get(subscription).copied()
     }
@@ -143,6 +143,15 @@ impl Turn<'_> {
         match reached {
             Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
             None => _ = self.0.reached.remove(subscription),
+        }
+    }
+
+    /// Remembers how far the owner of a subscription has come, unless more was known already.
+    pub(super) fn raise_reached(&mut self, subscription: &str, reached: Option<Reached>) {
+        let known = self.reached(subscription).map(|known| (known.epoch, known.floor));
+        if let Some(reached) = reached.filter(|now| known.is_none_or(|known| known < (now.epoch, now.floor)))
+        {
+            self.set_reached(subscription, Some(reached));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{Ident, Result, Timestamp};
 const LIST: &str = "
     SELECT e.position::text, id::text, type, aggregate_type, aggregate_id, time, NULL::text, NULL::bigint,
            {schema}.payload_text(payload), e.position
-    FROM {schema}.events AS e
+    FROM ONLY {schema}.events AS e
     WHERE e.position >= $1 AND e.position < $2
       AND ($3::text IS NULL OR aggregate_type = $3) AND ($4::text IS NULL OR aggregate_id = $4)
       AND ($5::text IS NULL OR type = $5)
@@ -24,10 +24,11 @@ const LIST: &str = "
 
 /// The first event at or behind a position, and its time. Index: the primary key (position).
 const AT: &str = "
-    SELECT position, time FROM {schema}.events WHERE position >= $1 ORDER BY position LIMIT 1";
+    SELECT position, time FROM ONLY {schema}.events WHERE position >= $1 ORDER BY position LIMIT 1";
 
 /// Index: the primary key (position), both ends.
-const ENDS: &str = "SELECT coalesce(min(position), 1), coalesce(max(position), 0) + 1 FROM {schema}.events";
+const ENDS: &str =
+    "SELECT coalesce(min(position), 1), coalesce(max(position), 0) + 1 FROM ONLY {schema}.events";
 
 /// The newest events that pass a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::begin::LOCK;
 use super::row::{self, get};
 use super::session::Work;
 use super::time::Time;
@@ -19,9 +20,11 @@ macro_rules! lock_of {
     };
 }
 
-/// Keeps events from being deleted until the transaction ends; several may do so at once.
+/// Keeps events from being deleted, and their table from being rewritten, until the transaction ends; several may do so
+/// at once.
 pub(super) async fn keep_events(work: &Work<'_>) -> Result<()> {
-    work.query(lock_of!("pg_advisory_xact_lock_shared"), &[]).await.map(|_| ())
+    work.query(lock_of!("pg_advisory_xact_lock_shared"), &[]).await?;
+    work.execute(LOCK, &[]).await.map(|_| ())
 }
 
 /// See [`Store::trim`](crate::store::Store::trim).
@@ -81,7 +84,7 @@ async fn clock(work: &Work<'_>) -> Result<Timestamp> {
 async fn delivered(work: &Work<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
     // Index: the primary key (position), one range.
     let sql = "SELECT position, time
-               FROM {schema}.events
+               FROM ONLY {schema}.events
                WHERE position > $1::bigint AND position <= $2::bigint
                ORDER BY position
                LIMIT $3::bigint";
@@ -113,14 +116,14 @@ async fn needed(
 
 async fn delete(work: &Work<'_>, doomed: &[Position]) -> Result<()> {
     // Index: the primary key (position).
-    let sql = "DELETE FROM {schema}.events WHERE position = ANY ($1::bigint[])";
+    let sql = "DELETE FROM ONLY {schema}.events WHERE position = ANY ($1::bigint[])";
     let doomed: Vec<i64> = doomed.iter().map(|position| position.get()).collect();
     work.execute(sql, &[&doomed]).await.map(|_| ())
 }
 
 async fn first_above(work: &Work<'_>, floor: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position), one row.
-    let sql = "SELECT time FROM {schema}.events WHERE position > $1::bigint ORDER BY position LIMIT 1";
+    let sql = "SELECT time FROM ONLY {schema}.events WHERE position > $1::bigint ORDER BY position LIMIT 1";
     let row = work.query_opt(sql, &[&floor.get()]).await?;
     row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
 }

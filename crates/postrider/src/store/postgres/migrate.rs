@@ -6,9 +6,10 @@ use tokio_postgres::types::FromSqlOwned;
 use super::failure::{commit_failed, failed};
 use super::pooler::settings_here;
 use super::session::Session;
+use super::shape::{self, SHAPE};
 use super::statement::query_unnamed;
 use crate::store::schema::{self, Migrated, Migration, Schema};
-use crate::{Code, Error, Ident, Result};
+use crate::{Ident, Result};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
@@ -16,7 +17,7 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
 /// The book of migrations, made before the first.
 const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
     version    bigint PRIMARY KEY,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    applied_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
 );
 
 ";
@@ -75,25 +76,8 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     let place = format!("the PostgreSQL database, in {name},");
     schema::check(&place, version(client, name).await?, LATEST)?;
     refuse_missing(client, name).await?;
-    // A cached sequence hands out positions long after they were taken; a cycling one hands them out twice.
-    // tx after position, or with another default, would leave a moment with a position and without a
-    // transaction id.
-    let sql = "SELECT s.seqcache = 1 AND s.seqincrement = 1 AND NOT s.seqcycle
-                      AND p.attidentity = 'a' AND t.attnum < p.attnum AND t.attgenerated = ''
-                      AND pg_get_expr(d.adbin, d.adrelid) IN ('pg_current_xact_id()',
-                                                              'pg_catalog.pg_current_xact_id()')
-               FROM pg_sequence s, pg_attribute p, pg_attribute t, pg_attrdef d
-               WHERE s.seqrelid = to_regclass($1 || '.events_position_seq')
-                 AND p.attrelid = to_regclass($1 || '.events') AND p.attname = 'position'
-                 AND t.attrelid = p.attrelid AND t.attname = 'tx'
-                 AND d.adrelid = t.attrelid AND d.adnum = t.attnum";
-    if answer(client, sql, name).await?.unwrap_or(false) {
-        return Ok(());
-    }
-    let what = format!("{name}.events is not as the migrations made it");
-    Err(Error::new(Code::SchemaAltered, what).hint(
-        "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default",
-    ))
+    let rows = query_unnamed(client, &name.put_into(SHAPE), &[]).await.map_err(failed)?;
+    shape::check(&rows)
 }
 
 /// Refuses a schema whose tables were dropped after they were made.

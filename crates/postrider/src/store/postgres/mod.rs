@@ -12,6 +12,7 @@
 mod address;
 mod admin;
 mod adopt;
+mod begin;
 mod claim;
 mod connect;
 mod failover;
@@ -34,6 +35,7 @@ mod row;
 mod rows;
 mod session;
 mod settle;
+mod shape;
 mod statement;
 mod tally;
 mod time;
@@ -49,12 +51,13 @@ use std::sync::Arc;
 pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
-pub use pooler::Pooler;
+pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::history::Incarnation;
 use self::line::{Line, Reached};
-use self::session::{Alone, Session, Sharing};
+use self::session::{Alone, Session, Sharing, looking};
+use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
@@ -101,7 +104,8 @@ impl PostgresStore {
     /// What the database says.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
-        migrate::schema(&session.client, config.schema_name()).await
+        let client = &session.client;
+        looking(client, migrate::schema(client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
@@ -123,7 +127,8 @@ impl PostgresStore {
     /// # Errors
     /// What the database says.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-        list::list(&config.client().await?, config.schema_name(), filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, list::list(&client, config.schema_name(), filter)).await
     }
 
     /// How the database finds those events, in its own words.
@@ -131,7 +136,8 @@ impl PostgresStore {
     /// # Errors
     /// What the database says.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
-        list::plan(&config.client().await?, config.schema_name(), filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
     /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
@@ -149,8 +155,8 @@ impl PostgresStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        let session = config.connect().await?;
-        tally::tally(&session.client, by, groups_max, &views::events(config.schema_name())).await
+        let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
+        looking(&client, tally::tally(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -209,17 +215,16 @@ impl Store for PostgresStore {
             let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let acquired = lease::acquire(&work, &lease, &server, choice, reached).await?;
+            let (acquired, reached) = lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
             match &acquired {
-                Acquired::Granted(loaded) => {
-                    let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
-                    turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
+                Acquired::Granted(_) => {
+                    turn.set_reached(&lease.subscription, reached);
                     turn.remember_lease(&lease.subscription)?;
                 }
                 // From here on it is for the operator to know.
                 Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
-                Acquired::Held { .. } => {}
+                Acquired::Held { .. } => turn.raise_reached(&lease.subscription, reached),
             }
             Ok(acquired)
         })
@@ -229,7 +234,9 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&lease.subscription)?;
-            lease::renew(&mut turn, &lease, epoch).await
+            let renewed = lease::renew(&mut turn, &lease, epoch).await?;
+            shape::check(&turn.read(SHAPE, &[]).await?)?;
+            Ok(renewed)
         })
     }
 

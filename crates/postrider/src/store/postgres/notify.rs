@@ -94,7 +94,7 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
 async fn send(config: &PostgresConfig, slot: &mut Option<Client>, sql: &str) -> Result<()> {
     let client = match slot.take() {
         Some(client) if !client.is_closed() => client,
-        _ => config.client().await?,
+        _ => config.guarded_client().await?.0,
     };
     client.batch_execute(sql).await.map_err(failed)?;
     *slot = Some(client);

@@ -18,7 +18,8 @@ pub(super) async fn overview(snapshot: &Work<'_>, backlog_max: u64) -> Result<Ov
         None => None,
     };
     // Index: the primary key (position), one row.
-    let first = snapshot.query_opt("SELECT time FROM {schema}.events ORDER BY position LIMIT 1", &[]).await?;
+    let first =
+        snapshot.query_opt("SELECT time FROM ONLY {schema}.events ORDER BY position LIMIT 1", &[]).await?;
     let oldest = first.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()?;
     let mut subscriptions = Vec::new();
     for row in snapshot.query("SELECT name FROM {schema}.subscriptions ORDER BY name", &[]).await? {
@@ -61,7 +62,7 @@ async fn backlog(snapshot: &Work<'_>, done: &Intervals, last: Position, max: u64
                FROM (SELECT found.position
                      FROM unnest($1::bigint[], $2::bigint[]) AS gap (first, last)
                      CROSS JOIN LATERAL (
-                         SELECT position FROM {schema}.events
+                         SELECT position FROM ONLY {schema}.events
                          WHERE position BETWEEN gap.first AND gap.last
                          ORDER BY position
                          LIMIT $3
@@ -86,7 +87,7 @@ async fn backlog(snapshot: &Work<'_>, done: &Intervals, last: Position, max: u64
 
 async fn time_of(snapshot: &Work<'_>, position: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position).
-    let sql = "SELECT time FROM {schema}.events WHERE position = $1";
+    let sql = "SELECT time FROM ONLY {schema}.events WHERE position = $1";
     let row = snapshot.query_opt(sql, &[&position.get()]).await?;
     row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
 }

@@ -105,7 +105,7 @@ impl Read {
 const PAYLOADS: &str = "
     SELECT payload
     FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
-    JOIN {schema}.events USING (position, id)
+    JOIN ONLY {schema}.events USING (position, id)
     ORDER BY place";
 
 /// Index: the primary key (position).
@@ -113,7 +113,7 @@ const FETCH: &str = concat!(
     "SELECT ",
     event_columns!(),
     " FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (position, place)
-      JOIN {schema}.events USING (position)
+      JOIN ONLY {schema}.events USING (position)
       ORDER BY place"
 );
 
@@ -124,13 +124,16 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     }
     let budget = Budget { events_max: positions.len(), bytes_max };
     let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
-    let rows = turn.read(FETCH, &[&payload_limit(budget), &asked]).await?;
+    // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
+    let work = turn.look().await?;
+    let rows = work.query(FETCH, &[&payload_limit(budget), &asked]).await?;
     let mut read = Read::of(&rows, budget)?;
     if !read.bare.is_empty() {
         let (positions, ids) = read.asked();
-        let payloads = turn.read(PAYLOADS, &[&positions, &ids]).await?;
+        let payloads = work.query(PAYLOADS, &[&positions, &ids]).await?;
         read.take_in(&payloads)?;
     }
+    work.commit().await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();

@@ -18,11 +18,10 @@
 //! lost: leases that were taken over it are refused, and the relay loads its subscriptions anew.
 
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Error as SqlError};
+use tokio_postgres::{Client, Config, Error as SqlError, SimpleQueryMessage};
 use uuid::Uuid;
 
 use super::failure::failed;
-use super::statement::query_unnamed;
 use crate::Result;
 
 /// What stands between the relay and the server.
@@ -38,31 +37,80 @@ pub enum Pooler {
     None,
 }
 
-/// What every connection of our own is told. A statement that cannot get a lock gives up, so that nobody waits
-/// longer than a lease behind somebody who has stopped; and a transaction that is left open is ended by the
-/// server. The planner is kept to the one index there is: it may not have statistics yet, and a plan with a
-/// sort of the whole outbox would be found out only when the outbox is large.
-const SETTINGS: [(&str, &str); 7] = [
-    ("lock_timeout", "5s"),
-    ("idle_in_transaction_session_timeout", "30s"),
-    ("default_transaction_isolation", "read committed"),
+/// What guards every session of ours, each with its value as SQL has it. Names are looked up in `pg_catalog`
+/// alone: whoever may create a function or an operator in some schema would otherwise have it run with the relay's
+/// rights. Where a policy would hide rows, the server says so instead of hiding them. Time limits of the role are
+/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that nobody waits
+/// longer than a lease behind somebody who has stopped; and a transaction that is left open is ended by the server.
+const SETTINGS: [(&str, &str); 6] = [
+    ("search_path", "pg_catalog, pg_temp"),
+    ("row_security", "off"),
+    ("statement_timeout", "0"),
+    ("idle_session_timeout", "0"),
+    ("lock_timeout", "'5s'"),
+    ("idle_in_transaction_session_timeout", "'30s'"),
+];
+
+/// What a relay's connection is told beside that. The planner is kept to the one index there is: it may not have
+/// statistics yet, and a plan with a sort of the whole outbox would be found out only when the outbox is large.
+const PLANNER: [(&str, &str); 5] = [
+    ("default_transaction_isolation", "'read committed'"),
     ("jit", "off"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
 ];
 
-/// The same for one transaction on a shared connection, where every statement is planned when it is run.
+/// Which settings a connection begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The guard alone: whoever looks for something needs every plan there is.
+    Guard,
+    /// All of them.
+    Everything,
+}
+
+impl Told {
+    fn settings(self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        SETTINGS.iter().chain(PLANNER.iter().take(if self == Self::Everything { PLANNER.len() } else { 0 }))
+    }
+}
+
+/// The guard for one transaction, on whichever connection.
+macro_rules! guard_here {
+    () => {
+        "SET LOCAL search_path = pg_catalog, pg_temp;
+         SET LOCAL row_security = off;
+         SET LOCAL statement_timeout = 0;
+         SET LOCAL lock_timeout = '5s';
+         SET LOCAL idle_in_transaction_session_timeout = '30s'"
+    };
+}
+
+/// All settings for one transaction on a shared connection, where every statement is planned when it is run.
 macro_rules! settings_here {
     () => {
-        "SET LOCAL lock_timeout = '5s';
-         SET LOCAL idle_in_transaction_session_timeout = '30s';
+        concat!(
+            $crate::store::postgres::pooler::guard_here!(),
+            ";
          SET LOCAL jit = off;
          SET LOCAL enable_seqscan = off;
          SET LOCAL enable_bitmapscan = off"
+        )
     };
 }
-pub(super) use settings_here;
+pub(super) use {guard_here, settings_here};
+
+/// What a transaction begins with that may run on a shared connection: see [`BEGIN_GUARDED`].
+pub const GUARD: &str = guard_here!();
+
+/// Begins a transaction for who looks at the database or writes events over a connection that may be shared: names are
+/// looked up in `pg_catalog` alone, and no policy hides a row unsaid.
+pub const BEGIN_GUARDED: &str = concat!("BEGIN; ", guard_here!());
+
+/// The same in which nothing is written and everything is of one moment.
+pub(super) const BEGIN_LOOK: &str =
+    concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", guard_here!());
 
 /// The word of one connection, under a name that the server keeps without knowing it.
 #[derive(Debug, Clone, Copy)]
@@ -74,10 +122,11 @@ impl Word {
     }
 
     /// The caller's configuration, with our settings and the word as startup options after its own.
-    pub(super) fn said_in(self, config: &Config) -> Config {
+    pub(super) fn said_in(self, config: &Config, told: Told) -> Config {
         let mut options = config.get_options().unwrap_or_default().to_owned();
-        for (name, value) in SETTINGS {
-            options.push_str(&format!(" -c {name}={}", value.replace(' ', "\\ ")));
+        for (name, value) in told.settings() {
+            let value = value.replace('\'', "").replace(' ', "\\ ");
+            options.push_str(&format!(" -c {name}={value}"));
         }
         options.push_str(&format!(" -c postrider.word={}", self.0));
         let mut config = config.clone();
@@ -87,10 +136,17 @@ impl Word {
 
     /// Whether the server process heard the word when it started.
     pub(super) async fn is_known_to(self, client: &Client) -> Result<bool> {
-        // No table is read.
-        let sql = "SELECT coalesce(current_setting('postrider.word', true), '') = $1";
-        let rows = query_unnamed(client, sql, &[&self.0.to_string()]).await.map_err(failed)?;
-        rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+        // Nothing is looked up: where the word is unknown, so are our settings.
+        let said = match client.simple_query("SHOW postrider.word").await {
+            Ok(said) => said,
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_OBJECT) => return Ok(false),
+            Err(error) => return Err(failed(error)),
+        };
+        let word = said.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        Ok(word == Some(self.0.to_string().as_str()))
     }
 }
 
@@ -102,7 +158,20 @@ pub(super) fn options_refused(error: &SqlError) -> bool {
 }
 
 /// Our settings for a private connection that could not be started with them.
-pub(super) async fn set_for_session(client: &Client) -> Result<()> {
-    let settings: String = SETTINGS.iter().map(|(name, value)| format!("SET {name} = '{value}';")).collect();
+pub(super) async fn set_for_session(client: &Client, told: Told) -> Result<()> {
+    let settings: String = told.settings().map(|(name, value)| format!("SET {name} = {value};")).collect();
     client.batch_execute(&settings).await.map_err(failed)
+}
+
+/// The first version with a time limit for whole transactions. A startup option of that name would be refused by the
+/// servers before it.
+const TRANSACTION_TIMEOUT_SINCE: i32 = 170_000;
+
+/// What a server of this version has to be told beside our settings, with a word before each: `SET` or `SET LOCAL`.
+pub(super) fn newer_settings(version: i32, set: &str) -> String {
+    if version < TRANSACTION_TIMEOUT_SINCE {
+        String::new()
+    } else {
+        format!("; {set} transaction_timeout = 0")
+    }
 }

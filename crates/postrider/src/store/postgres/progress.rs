@@ -18,12 +18,15 @@ pub(super) struct SubscriptionRow {
     pub(super) paused: Option<String>,
     pub(super) history: Option<String>,
     pub(super) halted: Option<String>,
+    /// Every event that is done was written by a transaction with a lower id; a number of 64 bits as text.
+    pub(super) seen_tx: Option<String>,
 }
 
 /// A row of `subscriptions` by name. Index: the primary key (name).
 macro_rules! subscription {
     () => {
-        "SELECT epoch, clean, paused, history, done, highest_position, highest_id, trial, trial_deaths, halted
+        "SELECT epoch, clean, paused, history, done, highest_position, highest_id, trial, trial_deaths, halted,
+                seen_tx::text
          FROM {schema}.subscriptions
          WHERE name = $1"
     };
@@ -49,6 +52,7 @@ fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
         history: get(&row, 3)?,
         progress: progress(name, &row)?,
         halted: get(&row, 9)?,
+        seen_tx: get(&row, 10)?,
     }))
 }
 
@@ -58,7 +62,8 @@ macro_rules! record {
     () => {
         "UPDATE {schema}.subscriptions
          SET floor = $3, done = $4, highest_position = $5, highest_id = $6,
-             trial = $7, trial_deaths = $8, updated_at = clock_timestamp()
+             trial = $7, trial_deaths = $8, updated_at = clock_timestamp(),
+             seen_tx = pg_snapshot_xmax(pg_current_snapshot())
          WHERE name = $1 AND epoch = $2"
     };
 }

@@ -5,6 +5,8 @@
 DO $$
 DECLARE role text;
 BEGIN
+    -- Functions of others that have the names of the server's must not be run here.
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOREACH role IN ARRAY ARRAY['{writer}', '{relay}', '{inbox}', '{viewer}', '{migrator}'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = trim('"' FROM role)) THEN
             EXECUTE 'CREATE ROLE ' || role || ' NOLOGIN';
@@ -54,6 +56,7 @@ ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 DO $$
 DECLARE optional text;
 BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR optional IN SELECT format('%I.%I', schemaname, viewname) FROM pg_views
                     WHERE schemaname = trim('"' FROM '{schema}') AND viewname LIKE 'vw\_outbox%' LOOP
         EXECUTE 'ALTER VIEW ' || optional || ' OWNER TO {migrator}';

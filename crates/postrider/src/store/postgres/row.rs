@@ -13,7 +13,7 @@ use tokio_postgres::types::{FromSql, Type, accepts};
 
 use super::time::Time;
 use crate::event::columns;
-use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent};
+use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
 /// The columns of a SELECT that [`event`] reads, in its order. A payload larger than `$1` bytes stays behind;
 /// its length says how much room it will need.
@@ -74,15 +74,28 @@ fn read(row: &Row) -> Result<(Event, bool)> {
         key: get(row, 5)?,
         payload: payload.map(Bytes::copy_from_slice).unwrap_or_default(),
         headers: json(8)?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
-        time: get::<Time>(row, 9)?.0,
+        time: said(get::<Time>(row, 9)?.0, "its time")?,
         topic: get(row, 10)?,
         max_attempts: get::<Option<i64>>(row, 11)?.map(|_| count(row, 11)).transpose()?,
-        expires_at: get::<Option<Time>>(row, 12)?.map(|time| time.0),
+        // Never is what infinity means here.
+        expires_at: get::<Option<Time>>(row, 12)?
+            .filter(|time| !time.is_infinity())
+            .map(|time| said(time.0, "the time of its expiry"))
+            .transpose()?,
         action: json(13)?.map(columns::action_from_json).transpose()?,
         namespace: get(row, 14)?,
         producer: get(row, 15)?,
     };
     Ok((event, payload.is_none()))
+}
+
+/// A time that every receiver can be told.
+fn said(time: Timestamp, what: &str) -> Result<Timestamp> {
+    if time.is_storable() {
+        return Ok(time);
+    }
+    let what = format!("{what} is infinite or outside the years 1 to 9999");
+    Err(Error::new(Code::RowDamaged, what))
 }
 
 /// A `json` column as the text it is.

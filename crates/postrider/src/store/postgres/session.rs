@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction};
 
+use super::begin::Begins;
 use super::failure::{commit_failed, failed};
 use super::history::{Incarnation, Kind, WHO};
-use super::pooler::settings_here;
+use super::pooler::{BEGIN_LOOK, newer_settings};
 use super::row::get;
-use super::statement::{Params, Statements};
+use super::statement::{Params, Ready, Statements};
 use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result};
 
@@ -41,6 +42,7 @@ pub(super) struct Session {
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
     pub(super) sharing: Sharing,
+    begins: Begins,
     trust: Trust,
 }
 
@@ -60,15 +62,6 @@ pub(super) enum Alone {
     Writes,
 }
 
-const BEGIN_WRITE: &str = concat!("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; ", settings_here!());
-const BEGIN_HOLD: &str = concat!(
-    "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; ",
-    settings_here!(),
-    "; SET LOCAL idle_in_transaction_session_timeout = '60s'"
-);
-const BEGIN_READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", settings_here!());
-const BEGIN_READ_OWN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-
 impl Session {
     /// Asks the server who it is, and refuses one that cannot be used.
     pub(super) async fn new(
@@ -78,11 +71,16 @@ impl Session {
         rows: Option<Arc<RowTable>>,
         answer_within: Duration,
     ) -> Result<Self> {
-        let (incarnation, kind) = Incarnation::of(&client).await?;
-        refuse(kind)?;
+        let (incarnation, kind) = looking(&client, Incarnation::of(&client)).await?;
+        refuse(&kind)?;
+        let newer = newer_settings(kind.version, "SET");
+        if sharing == Sharing::Own && !newer.is_empty() {
+            client.batch_execute(newer.trim_start_matches("; ")).await.map_err(failed)?;
+        }
+        let begins = Begins::new(sharing, kind.version, rows.is_none().then_some(&schema));
         let statements = Statements::new(schema, rows, sharing == Sharing::Own);
         let trust = Trust { is_lost: AtomicBool::new(false), answer_within };
-        Ok(Self { client, statements, incarnation, sharing, trust })
+        Ok(Self { client, statements, incarnation, sharing, begins, trust })
     }
 
     /// Whether anything can still be asked on it.
@@ -95,12 +93,26 @@ impl Session {
         self.trust.replaced()
     }
 
-    /// The `BEGIN` of a transaction with one snapshot that writes nothing.
-    pub(super) fn begin_read(&self) -> &'static str {
-        match self.sharing {
-            Sharing::Own => BEGIN_READ_OWN,
-            Sharing::Pooled => BEGIN_READ,
+    /// The `BEGIN` of a transaction with one snapshot of the events that writes nothing.
+    pub(super) fn begin_events(&self) -> &str {
+        &self.begins.events
+    }
+
+    /// Runs one statement in a transaction that is over before the next statement: what a session was told is not known
+    /// to a shared connection.
+    pub(super) async fn apart(&self, ready: &Ready, params: Params<'_>) -> Result<Vec<Row>, SqlError> {
+        if self.sharing == Sharing::Own {
+            return ready.query(&self.client, params).await;
         }
+        let (begun, rows, ended) = tokio::join!(
+            biased;
+            self.client.batch_execute(&self.begins.write),
+            ready.query(&self.client, params),
+            self.client.batch_execute("COMMIT"),
+        );
+        begun?;
+        ended?;
+        rows
     }
 
     /// The answer to a question, if it comes in time; else nothing more is asked on this connection.
@@ -124,13 +136,13 @@ impl Session {
         statement: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>> {
-        let Self { client, statements, incarnation, sharing, trust } = self;
+        let Self { client, statements, incarnation, sharing, begins, trust } = self;
         let unanswered = if does == Alone::Writes { commit_failed } else { failed };
         let ready = statements.get(client, statement, params).await?;
         if *sharing == Sharing::Own {
             return ready.query(client, params).await.map_err(unanswered);
         }
-        let begin = if does == Alone::Writes { BEGIN_WRITE } else { BEGIN_READ };
+        let begin = if does == Alone::Writes { &begins.write } else { &begins.read };
         let who = statements.get(client, WHO, &[]).await?;
         // Each future sends its statement when it is first asked, and they are asked in this order. All of it
         // is on its way before anything is waited for, so nobody who stops leaves a lock behind.
@@ -152,7 +164,7 @@ impl Session {
     /// anything for a minute.
     pub(super) async fn hold(&self) -> Result<()> {
         let begin = async {
-            self.client.batch_execute(BEGIN_HOLD).await.map_err(failed)?;
+            self.client.batch_execute(&self.begins.hold).await.map_err(failed)?;
             let who = self.statements.get(&self.client, WHO, &[]).await?;
             self.trust.check(&self.incarnation, who.query(&self.client, &[]).await, failed)
         };
@@ -174,24 +186,37 @@ impl Session {
         self.in_time(Alone::Reads, end).await
     }
 
-    /// Begins a transaction of several statements; dropped without a commit it is rolled back.
+    /// Begins a transaction of several statements; dropped without a commit it is rolled back. One that reads sees one
+    /// snapshot of the events.
     pub(super) async fn begin(&mut self, does: Alone) -> Result<Work<'_>> {
-        let Self { client, statements, incarnation, sharing, trust } = self;
+        let Self { client, statements, incarnation, sharing, begins, trust } = self;
         let writes = does == Alone::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
         let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
         let begun = async { beginning.start().await.map_err(failed) };
         let transaction = trust.in_time(1, Alone::Reads, begun).await?;
+        let first = begins.after[usize::from(!writes)].as_str();
+        let client = transaction.client();
         if *sharing == Sharing::Pooled {
-            let client = transaction.client();
             let who = statements.get(client, WHO, &[]).await?;
-            let (set, who) =
-                tokio::join!(biased; client.batch_execute(settings_here!()), who.query(client, &[]));
+            let (set, who) = tokio::join!(biased; client.batch_execute(first), who.query(client, &[]));
             set.map_err(failed)?;
             trust.check(incarnation, who, failed)?;
+        } else if !first.is_empty() {
+            let said = async { client.batch_execute(first).await.map_err(failed) };
+            trust.in_time(1, Alone::Reads, said).await?;
         }
         Ok(Work { transaction, statements, trust })
     }
+}
+
+/// Asks something in a transaction in which every name is ours, on whichever connection. After an error the connection is
+/// of no use any more.
+pub(super) async fn looking<T>(client: &Client, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    client.batch_execute(BEGIN_LOOK).await.map_err(failed)?;
+    let answer = answer.await?;
+    client.batch_execute("COMMIT").await.map_err(failed)?;
+    Ok(answer)
 }
 
 /// A transaction of several statements.
@@ -295,7 +320,7 @@ impl Trust {
     }
 }
 
-fn refuse(server: Kind) -> Result<()> {
+fn refuse(server: &Kind) -> Result<()> {
     if server.version < SERVER_VERSION_MIN {
         let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
         let what = format!("the server is PostgreSQL {major}, at least {least} is needed");
@@ -304,6 +329,10 @@ fn refuse(server: Kind) -> Result<()> {
     if server.in_recovery {
         return Err(Error::new(Code::StoreReadOnly, "the server is a standby")
             .hint("connect to the primary: give several hosts and target_session_attrs=read-write"));
+    }
+    if server.encoding != "UTF8" {
+        let what = format!("the encoding of the database is {}, UTF8 is needed", server.encoding);
+        return Err(Error::new(Code::EncodingUnfit, what));
     }
     Ok(())
 }

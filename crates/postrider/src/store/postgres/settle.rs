@@ -34,7 +34,7 @@ const SETTLE: &str = concat!(
      ), put AS (
          INSERT INTO {schema}.parked AS p (subscription, position, key, destination, state, attempts,
                                            next_attempt_at, last_error, event_id)
-         SELECT fence.name, r.*, (SELECT id FROM {schema}.events WHERE position = r.position)
+         SELECT fence.name, r.*, (SELECT id FROM ONLY {schema}.events WHERE position = r.position)
          FROM fence, unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[],
                             $15::timestamptz[], $16::text[])
                      AS r (position, key, destination, state, attempts, next_attempt_at, last_error)

@@ -14,6 +14,13 @@ const YEAR_2000_MICROS: i64 = 946_684_800_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time(pub(super) Timestamp);
 
+impl Time {
+    /// Whether it is the end of time: PostgreSQL's highest number.
+    pub(super) fn is_infinity(&self) -> bool {
+        self.0.as_micros() == i64::MAX
+    }
+}
+
 impl<'a> FromSql<'a> for Time {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         let micros = i64::from_sql(ty, raw)?;

@@ -24,9 +24,9 @@ pub(super) fn events(schema: &Ident) -> String {
 
 /// Makes the views, or makes them anew, all of them or none. Several processes may do so at once.
 pub(super) async fn make(session: &mut Session, schema: &Ident) -> Result<()> {
-    migrate::check(&session.client, schema).await?;
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;
+    migrate::check(tx.client(), schema).await?;
     migrate::lock(tx.client(), schema).await?;
     let views = schema.put_into(&VIEWS.replace("{state}", STATE.trim_end()));
     tx.batch_execute(&views).await.map_err(failed)?;

@@ -137,9 +137,8 @@ async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
 }
 
 /// The same where payloads are texts, of which some may be no JSON: those are not found. The rows are read page by page
-/// from one snapshot until there are enough.
+/// from the caller's one snapshot until there are enough.
 async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-    client.batch_execute("BEGIN READ ONLY").await.map_err(failed)?;
     let declare = format!("DECLARE found NO SCROLL CURSOR FOR {sql}");
     ask(client, &declare, filter, None, i64::MAX).await?;
     let mut found = Vec::new();
@@ -152,7 +151,6 @@ async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<
         let events = rows.iter().map(listed).collect::<Result<Vec<_>>>()?;
         found.extend(events.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
     }
-    client.batch_execute("COMMIT").await.map_err(failed)?;
     found.truncate(filter.events_max);
     Ok(found)
 }

@@ -5,6 +5,7 @@ use tokio_postgres::Client;
 use super::super::failure::{commit_failed, failed};
 use super::super::pooler::settings_here;
 use super::super::session::Session;
+use super::super::shape::rows_hidden;
 use super::super::statement::query_unnamed;
 use super::custom;
 use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
@@ -180,10 +181,24 @@ pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> 
     schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;
     check_table(client, schema, table).await?;
     refuse_harmful(table, &differences(client, table).await?)?;
+    refuse_hidden(client, schema, table).await?;
     match table.layout {
         RowLayout::Custom => custom::learnt(client, table).await.map(Some),
         _ => Ok(None),
     }
+}
+
+/// Refuses tables of which a policy would hide rows from this user: what is hidden would never be delivered.
+async fn refuse_hidden(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+    let sql = "SELECT coalesce(string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid), '')
+               FROM unnest($1::text[]) AS t (name) JOIN pg_class AS c ON c.oid = to_regclass(t.name)
+               WHERE row_security_active(c.oid)";
+    let ours = ["subscriptions", "leases", "row_notes", "row_done", "row_claims"];
+    let mut names: Vec<String> = ours.iter().map(|name| format!("{schema}.{name}")).collect();
+    names.push(table.put_into("{table}"));
+    let rows = query_unnamed(client, sql, &[&names]).await.map_err(failed)?;
+    let hidden: String = rows.first().map_or(Ok(String::new()), |row| row.try_get(0)).map_err(failed)?;
+    if hidden.is_empty() { Ok(()) } else { Err(rows_hidden(&hidden)) }
 }
 
 /// How the tables differ from the layout; one that is missing is a difference too.

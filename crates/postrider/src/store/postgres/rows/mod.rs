@@ -33,6 +33,7 @@ use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::line::{Line, Turn};
 use super::row::get;
+use super::session::looking;
 use super::{admin as operator, lease, relays, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -91,7 +92,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
         let session = config.connect_unchecked().await?;
-        migrate::differences(&session.client, table).await
+        looking(&session.client, migrate::differences(&session.client, table)).await
     }
 
     /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
@@ -115,9 +116,12 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<ListedEvent>> {
-        let client = config.client().await?;
-        let table = custom::learnt(&client, table).await?;
-        list::list(&client, config.schema_name(), &table, filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, async {
+            let table = custom::learnt(&client, table).await?;
+            list::list(&client, config.schema_name(), &table, filter).await
+        })
+        .await
     }
 
     /// How the database finds those rows, in its own words.
@@ -129,9 +133,12 @@ impl PostgresRowStore {
         table: &RowTable,
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
-        let client = config.client().await?;
-        let table = custom::learnt(&client, table).await?;
-        list::plan(&client, config.schema_name(), &table, filter).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, async {
+            let table = custom::learnt(&client, table).await?;
+            list::plan(&client, config.schema_name(), &table, filter).await
+        })
+        .await
     }
 
     /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
@@ -144,10 +151,13 @@ impl PostgresRowStore {
         by: TallyBy,
         groups_max: usize,
     ) -> Result<Tally> {
-        let session = config.connect_unchecked().await?;
-        let learnt = migrate::check(&session.client, config.schema_name(), table).await?;
-        let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
-        counted::tally(&session.client, by, groups_max, &events).await
+        let client = config.connect_unchecked().await?.client;
+        looking(&client, async {
+            let learnt = migrate::check(&client, config.schema_name(), table).await?;
+            let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
+            counted::tally(&client, by, groups_max, &events).await
+        })
+        .await
     }
 
     /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;
@@ -159,7 +169,8 @@ impl PostgresRowStore {
         config: &PostgresConfig,
         table: &RowTable,
     ) -> Result<Option<Vec<String>>> {
-        list::keys_of_one_group(&config.client().await?, table).await
+        let (client, _) = config.guarded_client().await?;
+        looking(&client, list::keys_of_one_group(&client, table)).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
@@ -168,7 +179,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
-        migrate::schema(&session.client, config.schema_name()).await
+        looking(&session.client, migrate::schema(&session.client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.

@@ -18,8 +18,8 @@ CREATE VIEW {views}."vw_event_outbox_latency" AS
 SELECT event_type,
        count(*) AS processed,
        avg(latency_sec) AS avg_latency_sec,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_sec) AS p50_latency_sec,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY latency_sec) AS p95_latency_sec,
+       pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_sec) AS p50_latency_sec,
+       pg_catalog.percentile_cont(0.95) WITHIN GROUP (ORDER BY latency_sec) AS p95_latency_sec,
        max(latency_sec) AS max_latency_sec
 FROM (SELECT event_type, extract(epoch FROM processed_at - created_at)::double precision AS latency_sec
       FROM {table}
@@ -35,8 +35,8 @@ SELECT event_type,
        count(*) FILTER (WHERE status = 'sent') AS sent,
        count(*) FILTER (WHERE status = 'failed') AS failed,
        avg(lag_sec) AS avg_created_lag_sec,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_sec) AS p50_created_lag_sec,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY lag_sec) AS p95_created_lag_sec,
+       pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_sec) AS p50_created_lag_sec,
+       pg_catalog.percentile_cont(0.95) WITHIN GROUP (ORDER BY lag_sec) AS p95_created_lag_sec,
        avg(attempts) AS avg_attempts,
        max(attempts) AS max_attempts,
        count(*) FILTER (WHERE status IN ('pending', 'failed')

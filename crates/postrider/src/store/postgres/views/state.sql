@@ -4,9 +4,9 @@
 WITH progress AS MATERIALIZED (
     -- "40 43-50 52": all up to 40, and the ranges above it.
     SELECT s.name,
-           (SELECT range_agg(int8range(CASE WHEN place > 1 THEN split_part(part, '-', 1)::bigint END,
+           (SELECT pg_catalog.range_agg(pg_catalog.int8range(CASE WHEN place > 1 THEN split_part(part, '-', 1)::bigint END,
                                        split_part(part, '-', -1)::bigint, '[]'))
-            FROM unnest(string_to_array(s.done, ' ')) WITH ORDINALITY AS parts (part, place)) AS done
+            FROM pg_catalog.unnest(pg_catalog.string_to_array(s.done, ' ')) WITH ORDINALITY AS parts (part, place)) AS done
     FROM {schema}.subscriptions AS s
 ), known AS (
     SELECT s.name AS subscription, e.position, e.id, e.type, e.aggregate_type, e.aggregate_id,
@@ -16,7 +16,7 @@ WITH progress AS MATERIALIZED (
                 WHEN s.done @> e.position THEN 'done'
                 ELSE 'pending' END AS state,
            p.state AS parked, coalesce(p.attempts, 0) AS attempts, p.next_attempt_at, p.last_error
-    FROM {schema}.events AS e
+    FROM ONLY {schema}.events AS e
     LEFT JOIN progress AS s ON true
     LEFT JOIN {schema}.parked AS p ON p.subscription = s.name AND p.position = e.position
 )

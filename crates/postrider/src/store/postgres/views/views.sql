@@ -18,8 +18,8 @@ SELECT subscription,
        count(*) FILTER (WHERE state = 'done') AS done,
        count(*) FILTER (WHERE state = 'failed') AS failed,
        avg(lag_sec) AS avg_created_lag_sec,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_sec) AS p50_created_lag_sec,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY lag_sec) AS p95_created_lag_sec,
+       pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_sec) AS p50_created_lag_sec,
+       pg_catalog.percentile_cont(0.95) WITHIN GROUP (ORDER BY lag_sec) AS p95_created_lag_sec,
        avg(attempts) AS avg_attempts,
        max(attempts) AS max_attempts,
        count(*) FILTER (WHERE is_due) AS due_now
@@ -30,7 +30,7 @@ GROUP BY subscription, type;
 -- Events written per hour.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_throughput_hourly AS
 SELECT date_trunc('hour', time) AS hour_ts, count(*) AS outbox_cnt
-FROM {schema}.events
+FROM ONLY {schema}.events
 GROUP BY 1;
 
 -- Per subscription, producer and type: what is not done, and how many there are.

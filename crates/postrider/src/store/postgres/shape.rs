@@ -1,0 +1,68 @@
+//! What the promises rest on beside the rows: how the table `events` gives positions, and that all of its rows are seen.
+//!
+//! It is looked at with every connection, every lease that is taken or renewed, and in every claim that may take a
+//! position for dead: an outbox that somebody alters under a running relay stops that relay as it would keep a new one
+//! from starting.
+
+use tokio_postgres::Row;
+
+use super::row::get;
+use crate::{Code, Error, Result};
+
+/// What is wrong, and which tables hide rows from this user; two empty texts if nothing is.
+///
+/// A cached sequence hands out positions long after they were taken; a cycling one hands them out twice. tx after position,
+/// or with another default, would leave a moment with a position and without a transaction id. Whoever writes to a child
+/// or a partition directly holds no lock on the table, so nobody would wait for him. Indexes: those of the catalog.
+pub(super) const SHAPE: &str = "
+    SELECT concat_ws('; ',
+               CASE WHEN c.relkind <> 'r' THEN 'events is no plain table' END,
+               CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid)
+                    THEN 'events has a child table or a partition' END,
+               CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid)
+                    THEN 'events is a child table or a partition of another' END,
+               CASE WHEN s.seqrelid IS NULL THEN 'the sequence events_position_seq is gone'
+                    WHEN s.seqcache <> 1 OR s.seqincrement <> 1 OR s.seqcycle
+                    THEN 'the sequence of positions has CACHE ' || s.seqcache::text || ', INCREMENT '
+                         || s.seqincrement::text || CASE WHEN s.seqcycle THEN ', CYCLE' ELSE '' END END,
+               CASE WHEN p.attidentity IS DISTINCT FROM 'a'::\"char\"
+                    THEN 'position is not GENERATED ALWAYS AS IDENTITY' END,
+               CASE WHEN t.attnum < p.attnum AND t.attgenerated = '' AND pg_get_expr(d.adbin, d.adrelid)
+                         IN ('pg_current_xact_id()', 'pg_catalog.pg_current_xact_id()')
+                    THEN NULL
+                    ELSE 'tx does not stand before position with the default pg_current_xact_id()' END),
+           coalesce((SELECT string_agg(hidden.name, ', ' ORDER BY hidden.name)
+                     FROM unnest(ARRAY['events', 'subscriptions', 'parked', 'leases']) AS hidden (name)
+                     JOIN pg_class AS h ON h.oid = to_regclass('{schema}.' || hidden.name)
+                     WHERE row_security_active(h.oid)), '')
+    FROM (SELECT to_regclass('{schema}.events') AS events,
+                 to_regclass('{schema}.events_position_seq') AS positions) AS named
+    JOIN pg_class AS c ON c.oid = named.events
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = named.positions
+    LEFT JOIN pg_attribute AS p ON p.attrelid = c.oid AND p.attname = 'position' AND NOT p.attisdropped
+    LEFT JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attname = 'tx' AND NOT t.attisdropped
+    LEFT JOIN pg_attrdef AS d ON d.adrelid = t.attrelid AND d.adnum = t.attnum";
+
+/// Refuses an outbox that is not as the migrations made it, or of which this user would not see every row.
+pub(super) fn check(rows: &[Row]) -> Result<()> {
+    let Some(row) = rows.first() else {
+        return Err(Error::new(Code::SchemaMissing, "the table events is gone"));
+    };
+    let (altered, hidden): (&str, &str) = (get(row, 0)?, get(row, 1)?);
+    if !hidden.is_empty() {
+        return Err(rows_hidden(hidden));
+    }
+    if altered.is_empty() {
+        return Ok(());
+    }
+    let what = format!("the table events is not as the migrations made it: {altered}");
+    Err(Error::new(Code::SchemaAltered, what).hint(
+        "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default, in a \
+         table without children; undo the change, and after a CACHE also end the connections that wrote meanwhile",
+    ))
+}
+
+/// The error for tables of which a policy would hide rows.
+pub(super) fn rows_hidden(tables: &str) -> Error {
+    Error::new(Code::RowsHidden, format!("row-level security would hide rows of {tables} from this user"))
+}
