@@ -80,6 +80,9 @@ impl Up {
                 found if found == before.needed => format!("{name}: up to date, schema {found}"),
                 found => format!("{name}: brought {database} from schema {found} to {}", before.needed),
             });
+            if let Some(what) = outbox.retention.deletes(database.rows()) {
+                context.output.say(format!("{name}: retention: {what}"));
+            }
             for difference in differences {
                 context.output.say(format!("{name}: not as the layout has it, and left so: {difference}"));
             }
