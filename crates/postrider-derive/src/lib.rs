@@ -24,7 +24,7 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// let event = (&OrderPlaced { order: 42, customer: "ann".into() }).into_event()?;
 /// assert_eq!(event.event_type, "order.placed");
-/// assert_eq!(event.ordering_key(), Some("ann"));
+/// assert_eq!(event.message_key(), Some("ann"));
 /// # Ok::<(), postrider::Error>(())
 /// ```
 ///

@@ -23,7 +23,7 @@ fn the_wire_knows_the_given_type_and_not_the_rust_name() {
     assert_eq!(event.payload, r#"{"order":42,"customer":"ann"}"#);
     let aggregate = event.aggregate.as_ref().unwrap();
     assert_eq!((aggregate.kind.as_str(), aggregate.id.as_str()), ("Order", "42"));
-    assert_eq!(event.ordering_key(), Some("ann"));
+    assert_eq!(event.message_key(), Some("ann"));
 }
 
 #[derive(Serialize, Event)]
@@ -94,9 +94,9 @@ fn an_enum_reads_the_marked_field_of_its_variant() {
     let renamed = (&Change::Renamed { order: 1, name: "n".into() }).into_event().unwrap();
     let closed = (&Change::Closed(2, 'k')).into_event().unwrap();
     assert_eq!(renamed.event_type, closed.event_type);
-    assert_eq!(renamed.ordering_key(), Some("1"));
+    assert_eq!(renamed.message_key(), Some("1"));
     assert_eq!(closed.aggregate.as_ref().unwrap().id, "2");
-    assert_eq!(closed.ordering_key(), Some("k"));
+    assert_eq!(closed.message_key(), Some("k"));
 }
 
 /// Names that the generated code must not pick up by accident.
@@ -120,7 +120,7 @@ mod hygiene {
 
 #[test]
 fn names_around_the_type_do_not_matter() {
-    assert_eq!((&hygiene::Type { r#type: 1 }).into_event().unwrap().ordering_key(), Some("1"));
+    assert_eq!((&hygiene::Type { r#type: 1 }).into_event().unwrap().message_key(), Some("1"));
 }
 
 #[test]

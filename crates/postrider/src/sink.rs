@@ -139,7 +139,7 @@ impl Message {
         label: &Arc<Label>,
         parcels: &[usize],
     ) -> Result<Vec<Self>> {
-        let key = Label::key(Some(label), event);
+        let key = Label::message_key(Some(label), event);
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, event).with_key(key))?;
         let numbered = parcels.iter().filter_map(|number| Some((*number, label.parcels.get(*number)?)));
         let message = |(number, parcel): (usize, &Parcel)| Self {
@@ -154,9 +154,15 @@ impl Message {
         Ok(numbered.map(message).collect())
     }
 
-    /// The key that orders it: the one a routing rule gave it, else the event's own.
+    /// The key to send with it: the one a routing rule gave it, else the event's own, else the id of its aggregate.
     pub fn key(&self) -> Option<&str> {
-        Label::key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
+        Label::message_key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
+    }
+
+    /// What orders it, for a sink that stops at a failed message: only later ones with the same one wait for it. As
+    /// [`key`](Self::key), except that type and id of the aggregate count together.
+    pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
+        Label::ordering_key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
     }
 
     /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later

@@ -100,7 +100,7 @@ fn every_event_of_the_page_goes_where_the_page_says() {
         for row in rows {
             let event = event(&row);
             let route = router.route(&event);
-            assert_eq!(route.key(&event).unwrap_or_default(), row[5], "{row:?}");
+            assert_eq!(route.message_key(&event).unwrap_or_default(), row[5], "{row:?}");
             let Route::To { name, label } = route else {
                 assert_eq!((route, row[4]), (Route::Unrouted, "unrouted"));
                 continue;

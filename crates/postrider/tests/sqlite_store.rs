@@ -115,7 +115,7 @@ async fn an_insert_statement_of_another_language_is_all_it_takes() {
     let events = claim(&mut store.claimer(&Progress::default())).await.unwrap().events;
     let payloads: Vec<&[u8]> = events.iter().map(|stored| stored.event.payload.as_ref()).collect();
     assert_eq!(payloads, [br#"{"a":1}"#.as_slice(), br#"{"a":1}"#, b"", b"\xff\x00"]);
-    assert_eq!(events[0].event.ordering_key(), Some("7"));
+    assert_eq!(events[0].event.message_key(), Some("7"));
     for made in &events[..2] {
         let made_at = made.event.id.get_timestamp().map(|time| time.to_unix());
         let millis = made_at

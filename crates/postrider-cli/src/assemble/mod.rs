@@ -36,8 +36,10 @@ pub async fn assemble(settings: &Settings, stores: &mut Stores, down: Down) -> R
         let subscriptions = of_outbox
             .map(|(name, of)| subscription(name, of, settings, &sinks))
             .collect::<Result<Vec<_>>>()?;
-        let retention = settings.outboxes.get(outbox).map(|of| of.retention.clone()).unwrap_or_default();
-        relay = relay.outbox_keeping(store.clone(), subscriptions, retention);
+        relay = match settings.outboxes.get(outbox) {
+            Some(of) => relay.outbox_keeping(store.clone(), subscriptions, of.retention.clone()),
+            None => relay.outbox(store.clone(), subscriptions),
+        };
     }
     Ok(relay)
 }

@@ -8,7 +8,7 @@ use postrider::{Position, Timestamp};
 use super::protected::Protected;
 use super::raw::Raw;
 use super::schema::Section;
-use super::value::Value;
+use super::value::{Keep, Value};
 use super::{duration, size};
 
 /// What a key takes.
@@ -25,7 +25,7 @@ pub enum Kind {
     },
     /// A time such as `5s`.
     Duration,
-    /// A time such as `7d`, or `forever`.
+    /// A time such as `7d`, `forever`, or `expires_at`.
     Retention,
     /// A number of bytes such as `1MiB`.
     Size,
@@ -66,7 +66,7 @@ impl Kind {
             Self::Number { min: 0 } => "a whole number".into(),
             Self::Number { min } => format!("a whole number of at least {min}"),
             Self::Duration => "a duration such as \"250ms\", \"5s\" or \"2m\"".into(),
-            Self::Retention => "a duration such as \"12h\" or \"7d\", or \"forever\"".into(),
+            Self::Retention => "a duration such as \"12h\" or \"7d\", \"forever\", or \"expires_at\"".into(),
             Self::Size => "a size such as \"64KiB\" or \"1MiB\"".into(),
             Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
             Self::List => "a list of texts".into(),
@@ -94,8 +94,9 @@ impl Kind {
             Self::Path => Value::Path(PathBuf::from(raw.text()?)),
             Self::Duration => Value::Duration(duration::parse(raw.text()?)?),
             Self::Retention => Value::Retention(match raw.text()? {
-                "forever" => None,
-                text => Some(duration::parse(text)?),
+                "forever" => Keep::Forever,
+                "expires_at" => Keep::UntilExpiry,
+                text => Keep::For(duration::parse(text)?),
             }),
             Self::Size => Value::Size(size::parse(raw.text()?)?),
             Self::Start => Value::Start(start(raw.text()?)?),

@@ -29,8 +29,24 @@ const SETS: [Set; 5] = [
     Set { section: Section::Rule, heading: "# [[subscription.orders.rule]]", keys: &[] },
 ];
 
-/// The text of the starter file.
-pub fn text(schema: Schema) -> String {
+/// The same for a table with a state per row, which may be there already.
+const ROWS: [(&str, &[(&str, &str)]); 3] = [
+    ("event_outbox", &[("url", POSTGRES), ("layout", r#""event_outbox""#)]),
+    // The rule of its document: published, and past its own time.
+    ("outbox", &[("url", POSTGRES), ("layout", r#""outbox""#), ("retention", r#""expires_at""#)]),
+    ("outbox_events", &[("url", POSTGRES), ("layout", r#""outbox_events""#)]),
+];
+
+const POSTGRES: &str = r#""postgres://relay@localhost/shop""#;
+
+/// The layouts that a starter can be for, beside `postrider`.
+pub fn layouts() -> impl Iterator<Item = &'static str> {
+    ROWS.into_iter().map(|(layout, _)| layout)
+}
+
+/// The text of the starter file, for an outbox of this layout.
+pub fn text(schema: Schema, layout: &str) -> String {
+    let of_rows = ROWS.into_iter().find(|(name, _)| *name == layout).map(|(_, keys)| keys);
     let mut text = String::from(
         "# Postrider's configuration. Keys behind a # show their default, or an example if they have none.\n\
          # Check it with `postrider config check`; see what counts with `postrider config show --origin`.\n\
@@ -38,6 +54,7 @@ pub fn text(schema: Schema) -> String {
          # --set outbox.shop.url=sqlite:other.db before both.\n",
     );
     for Set { section, heading, keys } in SETS {
+        let keys = of_rows.filter(|_| section == Section::Outbox).unwrap_or(keys);
         let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
         // Keys of another type than the one set here would only be in the way.
         let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));

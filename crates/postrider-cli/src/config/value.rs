@@ -12,6 +12,17 @@ use serde_json::json;
 use super::protected::Protected;
 use super::{duration, size, url};
 
+/// How long delivered events are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// They are not deleted.
+    Forever,
+    /// For this long after their delivery.
+    For(Duration),
+    /// Until the time in their column `expires_at`.
+    UntilExpiry,
+}
+
 /// A value of the configuration. Printing it shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what the kind of its name takes")]
@@ -20,7 +31,7 @@ pub enum Value {
     Bool(bool),
     Number(u64),
     Duration(Duration),
-    Retention(Option<Duration>),
+    Retention(Keep),
     Size(u64),
     List(Vec<String>),
     Map(BTreeMap<String, String>),
@@ -52,8 +63,9 @@ impl fmt::Display for Value {
             Self::Text(text) => f.write_str(&url::masked_if_secret(text)),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Retention(None) => f.write_str("forever"),
-            Self::Duration(time) | Self::Retention(Some(time)) => f.write_str(&duration::show(*time)),
+            Self::Retention(Keep::Forever) => f.write_str("forever"),
+            Self::Retention(Keep::UntilExpiry) => f.write_str("expires_at"),
+            Self::Duration(time) | Self::Retention(Keep::For(time)) => f.write_str(&duration::show(*time)),
             Self::Size(bytes) => f.write_str(&size::show(*bytes)),
             Self::List(texts) => write_all(f, texts.iter().map(|text| url::masked_if_secret(text))),
             Self::Map(entries) => write_all(

@@ -85,8 +85,13 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// What the database says.
     fn writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>>;
 
+    /// The table with a state per row, if its layout is one of those.
+    fn rows(&self) -> Option<&RowTable>;
+
     /// Its layout, if that is a table with a state per row.
-    fn layout(&self) -> Option<RowLayout>;
+    fn layout(&self) -> Option<RowLayout> {
+        self.rows().map(RowTable::layout)
+    }
 
     /// Which database it is in, without a secret: two outboxes that say the same can share a transaction.
     fn place(&self) -> String;

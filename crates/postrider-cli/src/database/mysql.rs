@@ -180,8 +180,8 @@ impl Database for MySql {
         }
     }
 
-    fn layout(&self) -> Option<RowLayout> {
-        self.rows.as_ref().map(RowTable::layout)
+    fn rows(&self) -> Option<&RowTable> {
+        self.rows.as_ref()
     }
 
     fn place(&self) -> String {

@@ -167,8 +167,8 @@ impl Database for Postgres {
         PostgresStore::roles(&self.schema)
     }
 
-    fn layout(&self) -> Option<RowLayout> {
-        self.rows.as_ref().map(RowTable::layout)
+    fn rows(&self) -> Option<&RowTable> {
+        self.rows.as_ref()
     }
 
     fn place(&self) -> String {

@@ -140,8 +140,8 @@ impl Database for Sqlite {
             .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
     }
 
-    fn layout(&self) -> Option<RowLayout> {
-        self.rows.as_ref().map(RowTable::layout)
+    fn rows(&self) -> Option<&RowTable> {
+        self.rows.as_ref()
     }
 
     fn place(&self) -> String {

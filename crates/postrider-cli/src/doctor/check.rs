@@ -110,6 +110,9 @@ checks! {
     /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
     MySqlDurable = 150, "set innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 and innodb_doublewrite = ON";
 
+    /// What retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only what Postrider delivered unless `retention_scope = \"all\"`.
+    RetentionDeletes = 151, "nothing, if it is meant; else set `retention = \"forever\"`";
+
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
     /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.

@@ -59,6 +59,8 @@ async fn outbox(
     examination: &Examination,
     patient: &mut Patient<'_>,
 ) {
+    let deletes = of.retention.deletes(of.database.rows());
+    patient.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
     if !of.database.examine(examination, patient).await {
         return;
     }

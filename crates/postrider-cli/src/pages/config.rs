@@ -60,7 +60,7 @@ fn kind(kind: Kind) -> String {
         Kind::Bool => "`true`, `false`".into(),
         Kind::Number { min } => format!("number, at least {min}"),
         Kind::Duration => "duration".into(),
-        Kind::Retention => "duration or `forever`".into(),
+        Kind::Retention => "duration, `forever` or `expires_at`".into(),
         Kind::Size => "size".into(),
         Kind::Choice(words) => format!("`{}`", words.join("`, `")),
         Kind::List => "list of texts".into(),

@@ -56,3 +56,15 @@ fn a_folder_that_is_not_there_is_an_error() {
     assert_eq!(ran.exit, Some(2));
     assert!(ran.stderr.starts_with("error[PR-0601]: cannot write nowhere/postrider.toml"), "{ran:?}");
 }
+
+#[test]
+fn the_starter_of_a_layout_works_and_keeps_to_the_rule_of_its_document() {
+    for layout in ["event_outbox", "outbox", "outbox_events"] {
+        let program = Program::new();
+        assert_eq!(program.run(&["config", "init", "--layout", layout]).exit, Some(0));
+        let shown = program.run(&["config", "show"]);
+        assert!(shown.exit == Some(0) && shown.stdout.contains(layout), "{shown:?}");
+        assert_eq!(shown.stdout.contains("expires_at"), layout == "outbox", "{shown:?}");
+        assert_eq!(program.run(&["config", "check"]).exit, Some(0), "{layout}");
+    }
+}

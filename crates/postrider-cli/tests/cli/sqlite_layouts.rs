@@ -7,8 +7,12 @@ use crate::program::Program;
 use crate::shop::status;
 
 fn program(layout: &str) -> Program {
+    program_with(layout, "")
+}
+
+fn program_with(layout: &str, keys: &str) -> Program {
     Program::with_config(&format!(
-        "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = '{layout}'\n[sink.out]\ntype = 'file'\n\
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = '{layout}'\n{keys}[sink.out]\ntype = 'file'\n\
          path = 'events.jsonl'\n[subscription.orders]\nsink = 'out'\nstart = 'beginning'\n"
     ))
 }
@@ -50,6 +54,36 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     let doctor = program.run(&["doctor"]);
     assert!(doctor.stdout.contains("no row is marked as PUBLISHING by somebody else"), "{doctor:?}");
     assert!(doctor.stdout.contains("index \"idx_outbox_events_status\" is missing"), "{doctor:?}");
+}
+
+fn left(program: &Program) -> i64 {
+    let file = Connection::open(program.path().join("shop.db")).unwrap();
+    file.query_row("SELECT count(*) FROM outbox_events", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
+    for (keys, told) in [
+        ("", None),
+        ("retention = '7d'\n", Some("rows of outbox_events that Postrider delivers from now on are deleted 7d after")),
+        (
+            "retention = '7d'\nretention_scope = 'all'\n",
+            Some("all delivered rows of outbox_events are deleted 7d after their delivery, including those"),
+        ),
+    ] {
+        let program = program_with("outbox_events", keys);
+        let made = program.run(&["migrate", "up"]);
+        let doctor = program.run(&["doctor"]);
+        let drained = program.run(&["relay", "--drain"]);
+        for (where_to, text) in [("migrate up", &made.stderr), ("doctor", &doctor.stdout), ("relay", &drained.stderr)] {
+            match told {
+                Some(told) => assert!(text.contains(told), "{where_to}: {text}"),
+                None => assert!(!text.contains("are deleted"), "{where_to}: {text}"),
+            }
+        }
+        assert!(doctor.stdout.contains("PD-0151"), "{doctor:?}");
+        assert_eq!((drained.exit, left(&program)), (Some(0), 0), "{drained:?}");
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ const ALL: &[Wrong] = &[
     file("[relay]\nlog = info\n", &["PR-0602", "postrider.toml:2:7"]),
     file("[relay]\nlog = 'info'\nlog = 'warn'\n", &["PR-0602", "postrider.toml:3:1", "duplicate key"]),
     file("[relay]\nlog = 'info\n", &["PR-0602", "postrider.toml:2:"]),
+    file("[outbox.a]\nurl = 'sqlite:a'\nretention = 'expires_at'\n", &["PR-0604", "outbox.a.retention", "needs layout outbox"]),
     // Keys that do not exist
     file("[outbux.shop]\n", &["PR-0603", "postrider.toml:1:2", "\"outbux\"", "did you mean \"outbox\"?"]),
     file("[relay]\n  naem = 'x'\n", &["PR-0603", "postrider.toml:2:3", "\"naem\" in [relay]", "did you mean \"name\"?"]),

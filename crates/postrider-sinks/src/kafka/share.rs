@@ -1,5 +1,6 @@
 //! A batch shared out over transactions: one if all goes well; without those who are refused if not.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use postrider::sink::{Failure, Message, Outcome};
@@ -17,7 +18,7 @@ pub(super) struct Share<'a> {
     topic: Option<&'a str>,
     outcomes: Vec<Outcome>,
     /// Keys with a message that was refused, and the first such: no later one of theirs may be written.
-    stopped: HashMap<&'a str, usize>,
+    stopped: HashMap<Cow<'a, str>, usize>,
     /// How often a transaction that was aborted for no reason may be tried again.
     again: usize,
     over: bool,
@@ -121,7 +122,7 @@ impl<'a> Share<'a> {
 
     fn refuse(&mut self, at: usize, outcome: Outcome) {
         self.outcomes[at] = outcome;
-        if let Some(key) = self.batch[at].key() {
+        if let Some(key) = self.batch[at].ordering_key() {
             let first = self.stopped.entry(key).or_insert(at);
             *first = at.min(*first);
         }
@@ -139,7 +140,7 @@ impl<'a> Share<'a> {
 
     /// Whether an earlier message of its key was refused, in this or an earlier transaction.
     fn is_stopped(&self, at: usize) -> bool {
-        self.batch[at].key().and_then(|key| self.stopped.get(key)).is_some_and(|first| *first < at)
+        self.batch[at].ordering_key().and_then(|key| self.stopped.get(&key)).is_some_and(|first| *first < at)
     }
 }
 

@@ -10,6 +10,7 @@
 mod conformance;
 mod outage;
 mod refusals;
+mod rows;
 mod secure;
 mod world;
 mod zombie;

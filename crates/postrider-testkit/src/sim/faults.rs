@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use postrider::Position;
 use postrider::relay::brain::Input;
 use postrider::store::{Start, Trim};
 
@@ -57,7 +56,7 @@ impl World {
         if self.scenario.faults.contains(&Fault::Backup) {
             return;
         }
-        let trim = Trim { after: Position::ZERO, older_than: Duration::from_millis(50), events_max: 20 };
+        let trim = Trim::new(Duration::from_millis(50), 20);
         let deleted = self.database.trim(&trim, self.wall()).deleted;
         self.tally.add("delivered event deleted", deleted);
         self.note(|_| format!("{deleted} delivered events are deleted"));

@@ -87,7 +87,7 @@ pub(crate) fn route(
         Way::Filtered => Route::Filtered,
         Way::Unrouted => Route::Unrouted,
     };
-    let key = key_number(plan, bug, event.ordering_key(), position);
+    let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
     Routed { position, key, route, event }
 }
 

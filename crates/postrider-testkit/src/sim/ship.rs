@@ -78,10 +78,11 @@ impl World {
         let destination = &mut self.destinations[number];
         let outage = destination.script.outage.is_some();
         let written = destination.writes().len();
+        let key = message.event.ordering_key();
         let offer = Offer {
             event: message.event.id,
             position: message.position,
-            key: message.event.ordering_key(),
+            key: key.as_deref(),
             writer: u64::from(owner.seat.life) << 32 | owner.seat.relay as u64,
         };
         let taken = destination.offer(&mut shipment.passage, offer);

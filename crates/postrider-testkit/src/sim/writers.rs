@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postrider::{Event, Timestamp};
+use postrider::{Aggregate, Event, Timestamp};
 
 use super::agenda::Happening;
 use super::facts::{Fact, Facts};
@@ -157,7 +157,14 @@ impl World {
         let mut event = self.writers.template.clone();
         event.id = self.facts.next_id();
         event.time = self.wall();
-        event.key = key.map(|key| format!("k{key}"));
+        // Some keys are texts of their own; others are aggregates, two of different types under each id.
+        match key {
+            Some(key) if key % 3 > 0 => {
+                let kind = if key % 3 == 1 { "order" } else { "user" };
+                event.aggregate = Some(Aggregate { kind: kind.to_owned(), id: (key / 3).to_string() });
+            }
+            own => event.key = own.map(|key| format!("k{key}")),
+        }
         event.payload = format!("{key:?} {version}").into();
         if self.random.permille(50) {
             event.max_attempts = Some(self.random.between(1, 4) as u32);

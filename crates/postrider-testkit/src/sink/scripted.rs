@@ -38,8 +38,9 @@ impl ScriptedSink {
         let mut passage = Passage::default();
         let mut outcomes = Vec::with_capacity(batch.len());
         for message in batch {
-            let offer =
-                Offer { event: message.event.id, position: message.position, key: message.key(), writer: 0 };
+            let key = message.ordering_key();
+            let (event, position) = (message.event.id, message.position);
+            let offer = Offer { event, position, key: key.as_deref(), writer: 0 };
             match destination.offer(&mut passage, offer) {
                 Taken::Answer(outcome) => outcomes.push(outcome),
                 Taken::Silence => return None,

@@ -43,14 +43,14 @@ pub struct Outgoing<'a> {
     pub position: Position,
     /// The event.
     pub event: &'a Event,
-    /// The key that orders it: its own, unless a routing rule gave it another.
+    /// The key that goes with it: its own, else the id of its aggregate, unless a routing rule gave it another.
     pub key: Option<&'a str>,
 }
 
 impl<'a> Outgoing<'a> {
     /// An event with its own key.
     pub fn new(position: Position, event: &'a Event) -> Self {
-        Self { position, event, key: event.ordering_key() }
+        Self { position, event, key: event.message_key() }
     }
 
     /// The same with the key that a rule gave it.

@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn the_key_orders_before_the_aggregate() {
         let event = Event::new("a", "").with_aggregate("Order", "42");
-        assert_eq!(event.ordering_key(), Some("42"));
-        assert_eq!(event.with_key("k").ordering_key(), Some("k"));
+        assert_eq!((event.message_key(), event.ordering_key().as_deref()), (Some("42"), Some("Order/42")));
+        let event = event.with_key("k");
+        assert_eq!((event.message_key(), event.ordering_key().as_deref()), (Some("k"), Some("k")));
     }
 }

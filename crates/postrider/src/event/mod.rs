@@ -13,6 +13,7 @@ pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
 pub(crate) use validate::{check_header_name, validate, validate_one};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,7 +32,8 @@ pub struct Event {
     pub event_type: String,
     /// What the fact is about.
     pub aggregate: Option<Aggregate>,
-    /// Events of one key are delivered in order. `None`: the aggregate's id, or no order without one.
+    /// Events of one key are delivered in order, and the key goes with the message. `None`: events of one aggregate,
+    /// by type and id, are delivered in order and its id goes with the message; without one there is no order.
     pub key: Option<String>,
     /// The content, carried byte for byte.
     pub payload: Bytes,
@@ -63,6 +65,16 @@ pub struct Aggregate {
     pub id: String,
 }
 
+impl Aggregate {
+    /// Type and id as one text, in which the first slash stands between them: those of the type are written `%2F`.
+    fn ordering_key(&self) -> String {
+        match self.kind.contains(['/', '%']) {
+            true => format!("{}/{}", self.kind.replace('%', "%25").replace('/', "%2F"), self.id),
+            false => format!("{}/{}", self.kind, self.id),
+        }
+    }
+}
+
 /// The action of the application that caused an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
@@ -85,9 +97,16 @@ impl Event {
         self.payload.len() + headers + self.action.as_ref().map_or(0, |action| action.params.len())
     }
 
-    /// The key that orders this event, if it has one.
-    pub fn ordering_key(&self) -> Option<&str> {
-        self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|a| a.id.as_str()))
+    /// The key that its message carries, if there is one: its own, else the id of its aggregate.
+    pub fn message_key(&self) -> Option<&str> {
+        self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()))
+    }
+
+    /// What orders this event, if something does: its own key, else type and id of its aggregate, as `type/id`. So
+    /// `User` 2 does not wait for `Order` 2, though their messages carry the same key.
+    pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
+        let of_aggregate = |aggregate: &Aggregate| Cow::Owned(aggregate.ordering_key());
+        self.key.as_deref().map(Cow::Borrowed).or_else(|| self.aggregate.as_ref().map(of_aggregate))
     }
 }
 

@@ -169,6 +169,19 @@ impl RowTable {
         self.map.as_deref()
     }
 
+    /// Schema and name as people write them; the name alone where no schema was named.
+    pub fn full_name(&self) -> String {
+        match self.is_placed {
+            true => format!("{}.{}", self.schema.as_str(), self.name.as_str()),
+            false => self.name.as_str().to_owned(),
+        }
+    }
+
+    /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before, nobody has looked.
+    pub(crate) fn tells_order(&self) -> bool {
+        self.map.as_ref().is_none_or(|map| map.tells_order())
+    }
+
     /// Its shape.
     pub fn layout(&self) -> RowLayout {
         self.layout

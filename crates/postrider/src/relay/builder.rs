@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::retention::Cleaner;
 use super::shell::{Handle, Shell};
 use super::trouble::{Trouble, Verb};
-use super::{Relay, Retention, Served, Subscription, waker};
+use super::{Order, Relay, Retention, Served, Subscription, waker};
 use crate::store::{Backlog, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
@@ -37,7 +37,14 @@ pub struct RelayBuilder {
 struct Outbox {
     store: Arc<dyn Store>,
     subscriptions: Vec<Subscription>,
-    retention: Retention,
+    /// `None`: what the store's kind of outbox has without a word.
+    retention: Option<Retention>,
+}
+
+impl Outbox {
+    fn retention(&self) -> Retention {
+        self.retention.clone().unwrap_or_else(|| Retention::default_for(self.store.row_table()))
+    }
 }
 
 impl RelayBuilder {
@@ -53,15 +60,17 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. May be called for several outboxes. Delivered events are deleted
-    /// after seven days.
+    /// Serves these subscriptions of an outbox. May be called for several outboxes. Delivered events of the layout
+    /// `postrider` are deleted after seven days; of a table with a state per row nothing is deleted.
     #[must_use]
     pub fn outbox(
-        self,
+        mut self,
         store: Arc<dyn Store>,
         subscriptions: impl IntoIterator<Item = Subscription>,
     ) -> Self {
-        self.outbox_keeping(store, subscriptions, Retention::default())
+        let subscriptions = subscriptions.into_iter().collect();
+        self.outboxes.push(Outbox { store, subscriptions, retention: None });
+        self
     }
 
     /// As [`outbox`](Self::outbox), and says how long its delivered events are kept.
@@ -73,7 +82,7 @@ impl RelayBuilder {
         retention: Retention,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(Outbox { store, subscriptions, retention });
+        self.outboxes.push(Outbox { store, subscriptions, retention: Some(retention) });
         self
     }
 
@@ -98,8 +107,8 @@ impl RelayBuilder {
     /// [`fail_fast`](Self::fail_fast).
     ///
     /// # Errors
-    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], or what the database says if
-    /// waiting does not help. Nothing is started then.
+    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::RetentionUnfit`],
+    /// [`Code::OrderUntold`], or what the database says if waiting does not help. Nothing is started then.
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
@@ -108,6 +117,8 @@ impl RelayBuilder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         for outbox in &self.outboxes {
             check(&outbox.subscriptions)?;
+            outbox.retention().check(outbox.store.row_table())?;
+            check_order(outbox)?;
         }
         for Outbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
@@ -116,7 +127,14 @@ impl RelayBuilder {
         }
         let (stop, stopped) = watch::channel(false);
         let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
-        for Outbox { store, subscriptions, retention } in self.outboxes {
+        for outbox in self.outboxes {
+            let retention = outbox.retention();
+            let Outbox { store, subscriptions, .. } = outbox;
+            if let Some(what) = retention.deletes(store.row_table()) {
+                let names: Vec<&str> = subscriptions.iter().map(|of| of.name.as_str()).collect();
+                tracing::info!(subscriptions = names.join(", "), "retention: {what}");
+                store.trace_deliveries();
+            }
             let mut handles = Vec::new();
             for subscription in subscriptions {
                 let handle = Arc::new(Handle::new(&subscription.name));
@@ -191,6 +209,22 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
 /// Whether the same call may succeed later without anybody changing this program's settings.
 fn helps_waiting(code: Code) -> bool {
     code.recovery() != Recovery::Person || code == Code::StoreReadOnly
+}
+
+/// Refuses to keep an order that nothing tells.
+fn check_order(outbox: &Outbox) -> Result<()> {
+    let Some(table) = outbox.store.row_table().filter(|table| !table.tells_order()) else { return Ok(()) };
+    match outbox.subscriptions.iter().find(|of| of.policy.order == Order::Key) {
+        Some(of) => Err(Error::new(
+            Code::OrderUntold,
+            format!(
+                "no column of {} orders the rows of a key, and subscription {:?} is to keep their order",
+                table.full_name(),
+                of.name
+            ),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what cannot work, before anything is touched.

@@ -21,6 +21,7 @@ mod waker;
 
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};
+pub use crate::store::RetentionScope;
 pub use retention::Retention;
 pub use shell::SubscriptionStatus;
 pub use subscription::Subscription;

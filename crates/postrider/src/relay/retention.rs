@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::shell::Handle;
-use crate::store::{HeldBack, Store, Trim, Trimmed};
-use crate::{Clock, Code, Error, Position};
+use crate::layout::{ColumnMap, RowLayout, RowTable};
+use crate::store::{HeldBack, RetentionScope, Store, Trim, Trimmed};
+use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how gently they are deleted.
 ///
@@ -15,12 +16,19 @@ use crate::{Clock, Code, Error, Position};
 /// and the database's clock. What is parked, dead included, stays. A subscription that nobody serves any more
 /// keeps everything above its progress; that is told in the log and in `status`.
 ///
+/// A table with a state per row belongs to its owner: unless a retention is given for it, nothing is deleted there.
+/// With one, [`scope`](Self::scope) says which rows; their age counts from their delivery.
+///
 /// Whoever leads a subscription of the outbox deletes. Several relays may do so at once: the database lets one
 /// at a time, and each batch decides anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     /// Delivered events older than this are deleted; `None`: never.
     pub keep: Option<Duration>,
+    /// The row's own `expires_at` decides, instead of `keep`. Only the layout `outbox` has one.
+    pub at_expiry: bool,
+    /// Which rows of a table with a state per row may be deleted. Without meaning for the layout `postrider`.
+    pub scope: RetentionScope,
     /// Events looked at in one batch, which is one short transaction.
     pub batch_events_max: usize,
     /// Wait after nothing was left to delete, and before the first batch.
@@ -31,8 +39,13 @@ impl Retention {
     /// Nothing is ever deleted.
     pub const FOREVER: Self = Self { keep: None, ..Self::DEFAULT };
 
+    /// Published rows of the layout `outbox` are deleted once their own `expires_at` is past, as its document says.
+    pub const EXPIRES_AT: Self = Self { keep: Some(Duration::ZERO), at_expiry: true, ..Self::DEFAULT };
+
     const DEFAULT: Self = Self {
         keep: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+        at_expiry: false,
+        scope: RetentionScope::Own,
         batch_events_max: 2_000,
         rest: Duration::from_secs(60),
     };
@@ -40,6 +53,53 @@ impl Retention {
     /// Delivered events are kept for this long.
     pub const fn of(keep: Duration) -> Self {
         Self { keep: Some(keep), ..Self::DEFAULT }
+    }
+
+    /// What counts if nothing is said: seven days in the layout `postrider`, forever in a table with a state per row.
+    pub fn default_for(table: Option<&RowTable>) -> Self {
+        if table.is_some() { Self::FOREVER } else { Self::DEFAULT }
+    }
+
+    /// Refuses `at_expiry` where rows have no `expires_at`.
+    ///
+    /// # Errors
+    /// [`Code::RetentionUnfit`].
+    pub fn check(&self, table: Option<&RowTable>) -> Result<()> {
+        let layout = table.map_or("postrider", |table| table.layout().name());
+        if !self.at_expiry || layout == RowLayout::Outbox.name() {
+            return Ok(());
+        }
+        let what = format!("retention = \"expires_at\" needs layout outbox, and this outbox has layout {layout}");
+        Err(Error::new(Code::RetentionUnfit, what))
+    }
+
+    /// What will be deleted and when, in a sentence; `None` if nothing ever is.
+    pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
+        let after = span(self.keep?);
+        let Some(table) = table else {
+            return Some(format!("events that every subscription is done with are deleted {after} after their time"));
+        };
+        if table.columns().is_some_and(ColumnMap::deletes_deliveries) {
+            return None;
+        }
+        let name = table.full_name();
+        let when = match self.at_expiry {
+            true => "once their expires_at is past".to_owned(),
+            false => format!("{after} after their delivery"),
+        };
+        let mut what = match self.scope {
+            RetentionScope::Own => format!(
+                "rows of {name} that Postrider delivers from now on are deleted {when}; rows delivered by other \
+                 programs, adopted rows and rows delivered before retention was set stay"
+            ),
+            RetentionScope::All => {
+                format!("all delivered rows of {name} are deleted {when}, including those delivered by other programs")
+            }
+        };
+        if table.layout() == RowLayout::Outbox {
+            what.push_str("; rows of processed_events are deleted once their expires_at is past");
+        }
+        Some(what)
     }
 }
 
@@ -50,8 +110,22 @@ impl Default for Retention {
     }
 }
 
+/// A length of time in its largest whole unit.
+fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let unit = [(86_400, "d"), (3_600, "h"), (60, "m")].into_iter().find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+    match unit {
+        Some((unit, name)) => format!("{}{name}", seconds / unit),
+        None if seconds > 0 => format!("{seconds}s"),
+        None => format!("{}ms", time.as_millis()),
+    }
+}
+
 /// Sweeps after which the next begins at the first event again, for those that were needed when it passed them.
 const SWEEPS_BEFORE_RESTART: u32 = 60;
+
+/// Deletions that are logged while more are under way.
+const TOLD_AFTER: u64 = 100_000;
 
 /// Shortest pause between two batches.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -67,9 +141,11 @@ pub(super) struct Cleaner {
     clock: Arc<dyn Clock>,
     /// The subscriptions of the outbox that this relay serves.
     handles: Vec<Arc<Handle>>,
-    keep: Duration,
-    batch_events_max: usize,
+    /// What a batch is asked for with.
+    trim: Trim,
     rest: Duration,
+    /// Deleted since it was last logged.
+    deleted: u64,
     /// What lies at or below was looked at.
     after: Position,
     sweeps: u32,
@@ -90,9 +166,13 @@ impl Cleaner {
             store,
             clock,
             handles,
-            keep: retention.keep?,
-            batch_events_max: retention.batch_events_max.max(1),
+            trim: Trim {
+                scope: retention.scope,
+                at_expiry: retention.at_expiry,
+                ..Trim::new(retention.keep?, retention.batch_events_max.max(1))
+            },
             rest: retention.rest,
+            deleted: 0,
             after: Position::ZERO,
             sweeps: 0,
             trouble: None,
@@ -107,6 +187,7 @@ impl Cleaner {
             _ = stop.changed() => {}
             () = self.clean() => {}
         }
+        self.tell_deleted();
     }
 
     async fn clean(&mut self) {
@@ -120,10 +201,11 @@ impl Cleaner {
     /// Deletes one batch. Answers how long to wait before the next.
     async fn batch(&mut self) -> Duration {
         let begun = self.clock.now().elapsed;
-        let trim = Trim { after: self.after, older_than: self.keep, events_max: self.batch_events_max };
+        let trim = Trim { after: self.after, ..self.trim };
         let trimmed = match self.store.trim(trim).await {
             Ok(trimmed) => trimmed,
             Err(error) => {
+                self.tell_deleted();
                 self.tell_trouble(&error);
                 return self.rest;
             }
@@ -133,8 +215,9 @@ impl Cleaner {
         self.trouble = None;
         self.after = reached;
         self.tell_held(held);
-        if deleted > 0 {
-            tracing::debug!(deleted, up_to = reached.get(), "delivered events deleted");
+        self.deleted += deleted;
+        if !more || self.deleted >= TOLD_AFTER {
+            self.tell_deleted();
         }
         if more {
             let times = if self.is_busy() { PAUSE_WHILE_BUSY } else { PAUSE_WHILE_IDLE };
@@ -159,6 +242,15 @@ impl Cleaner {
             brain.events_in_memory > 0 || brain.in_flight > 0 || brain.unsettled > 0
         };
         self.handles.iter().any(busy)
+    }
+
+    /// Logs how many events were deleted since it was last logged, if any were.
+    fn tell_deleted(&mut self) {
+        let deleted = std::mem::take(&mut self.deleted);
+        if deleted > 0 {
+            let subscription = self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
+            tracing::info!(deleted, subscription, "delivered events past their retention were deleted");
+        }
     }
 
     fn tell_trouble(&mut self, error: &Error) {
@@ -186,5 +278,40 @@ impl Cleaner {
             None => tracing::info!("no subscription keeps old events from being deleted any more"),
         }
         self.held = name;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {
+        for layout in RowLayout::ALL {
+            let table = RowTable::new(layout).unwrap();
+            assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
+        }
+        let told = Retention::default_for(None).deletes(None).unwrap();
+        assert!(told.contains("7d after their time"), "{told}");
+    }
+
+    #[test]
+    fn what_will_be_deleted_is_said() {
+        let table = RowTable::new(RowLayout::Outbox).unwrap();
+        let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
+        assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
+        assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
+        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(5_400)) };
+        let all = all.deletes(Some(&table)).unwrap();
+        assert!(all.contains("all delivered rows of") && all.contains("90m after"), "{all}");
+    }
+
+    #[test]
+    fn only_the_layout_outbox_has_a_time_of_its_own() {
+        let table = |layout| RowTable::new(layout).unwrap();
+        assert!(Retention::EXPIRES_AT.check(Some(&table(RowLayout::Outbox))).is_ok());
+        for other in [None, Some(table(RowLayout::EventOutbox)), Some(table(RowLayout::OutboxEvents))] {
+            assert_eq!(Retention::EXPIRES_AT.check(other.as_ref()).unwrap_err().code(), Code::RetentionUnfit);
+        }
     }
 }

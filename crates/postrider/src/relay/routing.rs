@@ -1,5 +1,6 @@
 //! Where events go and what orders them, for the brain.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +9,7 @@ use super::{OnDead, Order, Policy};
 use crate::ledger::ParkedRow;
 use crate::route::{self, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
-use crate::{Position, Result, StoredEvent};
+use crate::{Event, Position, Result, StoredEvent};
 
 /// Gives events their keys' numbers and their destinations.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Routing {
     pub(super) fn route(&self, stored: StoredEvent) -> Routed {
         let StoredEvent { position, event } = stored;
         let way = self.router.route(&event);
-        let key = self.key(way.key(&event), position);
+        let key = self.key(way.ordering_key(&event).as_deref(), position);
         let route = match way {
             route::Route::To { name, label } => {
                 Route::To { id: self.numbers.destination(&name), name, label }
@@ -73,16 +74,18 @@ impl Routing {
     ///
     /// The rules may have changed since a row was written, or match an event only now. Its line must be the
     /// one that newer events of its key join, or they would overtake it. Reads the parked events once per
-    /// takeover; without rules keys are the events' own and never change, so nothing is read.
+    /// takeover. Without rules keys are the events' own and never change; only rows that an earlier version may have
+    /// written, with the id of the aggregate alone, are read.
     pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
-        if !self.router.has_rules() || self.order == Order::None {
+        if self.order == Order::None {
             return Ok(());
         }
+        let may_change = |row: &ParkedRow| self.router.has_rules() || may_be_an_id(row);
         let dead = match policy.on_dead {
             OnDead::Block => &mut loaded.dead[..],
             OnDead::Proceed => &mut [],
         };
-        let rows = loaded.parked.iter_mut().chain(dead);
+        let rows = loaded.parked.iter_mut().chain(dead).filter(|row| may_change(row));
         let mut rows: BTreeMap<Position, &mut ParkedRow> = rows.map(|row| (row.position, row)).collect();
         while !rows.is_empty() {
             let wanted = rows.keys().copied().take(policy.claim_events_max).collect();
@@ -93,11 +96,27 @@ impl Routing {
             }
             for StoredEvent { position, event } in fetched.events {
                 if let Some(row) = rows.remove(&position) {
-                    row.key = self.router.route(&event).key(&event).map(str::to_owned);
+                    row.key = self.key_today(row.key.take(), &event);
                 }
             }
             fetched.gone.iter().chain(&fetched.taken).for_each(|position| _ = rows.remove(position));
         }
         Ok(())
     }
+
+    /// The key of a parked row whose event is this one. Without rules it is the one it has, so that a row of another
+    /// event is found out; an earlier version wrote the id of the aggregate without its type.
+    fn key_today(&self, known: Option<String>, event: &Event) -> Option<String> {
+        let today = || self.router.route(event).ordering_key(event).map(Cow::into_owned);
+        match event.key.is_none() && known.as_deref() == event.message_key() {
+            _ if self.router.has_rules() => today(),
+            true => today(),
+            false => known,
+        }
+    }
+}
+
+/// Whether the key of a row may be the id of an aggregate without its type.
+fn may_be_an_id(row: &ParkedRow) -> bool {
+    row.key.as_ref().is_some_and(|key| !key.contains('/'))
 }

@@ -54,7 +54,7 @@ impl Field {
             Self::Type => Some(event.event_type.as_str()),
             Self::AggregateType => event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str()),
             Self::AggregateId => event.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()),
-            Self::Key => event.ordering_key(),
+            Self::Key => event.message_key(),
             Self::Topic => event.topic.as_deref(),
             Self::Namespace => event.namespace.as_deref(),
             Self::Producer => event.producer.as_deref(),

@@ -1,5 +1,6 @@
 //! What a rule puts on an event besides the destination.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::{Event, Headers};
@@ -25,9 +26,14 @@ pub struct Parcel {
 }
 
 impl Label {
-    /// The key of an event with this label, if it has one: the same for the relay that orders and for the
-    /// consumer that reads.
-    pub(crate) fn key<'a>(label: Option<&'a Self>, event: &'a Event) -> Option<&'a str> {
-        label.and_then(|label| label.key.as_deref()).or_else(|| event.ordering_key())
+    /// The key that messages of an event with this label carry, if there is one.
+    pub(crate) fn message_key<'a>(label: Option<&'a Self>, event: &'a Event) -> Option<&'a str> {
+        label.and_then(|label| label.key.as_deref()).or_else(|| event.message_key())
+    }
+
+    /// What orders an event with this label, if something does: a key that a rule gave orders as it is.
+    pub(crate) fn ordering_key<'a>(label: Option<&'a Self>, event: &'a Event) -> Option<Cow<'a, str>> {
+        let of_rule = label.and_then(|label| label.key.as_deref()).map(Cow::Borrowed);
+        of_rule.or_else(|| event.ordering_key())
     }
 }

@@ -10,6 +10,7 @@ mod template;
 pub use label::{Label, Parcel};
 pub use rule::Rule;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::{Code, Error, Event, Result};
@@ -96,10 +97,18 @@ impl Route {
         Self::To { name: name.into(), label: None }
     }
 
-    /// The key of an event that goes this way, if it has one. Where no rule gives another it is the event's.
-    pub fn key<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
+    /// The key that messages of an event that goes this way carry, if there is one.
+    pub fn message_key<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
         match self {
-            Self::To { label, .. } => Label::key(label.as_deref(), event),
+            Self::To { label, .. } => Label::message_key(label.as_deref(), event),
+            Self::Filtered | Self::Skipped | Self::Unrouted => event.message_key(),
+        }
+    }
+
+    /// What orders an event that goes this way, if something does. Where no rule gives a key it is the event's.
+    pub fn ordering_key<'a>(&'a self, event: &'a Event) -> Option<Cow<'a, str>> {
+        match self {
+            Self::To { label, .. } => Label::ordering_key(label.as_deref(), event),
             Self::Filtered | Self::Skipped | Self::Unrouted => event.ordering_key(),
         }
     }
@@ -208,8 +217,8 @@ impl Router {
             Mode::First => Vec::new(),
             Mode::Every => matches.map(|(parcel, _)| parcel).collect(),
         };
-        // A key that changes nothing needs no label.
-        let key = key.filter(|key| Some(key.as_str()) != event.ordering_key());
+        // A key that changes nothing needs no label. That of an aggregate's id does: it orders whatever its type.
+        let key = key.filter(|key| Some(key.as_str()) != event.key.as_deref());
         if others.is_empty() && key.is_none() && first.headers.is_empty() {
             return Route::to(first.destination);
         }

@@ -45,10 +45,11 @@ pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use tally::{Spread, Tally, TallyBy, TallyGroup};
-pub use trim::{Choice, HeldBack, Standing, Trim, Trimmed};
+pub use trim::{Choice, HeldBack, RetentionScope, Standing, Trim, Trimmed};
 
 use std::time::Duration;
 
+use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
 use crate::{BoxFuture, Position, Result, StoredEvent, Timestamp};
 
@@ -119,6 +120,16 @@ pub trait Store: Send + Sync + 'static {
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    /// The table with a state per row, if this outbox is one: it belongs to its owner, so nothing of it is deleted
+    /// unless that is asked for, and its map may not tell the order of rows.
+    fn row_table(&self) -> Option<&RowTable> {
+        None
+    }
+
+    /// From now on, notes which rows are delivered from here, so that retention can tell them from rows that others
+    /// delivered. Where every event is ours, there is nothing to note.
+    fn trace_deliveries(&self) {}
 
     /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
     /// What waits to be read is counted up to `backlog_max` events per subscription.

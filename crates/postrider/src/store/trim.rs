@@ -14,10 +14,26 @@ use crate::{Position, Timestamp};
 pub struct Trim {
     /// Nothing at or below this is looked at: where the batch before this one ended.
     pub after: Position,
-    /// Only what happened longer ago than this, by the event's `time` and the database's clock.
+    /// Only what happened longer ago than this, by the event's `time` and the database's clock. In a table with a state
+    /// per row, what was delivered longer ago.
     pub older_than: Duration,
     /// Events looked at, at most; so many are deleted at most.
     pub events_max: usize,
+    /// Which rows of a table with a state per row. The layout `postrider` has only its own.
+    pub scope: RetentionScope,
+    /// The row's own `expires_at` decides instead of `older_than`. Only the layout `outbox` has one.
+    pub at_expiry: bool,
+}
+
+/// Which delivered rows of a table with a state per row retention may delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RetentionScope {
+    /// Those that a relay delivered while retention was set. Rows that were adopted, or that another publisher
+    /// delivered, stay.
+    #[default]
+    Own,
+    /// Every row that says that it was delivered, whichever program delivered it.
+    All,
 }
 
 /// Answer to [`Store::trim`](super::Store::trim).
@@ -81,6 +97,17 @@ impl Standing {
 }
 
 impl Trim {
+    /// A batch of what is older than this, from the first event on.
+    pub const fn new(older_than: Duration, events_max: usize) -> Self {
+        Self {
+            after: Position::ZERO,
+            older_than,
+            events_max,
+            scope: RetentionScope::Own,
+            at_expiry: false,
+        }
+    }
+
     /// Only what happened before this may be deleted.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
         let micros = i64::try_from(self.older_than.as_micros()).unwrap_or(i64::MAX);
@@ -123,7 +150,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_000);
 
     fn choose(events_max: usize, rows: &[(i64, i64)], kept: &[i64]) -> (Vec<i64>, i64, bool) {
-        let trim = Trim { after: Position::new(3), older_than: Duration::from_micros(100), events_max };
+        let trim = Trim { after: Position::new(3), ..Trim::new(Duration::from_micros(100), events_max) };
         let rows: Vec<_> =
             rows.iter().map(|(at, time)| (Position::new(*at), Timestamp::from_micros(*time))).collect();
         let kept = kept.iter().map(|at| Position::new(*at)).collect();
@@ -150,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_retention_longer_than_time_itself_deletes_nothing() {
-        let trim = Trim { after: Position::ZERO, older_than: Duration::MAX, events_max: 9 };
+        let trim = Trim::new(Duration::MAX, 9);
         let rows = [(Position::new(1), Timestamp::from_micros(-5))];
         assert_eq!(trim.choose(NOW, &rows, &BTreeSet::new()).doomed, []);
     }

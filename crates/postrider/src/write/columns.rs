@@ -31,13 +31,11 @@ impl<'a> Columns<'a> {
     }
 
     fn of_event(event: &'a Event) -> Result<Self> {
-        let aggregate_id = event.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
         Ok(Self {
             event,
             aggregate_type: event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str()),
-            aggregate_id,
-            // A key that says what the aggregate's id says already is not stored twice.
-            key: event.key.as_deref().filter(|key| Some(*key) != aggregate_id),
+            aggregate_id: event.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()),
+            key: event.key.as_deref(),
             headers: headers_to_json(&event.headers)?,
             expires_at: event.expires_at.map(Timestamp::as_micros),
             action: event.action.as_ref().map(action_to_json).transpose()?,

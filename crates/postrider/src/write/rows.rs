@@ -81,6 +81,11 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     if serde_json::from_slice::<IgnoredAny>(&event.payload).is_err() {
         return Some("its payload is not JSON".to_owned());
     }
+    if layout == RowLayout::Outbox && event.expires_at.is_some() {
+        let why = "its expires_at is the time after which it must not be delivered, and the column expires_at says \
+                   when a published row is deleted";
+        return Some(why.to_owned());
+    }
     // What no column holds would be lost without a word.
     let without_column = [
         ("expires_at", event.expires_at.is_some()),
@@ -94,14 +99,13 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     if let Some((field, _)) = without_column.iter().find(|(_, given)| *given) {
         return Some(format!("there is no column for its {field}"));
     }
-    let own_key = format!("{}/{}", aggregate.kind, aggregate.id);
     let key = event.key.as_deref();
     match layout {
         RowLayout::EventOutbox => too_long("aggregate type", &aggregate.kind, 64)
             .or_else(|| too_long("aggregate id", &aggregate.id, 64))
             .or_else(|| too_long("type", &event.event_type, 100))
             .or_else(|| too_long("producer", event.producer.as_deref().unwrap_or_default(), 100))
-            .or_else(|| other_key(key, &own_key)),
+            .or_else(|| own_key(key)),
         RowLayout::Outbox => {
             let Some(topic) = &event.topic else { return Some("it has no topic".to_owned()) };
             if Uuid::parse_str(&aggregate.id).is_err() {
@@ -119,7 +123,7 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
                         .map(|n| format!("its max_attempts is {n}, at most {most}"))
                 })
         }
-        RowLayout::OutboxEvents => other_key(key, &own_key),
+        RowLayout::OutboxEvents => own_key(key),
         RowLayout::Custom => {
             Some("Postrider does not write such a table; your program's own INSERT does".to_owned())
         }
@@ -132,10 +136,9 @@ pub(super) fn too_long(field: &str, text: &str, most: usize) -> Option<String> {
     (found > most).then(|| format!("its {field} has {found} characters, {most} fit"))
 }
 
-/// The layout orders by the aggregate; a key of another kind would not be kept.
-fn other_key(key: Option<&str>, own: &str) -> Option<String> {
-    key.filter(|key| *key != own)
-        .map(|_| "there is no column for its key; it is ordered by its aggregate".to_owned())
+/// The layout orders by the aggregate; a key of the event's own would be lost.
+fn own_key(key: Option<&str>) -> Option<String> {
+    key.map(|_| "there is no column for its key; it is ordered by its aggregate".to_owned())
 }
 
 #[cfg(test)]
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn what_fits_every_layout_is_taken() {
         assert_eq!(told(RowLayout::EventOutbox, order("7")), "fits");
-        assert_eq!(told(RowLayout::OutboxEvents, order("7").with_key("Order/7")), "fits");
+        assert_eq!(told(RowLayout::OutboxEvents, order("7")), "fits");
         let id = Uuid::nil().to_string();
         assert_eq!(told(RowLayout::Outbox, order(&id).with_topic("orders").with_max_attempts(3)), "fits");
     }
@@ -176,6 +179,11 @@ mod tests {
                 EventOutbox,
                 order("1").with_expires_at(Timestamp::from_micros(1)),
                 "no column for its expires_at",
+            ),
+            (
+                Outbox,
+                order(&id).with_topic("t").with_expires_at(Timestamp::from_micros(1)),
+                "its expires_at is the time after which it must not be delivered",
             ),
             (Outbox, order(&id), "it has no topic"),
             (Outbox, order("7").with_topic("t"), "its aggregate id is not a UUID"),

@@ -60,6 +60,7 @@ macro_rules! cases {
 cases! {
     forth::undelivered_rows_move_in_order_and_a_relay_delivers_each_once,
     forth::tries_of_a_row_are_kept,
+    forth::adopted_rows_are_not_deleted_by_retention,
     forth::a_row_that_waits_for_its_next_try_moves_before_those_behind_it,
     forth::what_is_older_than_the_start_stays,
     forth::a_row_that_is_committed_late_moves_too,

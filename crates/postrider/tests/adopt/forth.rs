@@ -1,8 +1,10 @@
 //! From a table into the layout `postrider`.
 
+use std::time::Duration;
+
 use postrider::adopt::Copying;
 use postrider::layout::RowLayout;
-use postrider::store::Start;
+use postrider::store::{Start, Trim};
 use postrider::{Result, Timestamp};
 
 use crate::stage::*;
@@ -85,5 +87,19 @@ pub(crate) async fn a_row_that_waits_for_its_next_try_moves_before_those_behind_
     assert_eq!(stage.one(&tried).await?, 1);
     let sink = delivered(stage.log().await?, 3).await?;
     assert_eq!(sink.of_key("key1"), [0, 1, 2]);
+    Ok(())
+}
+
+/// What was handed over looks delivered, and was not delivered from here.
+pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage) -> Result<()> {
+    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
+    let source = stage.rows().await?;
+    source.trace_deliveries();
+    adopt(&*source, stage.to_log(), all()).await?;
+    if stage.layout() == RowLayout::Outbox {
+        stage.run("UPDATE {t} SET expires_at = '2020-01-01 00:00:00'").await?;
+    }
+    assert_eq!(source.trim(Trim::new(Duration::ZERO, 100)).await?.deleted, 0);
+    assert_eq!(states(stage).await?, (0, 10), "all of them are there");
     Ok(())
 }

@@ -106,7 +106,7 @@ pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
             .with_header("shop", "north")
             .with_key(format!("key{key}")),
         RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-            event.with_aggregate("Order", format!("key{key}")).with_key(format!("Order/key{key}"))
+            event.with_aggregate("Order", format!("key{key}"))
         }
     }
 }

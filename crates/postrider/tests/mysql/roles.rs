@@ -72,7 +72,7 @@ case! {
         };
         assert_eq!(store.settle(settlement).await?, Settled::Done);
         store.renew(lease, loaded.epoch).await?;
-        let trim = Trim { after: Position::ZERO, older_than: std::time::Duration::ZERO, events_max: 9 };
+        let trim = Trim::new(std::time::Duration::ZERO, 9);
         store.trim(trim).await?;
         store.fetch(written, 999).await?;
         store.overview(9).await?;

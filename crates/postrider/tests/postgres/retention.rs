@@ -126,7 +126,7 @@ case! {
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
         let relay = Relay::builder().outbox_keeping(store.clone(), [subscription], soon()).spawn().await?;
         wait_until(&case, "SELECT floor FROM {schema}.subscriptions", 500).await?;
-        let trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(60), events_max: 10 };
+        let trim = Trim::new(Duration::from_secs(60), 10);
         let refused = store.trim(trim).await.unwrap_err();
         assert_eq!(refused.code(), Code::PrivilegeMissing);
         relay.shutdown().await?;

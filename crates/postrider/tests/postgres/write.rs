@@ -102,7 +102,7 @@ case! {
         let claimed = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change") };
         let [placed, raw] = [&page.events[0].event, &page.events[1].event];
-        assert_eq!((placed.ordering_key(), placed.payload.as_ref()), (Some("7"), &br#"{"a":1}"#[..]));
+        assert_eq!((placed.message_key(), placed.payload.as_ref()), (Some("7"), &br#"{"a":1}"#[..]));
         assert_eq!(placed.id.get_version_num(), 7);
         let (seconds, nanos) = placed.id.get_timestamp().map(|time| time.to_unix()).unwrap();
         let millis = i64::try_from(seconds).unwrap() * 1000 + i64::from(nanos / 1_000_000);

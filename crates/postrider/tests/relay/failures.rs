@@ -8,7 +8,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::{Failure, Message, Outcome, Sink};
 use postrider::store::Start;
 use postrider::write::Outbox;
-use postrider::{BoxFuture, Timestamp};
+use postrider::{BoxFuture, Event, Timestamp};
 
 use super::shop::{Kept, Shop, acknowledged, number, order};
 
@@ -73,6 +73,48 @@ async fn an_event_that_fails_is_tried_again_before_the_later_ones_of_its_key() {
     for customer in 0..7 {
         assert!(of_customer(&events, customer).is_sorted(), "customer {customer}");
     }
+}
+
+/// Its message fails for as long as the relay runs.
+fn patient() -> Policy {
+    Policy { max_attempts: u32::MAX, ..hasty() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_does_not_wait_for_another_type_with_its_id() {
+    let shop = Shop::open();
+    let sink = Kept::that(|message| {
+        assert_eq!(message.key(), Some("2"), "the key of the message is the id of the aggregate");
+        match message.event.aggregate.as_ref().unwrap().kind.as_str() {
+            "Order" => Outcome::Failed(Failure::new("the handler failed")),
+            _ => acknowledged(),
+        }
+    });
+    let about = |kind: &str| Event::new("changed", "{}").with_aggregate(kind, "2");
+    Outbox::new().write_all(&shop.connect(), [about("Order"), about("User"), about("Order")]).unwrap();
+    let subscription = Subscription::new("audit", sink.clone()).start(Start::Beginning).policy(patient());
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
+    let events = sink.wait_for(1).await;
+    assert_eq!(events[0].aggregate.as_ref().unwrap().kind, "User");
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE key = 'Order/2' AND state = 'retry'", 1).await;
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_an_earlier_version_parked_under_its_aggregates_id_goes_on() {
+    let shop = Shop::open();
+    let failing = Kept::that(|_| Outcome::Failed(Failure::new("the handler failed")));
+    Outbox::new().write_all(&shop.connect(), (0..2).map(|_| order(2))).unwrap();
+    let subscription = |sink: Kept| Subscription::new("audit", sink).start(Start::Beginning).policy(patient());
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription(failing)]).spawn().await.unwrap();
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'retry'", 1).await;
+    relay.shutdown().await.unwrap();
+    shop.connect().execute("UPDATE postrider_parked SET key = '2'", []).unwrap();
+    let sink = Kept::new();
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription(sink.clone())]).spawn().await.unwrap();
+    assert_eq!(sink.wait_for(2).await.len(), 2);
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

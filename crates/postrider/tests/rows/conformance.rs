@@ -142,6 +142,6 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
         for time in times {
             self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - interval '2 days'")).await?;
         }
-        Ok(())
+        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
     }
 }

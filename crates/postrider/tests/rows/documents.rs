@@ -1,6 +1,6 @@
 //! The tables against the documents they come from, where those are beside the checkout.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use postrider::Result;
 use postrider::layout::RowLayout;
@@ -13,17 +13,18 @@ const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
 /// The text of a document, or a line that says why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
-    let found = std::fs::read_dir(&folder)
-        .ok()?
-        .flatten()
-        .find(|entry| entry.file_name().to_string_lossy().starts_with(number));
-    match found {
-        Some(entry) => std::fs::read_to_string(entry.path()).ok(),
-        None => {
-            println!("SKIPPED: {test}: the documents are not beside the checkout");
-            None
-        }
+    let text = text_in(&folder, number);
+    if text.is_none() {
+        println!("SKIPPED: {test}: the documents are not beside the checkout");
     }
+    text
+}
+
+/// The file whose name begins with this number, if there is one.
+fn text_in(folder: &Path, number: &str) -> Option<String> {
+    let mut entries = std::fs::read_dir(folder).ok()?.flatten();
+    let entry = entries.find(|entry| entry.file_name().to_string_lossy().starts_with(number))?;
+    std::fs::read_to_string(entry.path()).ok()
 }
 
 /// Everything the catalog says about the tables of a schema: columns, defaults, constraints, indexes.

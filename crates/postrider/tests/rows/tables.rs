@@ -218,7 +218,11 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
     let hours = "SELECT string_agg(concat_ws(' ', extract(hour FROM hour_ts AT TIME ZONE 'UTC')::int, outbox_cnt, inbox_cnt), ', '
                                    ORDER BY hour_ts)
                  FROM vw_event_throughput_hourly";
-    assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2");
+    // Hours begin at full hours of UTC, wherever the session is.
+    for zone in ["UTC", "Asia/Kolkata"] {
+        case.run(&format!("SET TimeZone = '{zone}'")).await?;
+        assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2", "{zone}");
+    }
     // A table of that name without a time of receipt is no inbox.
     case.run(
         "DROP VIEW vw_event_throughput_hourly; DROP TABLE event_inbox; CREATE TABLE event_inbox (id bigint)",
@@ -228,4 +232,32 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
     PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 0");
     Ok(())
+}
+
+#[tokio::test]
+async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::EventOutbox).await?;
+    case.run("CREATE VIEW vw_event_outbox AS SELECT 'theirs'::text AS whose").await?;
+    let told = |differences: &[postrider::layout::Difference]| {
+        let told: Vec<String> = differences.iter().map(|difference| difference.what.clone()).collect();
+        told.join("; ")
+    };
+    let made = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert!(told(&made.differences).contains("\"vw_event_outbox\" is there already"), "{made:?}");
+    assert_eq!(case.one::<String>("SELECT whose FROM vw_event_outbox").await?, "theirs");
+    let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
+    assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let again = PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+
+    // A second table in the schema cannot have views of the same names, and is told so.
+    let second = case.table.clone().named(Ident::new("other_outbox")?);
+    let config = case.config.clone().schema(Ident::new(&format!("{}_2", case.ledger))?);
+    let made = PostgresRowStore::migrate(&config, &second, RowExtras::default()).await?;
+    assert_eq!(made.differences.len(), 6, "{made:?}");
+    case.run("DROP SCHEMA {ledger}_2 CASCADE").await
 }

@@ -18,7 +18,7 @@ fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
 }
 
 /// Everything a relay would read.
-async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
+pub(crate) async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
     let store = case.store().await?;
     store.subscribe("mail", Start::Beginning).await?;
     let duration = std::time::Duration::from_secs(600);
@@ -64,7 +64,7 @@ async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Resul
                 RowLayout::Outbox => {
                     assert_eq!(event.topic.as_deref(), Some("orders"));
                     assert_eq!((event.headers.get("trace"), event.max_attempts), (Some("t"), Some(4)));
-                    assert_eq!(event.ordering_key(), Some(id.to_string().as_str()));
+                    assert_eq!(event.message_key(), Some(id.to_string().as_str()));
                 }
                 RowLayout::OutboxEvents | RowLayout::Custom => {
                     assert_eq!(written[number].position.get(), number as i64 + 1)

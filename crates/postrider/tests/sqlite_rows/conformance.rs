@@ -80,6 +80,9 @@ impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
     }
 
     async fn age(&self) -> Result<()> {
-        self.0.run("UPDATE outbox_events SET created_at = datetime(created_at, '-2 days')")
+        self.0.run(
+            "UPDATE outbox_events SET created_at = datetime(created_at, '-2 days');
+             UPDATE postrider_row_done SET done_at = done_at - 172800000000",
+        )
     }
 }

@@ -149,6 +149,7 @@ impl<const KIND: usize> Of<KIND> {
 
 impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     const MARKS: bool = false;
+    const SAYS_DELIVERED: bool = KIND < 2;
 
     async fn fresh() -> Result<Self> {
         Self::new()
@@ -217,7 +218,8 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     async fn age(&self) -> Result<()> {
         self.0.run(match KIND {
             1 => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days'), sent = datetime(sent, '-2 days')"
+                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days'), sent = datetime(sent, '-2 days');
+                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
             }
             _ => {
                 "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days');

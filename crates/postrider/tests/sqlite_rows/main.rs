@@ -15,6 +15,7 @@ mod conformance;
 mod custom;
 mod foreign;
 mod relay;
+mod retention;
 #[path = "../rows/sink.rs"]
 mod sink;
 mod tables;

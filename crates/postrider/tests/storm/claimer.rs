@@ -119,5 +119,5 @@ impl<D: Database> Reader for Alone<D> {
 
 fn sighting(StoredEvent { event, .. }: &StoredEvent) -> Sighting {
     let version = std::str::from_utf8(&event.payload).unwrap().parse().unwrap();
-    Sighting { id: event.id, key: event.ordering_key().unwrap().to_owned(), version }
+    Sighting { id: event.id, key: event.ordering_key().unwrap().into_owned(), version }
 }

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use postrider::{Code, Error};
 
 use crate::config::schema::Schema;
@@ -13,7 +14,8 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider config init                      writes postrider.toml
-  postrider config init --config shop.toml   writes shop.toml";
+  postrider config init --config shop.toml   writes shop.toml
+  postrider config init --layout outbox      for a table of layout outbox in PostgreSQL";
 
 /// Write a config file to begin with
 #[derive(Debug, Args)]
@@ -22,6 +24,14 @@ pub(super) struct Init {
     /// Replace a file that is there
     #[arg(long)]
     force: bool,
+
+    /// Write it for an outbox of this layout
+    #[arg(long, default_value = "postrider", value_parser = layouts())]
+    layout: String,
+}
+
+fn layouts() -> PossibleValuesParser {
+    PossibleValuesParser::new(["postrider"].into_iter().chain(starter::layouts()))
 }
 
 impl Init {
@@ -35,7 +45,7 @@ impl Init {
         } else {
             options.create_new(true);
         }
-        let text = starter::text(Schema::POSTRIDER);
+        let text = starter::text(Schema::POSTRIDER, &self.layout);
         let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
         let shown = path.display();
         written.map_err(|e| match e.kind() {

@@ -76,6 +76,9 @@ impl Up {
             for line in report(&*outbox.database, &made) {
                 context.output.say(format!("{name}: {line}"));
             }
+            if let Some(what) = outbox.retention.deletes(outbox.database.rows()) {
+                context.output.say(format!("{name}: retention: {what}"));
+            }
         }
         Ok(())
     }

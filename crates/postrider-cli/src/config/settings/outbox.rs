@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use postrider::relay::Retention;
-use postrider::store::AfterFailover;
+use postrider::store::{AfterFailover, RetentionScope};
+use postrider::layout::RowTable;
 use postrider::{Code, Limits};
 
 use super::{Read, rows};
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
+use crate::config::value::Keep;
 use crate::database::{self, Address, Database, PoolerChoice, Refused};
 
 const FAILOVERS: [(&str, AfterFailover); 2] =
     [("halt", AfterFailover::Halt), ("check", AfterFailover::Check)];
+
+const SCOPES: [(&str, RetentionScope); 2] = [("own", RetentionScope::Own), ("all", RetentionScope::All)];
 
 const POOLERS: [(&str, PoolerChoice); 3] = [
     ("detect", PoolerChoice::Detect),
@@ -54,7 +58,23 @@ impl OutboxSettings {
         limits.headers_max = read.count("headers_max")?;
         limits.payload_bytes_max = read.count("payload_max")?;
         limits.events_per_call_max = read.count("events_per_call_max")?;
-        let retention = Retention { keep: read.retention("retention")?, ..Retention::default() };
+        let retention = retention(read, database.rows())?;
         Ok(Self { database, limits, retention })
+    }
+}
+
+/// How long delivered events of an outbox are kept.
+fn retention(read: &Read<'_>, table: Option<&RowTable>) -> Result<Retention, Problem> {
+    let scope = read.choice("retention_scope", &SCOPES)?;
+    let retention = match read.retention("retention")? {
+        None => Retention::default_for(table),
+        Some(Keep::Forever) => Retention::FOREVER,
+        Some(Keep::For(time)) => Retention::of(time),
+        Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
+    };
+    let retention = Retention { scope, ..retention };
+    match retention.check(table) {
+        Ok(()) => Ok(retention),
+        Err(error) => Err(read.problem("retention", Code::ConfigValue, error.what())),
     }
 }

@@ -11,7 +11,7 @@ use crate::config::origin::Origin;
 use crate::config::problem::Problem;
 use crate::config::schema::Section;
 use crate::config::secret::Secret;
-use crate::config::value::Value;
+use crate::config::value::{Keep, Value};
 
 /// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
 /// something else, is a mistake of this program; it comes out as a problem and not as a panic.
@@ -72,10 +72,11 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// How long to keep something; `None` for ever.
-    pub(super) fn retention(&self, key: &str) -> Result<Option<Duration>, Problem> {
+    /// How long to keep something, if that is given.
+    pub(super) fn retention(&self, key: &str) -> Result<Option<Keep>, Problem> {
         match self.value(key)? {
-            Some(Value::Retention(keep)) => Ok(*keep),
+            None => Ok(None),
+            Some(Value::Retention(keep)) => Ok(Some(*keep)),
             _ => Err(self.mistake(key)),
         }
     }

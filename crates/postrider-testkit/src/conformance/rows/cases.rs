@@ -13,6 +13,7 @@ macro_rules! rows_conformance {
                 an_unknown_subscription_is_an_error
             }
             settle {
+                the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key
                 due_rows_are_read_once_and_in_order
                 a_page_keeps_to_its_budget
                 a_claimed_row_says_so_where_it_can
@@ -47,6 +48,7 @@ macro_rules! rows_conformance {
             }
             maintain {
                 what_is_delivered_and_old_is_deleted_and_nothing_else
+                what_others_delivered_stays_unless_it_is_asked_for
                 the_overview_tells_what_waits_and_what_is_parked
             }
         }

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::store::Trim;
-use postrider::{Position, Result};
+use postrider::Result;
+use postrider::store::{RetentionScope, Trim};
 
 use super::RowsUnderTest;
-use super::stage::{failed, owned, parked};
+use super::stage::{Owner, failed, owned, parked, subscribed};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Undelivered rows stay, however old they are.
 pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else<S: RowsUnderTest>() -> Result<()> {
     let (table, mut owner, ids, events) = owned::<S>(5).await?;
+    owner.store.trace_deliveries();
     owner.deliver(&events[..3]).await?;
     owner.park(vec![parked(&events[3], ParkedState::Dead, 1)]).await?;
-    let trim = |events_max| Trim { after: Position::ZERO, older_than: DAY, events_max };
+    let trim = |events_max| Trim::new(DAY, events_max);
     assert_eq!(owner.store.trim(trim(10)).await?.deleted, 0, "all are young");
     table.age().await?;
     let first = owner.store.trim(trim(2)).await?;
@@ -26,6 +27,34 @@ pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else<S: RowsUnderT
     for (id, stays) in ids.iter().zip([false, false, false, true, true]) {
         assert_eq!(table.row(id).await?.is_some(), stays, "{id}");
     }
+    Ok(())
+}
+
+/// Neither a publisher of others nor a relay without a retention leaves a note.
+pub async fn what_others_delivered_stays_unless_it_is_asked_for<S: RowsUnderTest>() -> Result<()> {
+    if !S::SAYS_DELIVERED {
+        return Ok(());
+    }
+    let (table, store) = subscribed::<S>().await?;
+    let theirs = table.write("k", 1).await?;
+    table.deliver_elsewhere(&theirs[0]).await?;
+    let ours = table.write("k", 2).await?;
+    let mut owner = Owner::new(store, "first").await?;
+    let events = owner.read().await?;
+    assert_eq!(events.len(), 2);
+    owner.deliver(&events[..1]).await?;
+    owner.store.trace_deliveries();
+    owner.deliver(&events[1..]).await?;
+    table.age().await?;
+    let trim = Trim::new(DAY, 10);
+    assert_eq!(owner.store.trim(trim).await?.deleted, 1, "the one that was noted");
+    assert!(table.row(&ours[1]).await?.is_none());
+    assert_eq!(owner.store.trim(trim).await?.deleted, 0);
+    for id in [&theirs[0], &ours[0]] {
+        assert!(table.row(id).await?.is_some(), "{id} is not ours to delete");
+    }
+    let all = Trim { scope: RetentionScope::All, ..trim };
+    assert_eq!(owner.store.trim(all).await?.deleted, 2, "asked for");
     Ok(())
 }
 

@@ -41,6 +41,9 @@ pub trait RowsUnderTest: Sized + Send + Sync {
     /// Whether rows say that they are being published.
     const MARKS: bool;
 
+    /// Whether a row says itself that it was delivered. Where it cannot, only a note of ours does.
+    const SAYS_DELIVERED: bool = true;
+
     /// Whether this machine has what the suite needs; if not, every case passes unheard.
     fn is_available() -> bool {
         true

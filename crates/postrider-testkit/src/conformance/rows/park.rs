@@ -17,7 +17,7 @@ pub async fn a_failed_try_is_counted_and_waits_for_its_time<S: RowsUnderTest>() 
         return Err(failed(format!("one row is parked: {:?}", next.loaded.parked)));
     };
     assert_eq!((row.state, row.attempts), (ParkedState::Retry, 1));
-    assert_eq!(row.key.as_deref(), events[0].event.ordering_key());
+    assert_eq!(row.key.as_deref(), events[0].event.ordering_key().as_deref());
     assert_eq!(row.next_attempt_at, Some(later(&events[0])));
     assert_eq!(row.last_error.as_deref(), Some("no such mailbox"));
     assert_eq!(next.loaded.parked_count, 1);
@@ -60,7 +60,7 @@ pub async fn a_row_behind_another_is_untouched<S: RowsUnderTest>() -> Result<()>
     let behind = next.read().await?;
     assert_eq!(behind.len(), 1, "the next owner reads it anew, behind the first");
     assert!(behind[0].position > next.loaded.parked[0].position);
-    assert_eq!(behind[0].event.ordering_key(), next.loaded.parked[0].key.as_deref());
+    assert_eq!(behind[0].event.ordering_key().as_deref(), next.loaded.parked[0].key.as_deref());
     Ok(())
 }
 

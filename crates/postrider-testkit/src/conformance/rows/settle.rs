@@ -28,6 +28,19 @@ pub async fn due_rows_are_read_once_and_in_order<S: RowsUnderTest>() -> Result<(
     Ok(())
 }
 
+/// Rows of an aggregate are ordered by its type and id, and its id goes with the message; a key of the row's own is both.
+pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key<S: RowsUnderTest>() -> Result<()> {
+    let (_, _, _, events) = owned::<S>(1).await?;
+    let event = &events[0].event;
+    assert_eq!(event.message_key(), Some("k"));
+    let ordering = match (&event.key, &event.aggregate) {
+        (None, Some(aggregate)) => format!("{}/k", aggregate.kind),
+        _ => "k".to_owned(),
+    };
+    assert_eq!(event.ordering_key().as_deref(), Some(ordering.as_str()));
+    Ok(())
+}
+
 /// By number and by bytes, and at least one.
 pub async fn a_page_keeps_to_its_budget<S: RowsUnderTest>() -> Result<()> {
     let (table, store) = subscribed::<S>().await?;

@@ -1,5 +1,6 @@
 //! What the cases set up and look at again and again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ pub(super) fn lease(holder: &str) -> LeaseRequest {
 pub(super) fn parked(event: &StoredEvent, state: ParkedState, attempts: u32) -> ParkedRow {
     ParkedRow {
         position: event.position,
-        key: event.event.ordering_key().map(str::to_owned),
+        key: event.event.ordering_key().map(Cow::into_owned),
         destination: Some("mail".to_owned()),
         state,
         attempts,

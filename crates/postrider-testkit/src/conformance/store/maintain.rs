@@ -13,7 +13,7 @@ use super::StoreUnderTest;
 use super::stage::{NAME, drain, failed, granted, lease, positions, settlement, subscribed};
 
 /// Deletes what is older than an hour.
-const TRIM: Trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(3_600), events_max: 100 };
+const TRIM: Trim = Trim::new(Duration::from_secs(3_600), 100);
 
 /// Long ago: old on every clock a test may run on.
 const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);

@@ -129,9 +129,15 @@ impl ColumnMap {
         self.columns.get(&field)
     }
 
-    /// Whether rows stand in an order that the table tells.
+    /// Whether a column is named that orders rows.
     pub fn has_order(&self) -> bool {
         self.columns.contains_key(&Field::Order) || self.columns.contains_key(&Field::CreatedAt)
+    }
+
+    /// Whether rows stand in an order that the table tells: by such a column, or on SQLite by the number of the row,
+    /// which grows with every INSERT.
+    pub(crate) fn tells_order(&self) -> bool {
+        self.has_order() || self.found.has_rowid
     }
 
     /// Refuses a map that tells too little, or one thing twice.
@@ -163,7 +169,7 @@ impl ColumnMap {
     }
 
     /// Whether rows are deleted when they are delivered.
-    pub(crate) fn deletes_deliveries(&self) -> bool {
+    pub fn deletes_deliveries(&self) -> bool {
         self.delivered() == Delivered::Deleted
     }
 

@@ -44,10 +44,6 @@ impl Tongue for MySql {
         value.to_owned()
     }
 
-    fn joined(one: &str, other: &str) -> String {
-        format!("CONCAT({one}, '/', {other})")
-    }
-
     fn actions(map: &ColumnMap) -> Vec<Piece> {
         let [old_rows, old_id, old_at, old_order, is_old, is_noted] = old(map);
         vec![

@@ -34,8 +34,6 @@ pub(super) trait Tongue {
     fn time(value: &str, sql_type: &str) -> String;
     /// The place of a number among times.
     fn time_of_number(value: &str) -> String;
-    /// Two texts with a slash between.
-    fn joined(one: &str, other: &str) -> String;
     /// What is done to rows, and in which order they stand. May hold other pieces.
     fn actions(map: &ColumnMap) -> Vec<Piece>;
     /// Tells an id in this expression as the table's column has it.
@@ -111,7 +109,7 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
         ("{c.type}", text(Field::Type)),
         ("{c.aggregate_type}", text(Field::AggregateType)),
         ("{c.aggregate_id}", text(Field::AggregateId)),
-        ("{c.key}", key::<T>(map)),
+        ("{c.key}", text(Field::Key)),
         ("{c.headers}", text(Field::Headers)),
         ("{c.topic}", text(Field::Topic)),
         ("{c.max_attempts}", number(Field::MaxAttempts).unwrap_or_else(|| no_number.to_owned())),
@@ -136,18 +134,6 @@ fn read<T: Tongue>(map: &ColumnMap, field: Field) -> Option<String> {
 /// A column with a time.
 pub(super) fn time<T: Tongue>(map: &ColumnMap, field: Field) -> Option<String> {
     read::<T>(map, field).map(|value| T::time(&value, map.type_of(field)))
-}
-
-/// The key, else the aggregate.
-fn key<T: Tongue>(map: &ColumnMap) -> String {
-    let about = match (read::<T>(map, Field::AggregateType), read::<T>(map, Field::AggregateId)) {
-        (Some(kind), Some(id)) => T::joined(&T::text(&kind), &T::text(&id)),
-        _ => T::NULLS[0].to_owned(),
-    };
-    match read::<T>(map, Field::Key) {
-        Some(key) => format!("COALESCE({}, {about})", T::text(&key)),
-        None => about,
-    }
 }
 
 /// The place in the order of rows, as a time.

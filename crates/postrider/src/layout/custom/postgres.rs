@@ -50,10 +50,6 @@ impl Tongue for Postgres {
         )
     }
 
-    fn joined(one: &str, other: &str) -> String {
-        format!("{one} || '/' || {other}")
-    }
-
     fn actions(map: &ColumnMap) -> Vec<Piece> {
         vec![
             ("{c.done 7}", done(map, "$7")),
@@ -84,12 +80,17 @@ fn id_type(map: &ColumnMap) -> &'static str {
     }
 }
 
-/// Rows of one transaction have one creation; numbers tell their order, and where there are none `cmin` does.
+/// Rows of one transaction have one creation; numbers tell their order. Where there are none `cmin` does, and of rows of
+/// one statement ids that grow (UUIDs of version 7), else the place in the table: adr/0040-rows-of-one-statement.md.
 fn order(map: &ColumnMap) -> String {
     let is_number = id_type(map) == "bigint";
     match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
         Some(column) if is_number => format!("t.{column}, t.{{c.id}}"),
-        Some(column) => format!("t.{column}, t.cmin::text::bigint, t.{{c.id}}"),
+        Some(column) if id_type(map) == "uuid" => format!(
+            "t.{column}, t.cmin::text::bigint,
+             CASE WHEN get_byte(uuid_send(t.{{c.id}}), 6) >> 4 = 7 THEN t.{{c.id}} END, t.ctid, t.{{c.id}}"
+        ),
+        Some(column) => format!("t.{column}, t.cmin::text::bigint, t.ctid, t.{{c.id}}"),
         None => "t.{c.id}".to_owned(),
     }
 }

@@ -48,10 +48,6 @@ impl Tongue for Sqlite {
         value.to_owned()
     }
 
-    fn joined(one: &str, other: &str) -> String {
-        format!("{one} || '/' || {other}")
-    }
-
     fn actions(map: &ColumnMap) -> Vec<Piece> {
         let [trim_rows, trim] = trim(map);
         vec![

@@ -71,7 +71,7 @@ impl Leader {
     fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Event) {
         let first = self.lines.get(key).is_none_or(|line| line.is_preceded_by(entry.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
-        let row = Fate::new(state, "no rule matches").row(&entry, event.ordering_key(), None);
+        let row = Fate::new(state, "no rule matches").row(&entry, event.ordering_key().as_deref(), None);
         self.books.park(row, true, turn.elapsed());
         turn.report(Report::Parked { position: entry.position, state, attempts: 0 });
         entry.parked = true;

@@ -1,5 +1,6 @@
 //! The line of a key: its events in order, the first of which something is being done about.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub(super) struct Body {
 
 impl Body {
     /// The text of the key that orders the event.
-    pub(super) fn key(&self) -> Option<&str> {
-        Label::key(self.label.as_deref(), &self.event)
+    pub(super) fn key(&self) -> Option<Cow<'_, str>> {
+        Label::ordering_key(self.label.as_deref(), &self.event)
     }
 }
 

@@ -159,7 +159,8 @@ pub(super) fn park(
 ) {
     let body = entry.body.take();
     memory.drop(body.as_ref());
-    let row = fate.row(entry, body.as_ref().and_then(Body::key), body.as_ref().map(|b| &*b.name));
+    let key = body.as_ref().and_then(Body::key);
+    let row = fate.row(entry, key.as_deref(), body.as_ref().map(|b| &*b.name));
     turn.report(Report::Parked { position: entry.position, state: fate.state, attempts: entry.attempts });
     books.park(row, !entry.parked, turn.elapsed());
     entry.parked = true;

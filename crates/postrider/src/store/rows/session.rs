@@ -1,10 +1,13 @@
 //! The one session of a store.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
 
 use super::book::Book;
+use super::plan::Outcome;
+use crate::layout::{ColumnMap, RowTable};
 use crate::store::Epoch;
 
 /// What is known of the rows while a lease is held.
@@ -13,6 +16,8 @@ pub(crate) struct Session {
     /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
     /// handed out.
     pub(crate) hands: Mutex<()>,
+    /// Deliveries are noted, so that retention knows them as ours.
+    traces: AtomicBool,
 }
 
 struct Now {
@@ -23,13 +28,25 @@ struct Now {
 impl Default for Session {
     fn default() -> Self {
         let now = Now { subscription: String::new(), book: Book::new(Epoch::default()) };
-        Self { now: StdMutex::new(now), hands: Mutex::default() }
+        Self { now: StdMutex::new(now), hands: Mutex::default(), traces: AtomicBool::new(false) }
     }
 }
 
 impl Session {
     pub(crate) fn with_book<T>(&self, act: impl FnOnce(&mut Book) -> T) -> T {
         act(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner).book)
+    }
+
+    /// From now on deliveries are noted. Where rows cannot say that they were delivered they are noted anyway, and where
+    /// they are deleted there is nothing to note.
+    pub(crate) fn trace(&self, table: &RowTable) {
+        let says_so = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
+        self.traces.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
+    }
+
+    /// Of rows that were delivered, those to note.
+    pub(crate) fn traced(&self, done: &Outcome) -> Vec<String> {
+        if self.traces.load(Ordering::Relaxed) { done.ids.clone() } else { Vec::new() }
     }
 
     pub(crate) fn subscription(&self) -> String {

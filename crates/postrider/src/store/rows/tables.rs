@@ -50,6 +50,35 @@ pub(crate) fn check_names(table: &RowTable, shapes: &[Shape]) -> Result<()> {
     Ok(())
 }
 
+/// The statements that make views, each with the name of its view.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
+    sql.split_inclusive(";\n").filter_map(|statement| {
+        let (_, named) = statement.split_once(" VIEW {views}.")?;
+        Some((named.split_whitespace().next()?.trim_matches('"'), statement))
+    })
+}
+
+/// The difference of a view that was there before, and is not the layout's view of this table.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
+    let what = format!("{name:?} is there already and is not the layout's view of {}; it was not replaced", table.name.as_str());
+    Difference { what, is_harmful: false }
+}
+
+/// A column that tells the layout's view of this name from another one.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn column_of_view(name: &str) -> &'static str {
+    match name {
+        "vw_event_outbox" => "is_due",
+        "vw_event_outbox_due" => "since_next_sec",
+        "vw_event_outbox_latency" => "p95_latency_sec",
+        "vw_event_outbox_metrics" => "due_now",
+        "vw_event_throughput_hourly" => "outbox_cnt",
+        _ => "producer_node",
+    }
+}
+
 /// The difference of a table that is not there.
 pub(crate) fn missing(table: &RowTable, shape: &Shape) -> Difference {
     let name = shape.table.replace("{name}", table.name.as_str());

@@ -120,6 +120,6 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
         for time in times {
             self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - INTERVAL 2 DAY")).await?;
         }
-        Ok(())
+        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
     }
 }

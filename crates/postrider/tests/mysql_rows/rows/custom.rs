@@ -8,7 +8,7 @@ use mysql_async::prelude::Queryable;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{RowExtras, Store, Trim};
-use postrider::{Code, Ident, Position, Result};
+use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, RowState, RowsUnderTest};
 
 use super::anywhere::{self, Table};
@@ -154,6 +154,7 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
 
 impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     const MARKS: bool = false;
+    const SAYS_DELIVERED: bool = KIND < 2;
 
     fn is_available() -> bool {
         RowCase::<W>::is_available()
@@ -344,7 +345,7 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     case.run("INSERT INTO {ledger}.row_done SELECT id, '2020-01-01' FROM shop_events").await?;
     let store = case.store().await?;
-    let trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(60), events_max: 3 };
+    let trim = Trim::new(Duration::from_secs(60), 3);
     assert_eq!(store.trim(trim).await?.deleted, 3);
     let due = "SELECT COUNT(*) FROM shop_events AS t
                WHERE NOT EXISTS (SELECT 1 FROM {ledger}.row_done AS d WHERE d.row_id = CAST(t.id AS CHAR))";

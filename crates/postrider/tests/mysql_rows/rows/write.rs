@@ -56,7 +56,7 @@ async fn written_arrives<W: Which>() -> Result<()> {
         assert_eq!(ids, written.iter().map(|written| written.id).collect::<Vec<_>>(), "{layout:?}");
         for (number, stored) in events.iter().enumerate() {
             assert_eq!(stored.event.payload, format!("{{\"n\": {number}}}"), "{layout:?}");
-            assert_eq!(stored.event.ordering_key(), Some("Order/7"));
+            assert_eq!(stored.event.ordering_key().as_deref(), Some("Order/7"));
         }
         let apart = events[6].event.time.as_micros() - events[0].event.time.as_micros();
         assert!((0..3_600_000_000).contains(&apart), "{layout:?}: times are UTC: {apart}");

@@ -5,7 +5,7 @@ use super::super::row::{get, get_opt};
 use super::super::session::{Params, Work, params};
 use super::settle::outcome;
 use super::sql::Sql;
-use super::{MySqlRowStore, Rows};
+use super::{MySqlRowStore, Rows, own};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
 use crate::store::rows::lost;
@@ -87,5 +87,6 @@ async fn hand_over(rows: &Rows, work: &mut Work<'_>, plan: &Plan, parcel: Parcel
         let sql = format!("DELETE FROM {{schema}}.row_notes WHERE row_id IN ({forgotten})");
         work.execute(&sql, Params::new()).await?;
     }
+    own::keep(work, &rows.sql, &plan.done.ids).await?;
     write(work, parcel).await.map(|()| HandedOver::Done)
 }

@@ -4,7 +4,7 @@ use super::super::migrate::{lock, unlock};
 use super::super::row::{get, get_opt};
 use super::super::server::Product;
 use super::super::session::{Alone, Params, Session, params};
-use super::custom;
+use super::{custom, views};
 use super::names::Names;
 use super::sql::Ids;
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
@@ -30,9 +30,6 @@ CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
-const VIEWS: &str = include_str!("views.sql");
-const THROUGHPUT: &str = include_str!("throughput.sql");
-const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
 /// The statement that makes the table of a layout; none of anybody's.
 ///
@@ -66,8 +63,7 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout == RowLayout::EventOutbox {
         // Nobody looked whether there is an inbox.
-        seed.push_str(VIEWS);
-        seed.push_str(THROUGHPUT);
+        seed.push_str(&views::all());
     }
     if extras.aggregate_index {
         seed.push_str(AGGREGATE_INDEX);
@@ -151,32 +147,16 @@ async fn apply(
         session.several(Alone::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
     let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    let mut differences = found.unwrap_or_default();
     if extras.views || is_new {
-        views(session, table).await?;
+        differences.extend(views::make(session, table).await?);
     }
     if from < LATEST {
         let own = format!("{BOOK}{}\n{}{}", MIGRATIONS[0], naming(table), entry(1));
         session.several(Alone::Writes, &typed(table, &own)).await?;
     }
     check_table(session, table).await?;
-    let differences = found.unwrap_or_default();
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
-}
-
-/// Makes the views that seed 002 names, unless somebody has them. What is received is counted if there is an inbox now.
-async fn views(session: &mut Session, table: &RowTable) -> Result<()> {
-    let schema = table.schema.as_str();
-    if !is_table(session, schema, "vw_sync_backlog_by_node").await? {
-        session.several(Alone::Writes, &table.put_into_mysql(VIEWS)).await?;
-    }
-    if !is_table(session, schema, "vw_event_throughput_hourly").await? {
-        let inbox =
-            "columns WHERE table_schema = ? AND table_name = 'event_inbox' AND column_name = 'received_at'";
-        let has_inbox = holds(session, inbox, params![schema]).await?;
-        let sql = if has_inbox { THROUGHPUT_WITH_INBOX } else { THROUGHPUT };
-        session.several(Alone::Writes, &table.put_into_mysql(sql)).await?;
-    }
-    Ok(())
 }
 
 async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<bool> {
@@ -299,7 +279,7 @@ fn without_width(sql_type: String) -> String {
     }
 }
 
-async fn is_table(session: &mut Session, schema: &str, name: &str) -> Result<bool> {
+pub(super) async fn is_table(session: &mut Session, schema: &str, name: &str) -> Result<bool> {
     holds(session, "tables WHERE table_schema = ? AND table_name = ?", params![schema, name]).await
 }
 

@@ -16,10 +16,12 @@ mod maintain;
 mod migrate;
 mod names;
 mod overview;
+mod own;
 mod read;
 mod settle;
 mod sql;
 mod tally;
+mod views;
 
 use std::fmt;
 use std::sync::Arc;
@@ -346,13 +348,21 @@ impl Store for MySqlRowStore {
         Box::pin(async move {
             let mut turn = self.0.cleaner.turn().await?;
             let mut work = turn.begin().await?;
-            let trimmed = maintain::trim(&mut work, &self.0.sql, &trim).await;
+            let trimmed = maintain::trim(&mut work, &self.0.sql, self.0.table.layout, &trim).await;
             work.finish(trimmed).await
         })
     }
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
+    }
+
+    fn row_table(&self) -> Option<&RowTable> {
+        Some(&self.0.table)
+    }
+
+    fn trace_deliveries(&self) {
+        self.0.session.trace(&self.0.table);
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

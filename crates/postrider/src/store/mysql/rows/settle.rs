@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::line::Turn;
 use super::super::row::get;
 use super::super::session::{Alone, params};
-use super::Rows;
+use super::{Rows, own};
 use super::sql::Ids;
 use crate::store::rows::plan::{Note, Outcome, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
@@ -178,6 +178,10 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     }
     let changed = usize::try_from(get::<i64>(last, 1)?).unwrap_or(0);
     tell_missed(&settlement.subscription, plan.rows(), changed);
+    // Where others had a hand in it, nobody knows which rows were theirs.
+    if changed == plan.rows() {
+        own::note(turn, &rows.sql, &rows.session.traced(&plan.done)).await;
+    }
     rows.session.with_book(|book| plan.enter(book));
     Ok(Settled::Done)
 }

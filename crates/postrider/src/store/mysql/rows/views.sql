@@ -1,13 +1,13 @@
 -- The views of seed 002, written from what they mean; the one over hours is in a file of its own. A view that counts
 -- cannot be merged into the query around it, whatever it says; the seed lists MERGE for all.
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox AS
+CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox AS
 SELECT e.*,
        e.status = 'pending' AS is_pending,
        e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6)) AS is_due
 FROM {table} AS e;
 
 -- What a publisher would take now. Unlike is_due above this counts failed rows in: they are to be tried again.
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_due AS
+CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_due AS
 SELECT e.*,
        TIMESTAMPDIFF(SECOND, e.created_at, UTC_TIMESTAMP(6)) AS age_sec,
        TIMESTAMPDIFF(SECOND, COALESCE(e.next_attempt_at, e.created_at), UTC_TIMESTAMP(6)) AS since_next_sec
@@ -17,7 +17,7 @@ WHERE e.status IN ('pending', 'failed')
 
 -- From creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the nearer one:
 -- a row's weight is one minus its distance from there, if it is less than one away.
-CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
 SELECT event_type,
        COUNT(*) AS processed,
        AVG(latency_sec) AS avg_latency_sec,
@@ -35,7 +35,7 @@ GROUP BY event_type;
 
 -- Per type: how many, how old what is not delivered is, and how often it was tried. The age of what is delivered
 -- says nothing; see adr/0035-views-of-seed-002.md.
-CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
 SELECT event_type,
        COUNT(*) AS total,
        COALESCE(SUM(status = 'pending'), 0) AS pending,
@@ -58,7 +58,7 @@ FROM (SELECT measured.*,
 GROUP BY event_type;
 
 -- What is not delivered, per producer and type.
-CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_sync_backlog_by_node AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_sync_backlog_by_node AS
 SELECT COALESCE(e.producer_node, '(unknown)') AS producer_node,
        e.event_type AS event_type,
        SUM(e.status = 'pending') AS pending,

@@ -3,7 +3,7 @@
 use super::super::adopt::write;
 use super::super::row::get;
 use super::super::time::Time;
-use super::{PostgresRowStore, lost, settle};
+use super::{PostgresRowStore, lost, own, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
 use crate::store::rows::plan::Plan;
@@ -51,7 +51,10 @@ impl HandsOver for PostgresRowStore {
             match settle::record_in(&self.0, &work, settlement, &plan, &server).await? {
                 None => return Ok(HandedOver::Fenced),
                 Some(changed) if changed < plan.rows() => return Err(taken(plan.rows() - changed)),
-                Some(_) => write(&work, parcel).await?,
+                Some(_) => {
+                    own::keep(&work, &plan.done.ids).await?;
+                    write(&work, parcel).await?;
+                }
             }
             work.commit().await?;
             self.0.with_book(|book| plan.enter(book));

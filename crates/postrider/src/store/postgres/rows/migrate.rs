@@ -7,7 +7,7 @@ use super::super::pooler::settings_here;
 use super::super::session::Session;
 use super::super::shape::rows_hidden;
 use super::super::statement::query_unnamed;
-use super::custom;
+use super::{custom, views};
 use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
@@ -29,9 +29,6 @@ const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
-const VIEWS: &str = include_str!("views.sql");
-const THROUGHPUT: &str = include_str!("throughput.sql");
-const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
 /// The statements that make the tables of a layout, in their order, each with its table.
 fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
@@ -49,11 +46,7 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     if table.layout == RowLayout::EventOutbox {
-        // Nobody looked whether there is an inbox.
-        for sql in [VIEWS, THROUGHPUT] {
-            seed.push_str(&table.put_into(sql));
-            seed.push('\n');
-        }
+        seed.push_str(&views::all(table));
     }
     if extras.aggregate_index {
         seed.push_str(&table.put_into(AGGREGATE_INDEX));
@@ -122,7 +115,7 @@ pub(super) async fn migrate(
     }
     let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
     if extras.views || is_new {
-        views(tx.client(), table).await?;
+        differences.extend(views::make(tx.client(), table).await?);
     }
     let from = version(tx.client(), schema).await?;
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
@@ -142,21 +135,6 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
     let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
         client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// Makes the views that seed 002 names, unless somebody has them. What is received is counted if there is an inbox now.
-async fn views(client: &Client, table: &RowTable) -> Result<()> {
-    let there = "SELECT to_regclass($1) IS NOT NULL";
-    if !holds(client, there, &table.put_into("{views}.\"vw_event_outbox\"")).await? {
-        client.batch_execute(&table.put_into(VIEWS)).await.map_err(failed)?;
-    }
-    if !holds(client, there, &table.put_into("{views}.\"vw_event_throughput_hourly\"")).await? {
-        let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
-        let has_inbox = inbox.iter().any(|column| column.name == "received_at");
-        let sql = if has_inbox { THROUGHPUT_WITH_INBOX } else { THROUGHPUT };
-        client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
     }
     Ok(())
 }
@@ -276,7 +254,7 @@ pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundCol
 }
 
 /// The answer to a yes-or-no question about a name.
-async fn holds(client: &Client, sql: &str, name: &str) -> Result<bool> {
+pub(super) async fn holds(client: &Client, sql: &str, name: &str) -> Result<bool> {
     let rows = query_unnamed(client, sql, &[&name]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }

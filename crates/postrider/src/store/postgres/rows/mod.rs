@@ -16,10 +16,12 @@ mod load;
 mod maintain;
 mod migrate;
 mod overview;
+mod own;
 mod read;
 mod settle;
 mod sql;
 mod tally;
+mod views;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -391,14 +393,20 @@ impl Store for PostgresRowStore {
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         Box::pin(async move {
             let mut turn = self.0.cleaner.turn().await?;
-            let work = turn.begin().await?;
-            let trimmed = maintain::trim(&work, &self.0.sql, &trim).await?;
-            work.commit().await.map(|()| trimmed)
+            maintain::trim(&mut turn, &self.0.sql, &self.0.table, &trim).await
         })
     }
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
+    }
+
+    fn row_table(&self) -> Option<&RowTable> {
+        Some(&self.0.table)
+    }
+
+    fn trace_deliveries(&self) {
+        self.0.session.trace(&self.0.table);
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

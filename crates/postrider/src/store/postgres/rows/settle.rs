@@ -7,8 +7,7 @@ use super::super::row::get;
 use super::super::session::Work;
 use super::super::statement::Param;
 use super::super::time::Time;
-use super::deliver;
-use super::{Rows, lost};
+use super::{Rows, deliver, lost, own};
 use crate::store::rows::plan::{Note, Plan, tell_missed};
 use crate::store::{Settled, Settlement};
 use crate::{Result, Timestamp};
@@ -53,6 +52,7 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
         return Ok(Settled::Fenced);
     }
     let planned = plan.rows();
+    let delivered_here = rows.session.traced(&plan.done);
     let (half, helper) = deliver::half(rows, &mut plan).unzip();
     let (recorded, delivered) = tokio::join!(
         record(rows, turn, settlement, &plan),
@@ -70,6 +70,10 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     let (settled, changed) = deliver::both(recorded, delivered)?;
     if settled == Settled::Done {
         tell_missed(&settlement.subscription, planned, changed);
+        // Where others had a hand in it, nobody knows which rows were theirs.
+        if changed == planned {
+            own::note(turn, &delivered_here).await;
+        }
     }
     Ok(settled)
 }

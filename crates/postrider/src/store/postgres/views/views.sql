@@ -29,7 +29,7 @@ GROUP BY subscription, type;
 
 -- Events written per hour.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_throughput_hourly AS
-SELECT date_trunc('hour', time) AS hour_ts, count(*) AS outbox_cnt
+SELECT date_trunc('hour', time, 'UTC') AS hour_ts, count(*) AS outbox_cnt
 FROM ONLY {schema}.events
 GROUP BY 1;
 

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::super::adopt::write;
 use super::super::failure::{Attempt, Failure};
 use super::sql::Names;
-use super::{SqliteRowStore, settle};
+use super::{SqliteRowStore, own, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
 use crate::store::rows::plan::Plan;
@@ -36,7 +36,10 @@ impl HandsOver for SqliteRowStore {
                     Some(changed) if changed < plan.rows() => {
                         return Err(Failure::from(taken(plan.rows() - changed)));
                     }
-                    Some(_) => write(tx, parcel)?,
+                    Some(_) => {
+                        own::keep(tx, &plan.done.ids)?;
+                        write(tx, parcel)?;
+                    }
                 }
                 Ok(Some(plan))
             };

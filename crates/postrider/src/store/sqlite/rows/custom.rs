@@ -19,6 +19,7 @@ pub(super) fn differences(
         let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
         return Ok(vec![harmful(what)]);
     }
+    let map = &map.clone().with_rowid(has_rowid(connection, table));
     let mut all = map.differences(name, &found, Times::Texts);
     if table.is_shared {
         let what = "a table of layout custom cannot be shared on SQLite: no row says who is at work";
@@ -48,9 +49,13 @@ pub(super) fn learnt(connection: &Connection, table: &RowTable) -> Attempt<RowTa
         return Ok(table.clone());
     }
     let found = columns(connection, table.name.as_str())?;
-    let rowid = table.put_into_sqlite("SELECT rowid FROM {table} LIMIT 0");
-    let has_rowid = connection.prepare(&rowid).is_ok();
+    let has_rowid = has_rowid(connection, table);
     Ok(table.knowing(|map| map.with_types(&found).with_rowid(has_rowid)))
+}
+
+/// Whether rows have a number of their own.
+fn has_rowid(connection: &Connection, table: &RowTable) -> bool {
+    connection.prepare(&table.put_into_sqlite("SELECT rowid FROM {table} LIMIT 0")).is_ok()
 }
 
 /// Whether the key is the number of the row and numbers of deleted rows are given out again.

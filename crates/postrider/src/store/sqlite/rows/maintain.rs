@@ -4,9 +4,10 @@ use rusqlite::{Connection, params};
 
 use super::super::failure::Attempt;
 use super::super::lease::now;
+use super::own;
 use super::sql::Names;
 use crate::Timestamp;
-use crate::store::{Trim, Trimmed};
+use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
 pub(super) fn trim(tx: &Connection, names: &Names, trim: &Trim) -> Attempt<Trimmed> {
@@ -16,6 +17,11 @@ pub(super) fn trim(tx: &Connection, names: &Names, trim: &Trim) -> Attempt<Trimm
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     }
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
+    if trim.scope == RetentionScope::Own {
+        let (deleted, looked_at) = own::trim(tx, names, cutoff, most)?;
+        let more = looked_at >= trim.events_max;
+        return Ok(Trimmed { deleted: deleted as u64, reached: trim.after, more, held: None });
+    }
     let mut deleted = 0;
     for statement in names.sql.trim {
         deleted = tx.prepare_cached(&names.put_into(statement))?.execute(params![cutoff, most])?;

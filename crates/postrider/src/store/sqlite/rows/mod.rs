@@ -13,6 +13,7 @@ mod load;
 mod maintain;
 mod migrate;
 mod overview;
+mod own;
 mod read;
 mod settle;
 mod sql;
@@ -234,7 +235,15 @@ impl Rows {
             return Ok(Settled::Fenced);
         }
         let (names, name) = (self.names.clone(), settlement.subscription.clone());
-        let record = move |tx: &Connection| Ok((settle::record(tx, &names, &name, epoch, &plan)?, plan));
+        let traced = self.session.traced(&plan.done);
+        let record = move |tx: &Connection| {
+            let changed = settle::record(tx, &names, &name, epoch, &plan)?;
+            // Where others had a hand in it, nobody knows which rows were theirs.
+            if changed == Some(plan.rows()) {
+                own::note(tx, &traced)?;
+            }
+            Ok((changed, plan))
+        };
         let (Some(changed), plan) = self.writer.write(record).await? else { return Ok(Settled::Fenced) };
         tell_missed(&settlement.subscription, plan.rows(), changed);
         self.session.with_book(|book| plan.enter(book));
@@ -333,6 +342,14 @@ impl Store for SqliteRowStore {
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.0.writer.write(move |tx| relays::record(tx, Ledger::Rows, &report)))
+    }
+
+    fn row_table(&self) -> Option<&RowTable> {
+        Some(&self.0.names.table)
+    }
+
+    fn trace_deliveries(&self) {
+        self.0.session.trace(&self.0.names.table);
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

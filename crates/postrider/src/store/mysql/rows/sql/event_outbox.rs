@@ -39,7 +39,7 @@ const LIST: &str = concat!(
 
 /// Index: the primary key (id).
 const READ: &str = concat!(
-    "SELECT t.id, t.event_key, t.event_type, t.entity_table, t.entity_pk, CONCAT(t.entity_table, '/', t.entity_pk),
+    "SELECT t.id, t.event_key, t.event_type, t.entity_table, t.entity_pk, NULL,
             CASE WHEN LENGTH(t.payload) <= {payload_max} THEN t.payload END, LENGTH(t.payload), NULL, ",
     micros!("t.created_at"),
     "     , NULL, {limit}, t.producer_node, t.attempts, ",
@@ -98,7 +98,7 @@ const LOAD: &str = concat!(
 
 /// Index: idx_event_outbox_status_sched (status, next_attempt_at), one range.
 const WAITING: &str = concat!(
-    "SELECT t.id, CONCAT(t.entity_table, '/', t.entity_pk), t.attempts, ",
+    "SELECT t.id, CONCAT(REPLACE(REPLACE(t.entity_table, '%', '%25'), '/', '%2F'), '/', t.entity_pk), t.attempts, ",
     micros!("t.next_attempt_at"),
     ", ",
     micros!("t.created_at"),

@@ -64,7 +64,7 @@ pub(super) struct Sql {
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
     pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old: microseconds since 1970, twice where two times count. Run one after the other; the
+    /// Deletes what is delivered and old, whichever program delivered it: microseconds since 1970, twice where two times count. Run one after the other; the
     /// most that one deletes counts.
     pub(super) trim: &'static [&'static str],
     /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.

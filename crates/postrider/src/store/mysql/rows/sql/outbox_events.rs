@@ -42,7 +42,7 @@ const LIST: &str = "
 /// Index: the primary key (id).
 const READ: &str = concat!(
     "SELECT t.id, NULL, t.event_type, t.aggregate_type, t.aggregate_id,
-            CONCAT(t.aggregate_type, '/', t.aggregate_id),
+            NULL,
             CASE WHEN LENGTH(t.payload) <= {payload_max} THEN t.payload END, LENGTH(t.payload), NULL, ",
     micros!("t.created_at"),
     "     , NULL, {limit}, NULL, t.attempt_count,

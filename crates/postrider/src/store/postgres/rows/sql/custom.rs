@@ -17,7 +17,7 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: &["{c.trim}"],
+    trim: "{c.trim}",
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,

@@ -14,7 +14,7 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: Some(WAITING),
-    trim: &[TRIM],
+    trim: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -42,7 +42,7 @@ const LIST: &str = "
 /// Index: the primary key (id).
 const READ: &str = concat!(
     "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
-            t.entity_table || '/' || t.entity_pk, ",
+            NULL::text, ",
     body!(),
     "     , NULL::text, t.created_at, NULL::text, $3::bigint, t.producer_node::text, t.attempts::bigint,
             t.status IN ('pending', 'failed')
@@ -123,7 +123,7 @@ const LOAD: &str = concat!(
 
 /// Index: idx_event_outbox_status_sched (status, next_attempt_at), one range.
 const WAITING: &str = concat!(
-    "SELECT t.id::text, t.entity_table || '/' || t.entity_pk, t.attempts::bigint, t.next_attempt_at, t.created_at
+    "SELECT t.id::text, replace(replace(t.entity_table, '%', '%25'), '/', '%2F') || '/' || t.entity_pk, t.attempts::bigint, t.next_attempt_at, t.created_at
      FROM {table} AS t
      WHERE t.status = 'failed' AND t.next_attempt_at > statement_timestamp() AND t.next_attempt_at < ",
     never!(),

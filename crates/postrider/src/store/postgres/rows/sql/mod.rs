@@ -44,8 +44,9 @@ pub(super) struct Sql {
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
     pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old: `$1` microseconds, `$2` how many. Run one after the other.
-    pub(super) trim: &'static [&'static str],
+    /// Deletes what is delivered and old, whichever program delivered it: `$1` microseconds, `$2` how many. What was
+    /// delivered from here is deleted by [`own`](super::own).
+    pub(super) trim: &'static str,
     /// What is neither done nor noted: `$1` how many to count, `$2` limit of attempts. Answers their number, and the
     /// creation of the first.
     pub(super) backlog: &'static str,

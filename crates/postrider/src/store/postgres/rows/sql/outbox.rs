@@ -14,25 +14,28 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: &[TRIM, TRIM_PROCESSED],
+    trim: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
 };
 
-/// Rows of one transaction have one `created_at`; `cmin` tells their order, where each was a statement of its own.
+/// Rows of one transaction have one `created_at`; `cmin` tells their order, where each was a statement of its own. Rows of
+/// one statement stand by their ids, if those grow (UUIDs of version 7), else by their place in the table: see
+/// adr/0040-rows-of-one-statement.md.
 /// Index: idx_outbox_status_created (status, created_at) WHERE pending, in its order.
 const LIST: &str = "
     SELECT t.id::text
     FROM {table} AS t
     WHERE t.status = 'pending'
-    ORDER BY t.created_at, t.cmin::text::bigint, t.id
+    ORDER BY t.created_at, t.cmin::text::bigint,
+             CASE WHEN get_byte(uuid_send(t.id), 6) >> 4 = 7 THEN t.id END, t.ctid, t.id
     LIMIT $1";
 
 /// Index: the primary key (id).
 const READ: &str = concat!(
     "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-            coalesce(t.partition_key, t.aggregate_id::text), ",
+            t.partition_key::text, ",
     body!(),
     "     , t.headers::text, t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
             t.retry_count::bigint, t.status = 'pending', t.status <> 'published'
@@ -115,15 +118,6 @@ const TRIM: &str = "
                  ORDER BY expires_at
                  LIMIT $2
                  FOR UPDATE SKIP LOCKED)";
-
-/// Index: idx_processed_events_expires (expires_at), from its begin.
-const TRIM_PROCESSED: &str = "
-    DELETE FROM {processed}
-    WHERE event_id IN (SELECT event_id
-                       FROM {processed}
-                       WHERE expires_at < statement_timestamp()
-                       ORDER BY expires_at
-                       LIMIT $2)";
 
 /// Index: idx_outbox_status_created (status, created_at) WHERE pending.
 const BACKLOG: &str = "

@@ -14,7 +14,7 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: &[TRIM],
+    trim: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -56,7 +56,7 @@ const LIST: &str = concat!(
 /// Index: the primary key (id).
 const READ: &str = concat!(
     "SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-            t.aggregate_type || '/' || t.aggregate_id, ",
+            NULL::text, ",
     body!(),
     "     , NULL::text, t.created_at, NULL::text, t.own_limit, NULL::text, t.attempt_count::bigint,
             t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < t.own_limit

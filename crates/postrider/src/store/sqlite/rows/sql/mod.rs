@@ -31,7 +31,7 @@ pub(super) struct Sql {
     pub(super) outcomes: [&'static str; 4],
     /// Noted rows beside what the table says of them; see [`load`](super::load).
     pub(super) load: &'static str,
-    /// Deletes what is delivered and older than `?1`, `?2` at most. Run one after the other; the last one counts.
+    /// Deletes what is delivered, whichever program delivered it, and older than `?1`, `?2` at most. Run one after the other; the last one counts.
     pub(super) trim: &'static [&'static str],
     /// What is neither done nor noted, up to `?1`: their number, and the creation of the first.
     pub(super) backlog: &'static str,

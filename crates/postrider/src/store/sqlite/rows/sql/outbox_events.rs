@@ -47,7 +47,7 @@ const LIST: &str = "
 /// Index: the primary key (id).
 const READ: &str = concat!(
     "SELECT CAST(t.id AS TEXT), NULL, t.event_type, t.aggregate_type, t.aggregate_id,
-            t.aggregate_type || '/' || t.aggregate_id, t.payload, NULL, ",
+            NULL, t.payload, NULL, ",
     micros!("t.created_at"),
     "     , NULL, {limit}, t.attempt_count,
             t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned},

@@ -1,0 +1,75 @@
+//! Rows that were delivered from here: noted while retention is set, and deleted when they are old.
+//!
+//! A row of somebody's table tells that it was delivered, and not by which program. So a relay with a retention notes
+//! what it delivers in `postrider_row_done`, and nothing without such a note is deleted.
+
+use rusqlite::{Connection, params};
+
+use super::super::failure::Attempt;
+use super::super::lease::now;
+use super::sql::{Names, micros};
+use crate::layout::RowLayout;
+
+/// Of notes of rows that were handed over to another outbox: 9999-12-31, so they never grow old.
+const NEVER: i64 = 253_402_214_400_000_000;
+
+/// The row `?1` was delivered. Index: the primary key (row_id).
+const NOTE: &str = "INSERT INTO postrider_row_done (row_id, done_at) VALUES (?1, ?2)
+                    ON CONFLICT (row_id) DO UPDATE SET done_at = excluded.done_at";
+
+/// The row `?1` was handed over. Index: the primary key (row_id).
+const HANDED_OVER: &str = "UPDATE postrider_row_done SET done_at = ?2 WHERE row_id = ?1";
+
+/// Notes that are old, the oldest first. Index: postrider_row_done_done_at (done_at), from its begin.
+const OLD: &str = "SELECT row_id, done_at FROM postrider_row_done WHERE done_at < ?1
+                   ORDER BY done_at, row_id LIMIT ?2";
+
+/// Deletes the row `?1`, delivered at `?2`. One that was made a day after its note is another one, under a number that
+/// was given out again. Index: the primary key.
+const fn row_of(layout: RowLayout) -> &'static str {
+    match layout {
+        RowLayout::Custom => {
+            "DELETE FROM {table} AS t
+             WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)"
+        }
+        RowLayout::EventOutbox | RowLayout::Outbox | RowLayout::OutboxEvents => concat!(
+            "DELETE FROM {table} AS t
+             WHERE t.id = ?1 AND t.status = 'PUBLISHED' AND coalesce(",
+            micros!("t.created_at"),
+            " <= ?2 + 86400000000, 1)"
+        ),
+    }
+}
+
+/// Deletes rows that were delivered from here before `cutoff`, in microseconds since 1970, and their notes. Answers how
+/// many rows, and how many notes.
+pub(super) fn trim(tx: &Connection, names: &Names, cutoff: i64, most: i64) -> Attempt<(usize, usize)> {
+    let old: Vec<(String, i64)> = tx
+        .prepare_cached(OLD)?
+        .query_map(params![cutoff, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let mut deleted = 0;
+    for (id, done_at) in &old {
+        let row = names.put_into(row_of(names.table.layout));
+        deleted += tx.prepare_cached(&row)?.execute(params![id, done_at])?;
+        tx.prepare_cached("DELETE FROM postrider_row_done WHERE row_id = ?1")?.execute([id])?;
+    }
+    Ok((deleted, old.len()))
+}
+
+/// Notes that these rows were delivered.
+pub(super) fn note(tx: &Connection, ids: &[String]) -> Attempt<()> {
+    let now = now(tx)?;
+    for id in ids {
+        tx.prepare_cached(NOTE)?.execute(params![id, now])?;
+    }
+    Ok(())
+}
+
+/// These rows were handed over, and are not to be deleted.
+pub(super) fn keep(tx: &Connection, ids: &[String]) -> Attempt<()> {
+    for id in ids {
+        tx.prepare_cached(HANDED_OVER)?.execute(params![id, NEVER])?;
+    }
+    Ok(())
+}
