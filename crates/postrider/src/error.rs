@@ -231,6 +231,9 @@ codes! {
     /// Events are adopted from a table with a state per row into the layout `postrider` or back, within one database.
     AdoptionRefused = 333, Person, "nothing was changed", "go by way of an outbox with the layout `postrider`, in the same database";
 
+    /// The table refuses a change of one of its rows: by a CHECK, a trigger, or a column that cannot hold the value.
+    RowRefused = 360, Reload, "the row was left as it is; the others were recorded, and it is parked and not sent again", "see `postrider status` for the row and the reason; set the row to its delivered state, or delete it";
+
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";
     /// Two subscriptions of one outbox have the same name.
