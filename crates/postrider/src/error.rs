@@ -244,6 +244,9 @@ codes! {
     /// The database does not hold its texts in UTF-8, so one row could keep all others from being read.
     EncodingUnfit = 341, Person, "nothing was read or changed", "put the outbox into a database made with ENCODING 'UTF8'";
 
+    /// The table refuses a change of one of its rows: by a CHECK, a trigger, or a column that cannot hold the value.
+    RowRefused = 360, Reload, "the row was left as it is; the others were recorded, and it is parked and not sent again", "see `postrider status` for the row and the reason; set the row to its delivered state, or delete it";
+
     /// A setting of the relay does not make sense.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting";
     /// Two subscriptions of one outbox have the same name.

@@ -20,6 +20,17 @@ pub(crate) fn code_of(number: u16) -> Code {
     }
 }
 
+/// Whether the server refuses what a statement makes of a row, and not the statement: a value that does not fit, a
+/// constraint, a signal of a trigger, whatever code its author has given it.
+#[cfg(feature = "mysql")]
+pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
+    let class = sqlstate.get(..2).unwrap_or_default();
+    let of_others = ["00", "01", "08", "0A", "25", "28", "3D", "40", "42", "70", "HY", "S1", "XA"];
+    // Those of the general class that are about a row: a value, a missing one, a CHECK, a generated column.
+    let general = matches!(number, 1364 | 1366 | 1369 | 1442 | 1906 | 3105 | 3819 | 4025);
+    general || code_of(number) == Code::StoreFailed && !of_others.contains(&class)
+}
+
 /// The one failure of an INSERT after which the server has rolled back everything.
 const DEADLOCK: u16 = 1213;
 

@@ -18,6 +18,18 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
     }
 }
 
+/// Whether the server refuses what a statement makes of a row, and not the statement: a value that does not fit, a
+/// constraint, an exception of a trigger, whatever code its author has given it.
+#[cfg(feature = "postgres")]
+pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
+    let class = sqlstate.get(..2).unwrap_or_default();
+    let of_others = [
+        "00", "01", "02", "03", "08", "0A", "24", "25", "26", "28", "34", "3D", "3F", "40", "42", "53", "57", "58",
+        "F0", "HV", "XX",
+    ];
+    !of_others.contains(&class) && !matches!(sqlstate, "55P03" | "55006")
+}
+
 /// After a failed statement the server takes no other in that transaction.
 const ROLLED_BACK: &str = "nothing was written; the transaction can only be rolled back";
 

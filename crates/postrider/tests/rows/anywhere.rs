@@ -30,6 +30,11 @@ pub(crate) trait Table {
     /// The most tries that a row counts.
     async fn tries_max(&self) -> Result<u32>;
 
+    /// Makes the table refuse every UPDATE of a row. Answers whether the test knows how.
+    async fn refuse(&self, _key: &str, _number: usize) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Whether a delivered row counts the try that went well.
     const COUNTS_SUCCESS: bool;
 }
@@ -129,5 +134,27 @@ pub(crate) async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_nex
         assert_eq!(after, (from..ROWS as u64).collect::<Vec<u64>>(), "in order");
         assert!(before.len() as u64 >= from, "nothing between is lost: {before:?} {after:?}");
     }
+    Ok(())
+}
+
+pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other<T: Table>(
+    table: T,
+) -> Result<()> {
+    write(&table, ROWS).await?;
+    assert!(table.refuse("key0", 3).await?, "the test can make a row that cannot be updated");
+    let first = Taker::new(|_, _| None);
+    let relay_of_first = relay(table.store().await?, &first).await?;
+    let all_but_one = KEYS * ROWS - 1;
+    eventually("all other rows are recorded", async || Ok(table.delivered().await? == all_but_one)).await?;
+    relay_of_first.shutdown().await?;
+    for key in 0..KEYS {
+        assert_eq!(first.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>(), "each once");
+    }
+    let second = Taker::new(|_, _| None);
+    let relay_of_second = relay(table.store().await?, &second).await?;
+    table.write("key0", ROWS).await?;
+    eventually("a later row is recorded", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    relay_of_second.shutdown().await?;
+    assert_eq!(second.taken().len(), 1, "the next relay does not send it again: {:?}", second.taken());
     Ok(())
 }

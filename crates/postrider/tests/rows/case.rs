@@ -7,7 +7,7 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
 use postrider::{Code, Error, Ident, Result};
-use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
@@ -84,6 +84,22 @@ impl Case {
     pub(crate) async fn all<T: FromSqlOwned>(&self, sql: &str) -> Result<Vec<T>> {
         let rows = self.client.query(&self.sql(sql), &[]).await.map_err(failed)?;
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
+    }
+
+    /// Makes the table refuse every UPDATE of rows, known by an expression over `old`.
+    pub(crate) async fn refuse(&self, table: &str, key: &str, ids: &[&str], how: Refusing) -> Result<bool> {
+        let what = match how {
+            Refusing::WithAnError => "RAISE EXCEPTION 'the row is frozen' USING ERRCODE = 'FRZ01'",
+            Refusing::InSilence => "RETURN NULL",
+        };
+        let ids = ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ");
+        self.run(&format!(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({key} IN ({ids}))
+             EXECUTE FUNCTION refuse()"
+        ))
+        .await?;
+        Ok(true)
     }
 
     /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
-use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 
 use super::case::{Case, failed};
 
@@ -120,6 +120,20 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
             RowLayout::OutboxEvents | RowLayout::Custom => "UPDATE outbox_events SET status = 'PUBLISHED'",
         };
         self.0.run(&format!("{sql} WHERE id::text = '{id}'")).await
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        self.0.refuse("{t}", "old.id::text", ids, how).await
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        let set = match self.0.layout {
+            RowLayout::EventOutbox => "attempts = 2147483647",
+            RowLayout::Outbox => "retry_count = 32767",
+            RowLayout::OutboxEvents | RowLayout::Custom => "attempt_count = 2147483647",
+        };
+        self.0.run(&format!("UPDATE {{t}} SET {set} WHERE id::text = '{id}'")).await?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

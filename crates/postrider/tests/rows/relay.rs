@@ -9,6 +9,7 @@ use postrider::layout::RowLayout;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Start, Store};
+use postrider_testkit::conformance::rows::Refusing;
 
 use super::case::Case;
 use super::sink::{LONG, Taker};
@@ -205,6 +206,38 @@ async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next() -> Resu
             assert_eq!(after, (from..ROWS as u64).collect::<Vec<u64>>(), "{layout:?}: in order");
             assert!(before.len() as u64 >= from, "{layout:?}: nothing between is lost: {before:?} {after:?}");
         }
+    }
+    Ok(())
+}
+
+/// Beside others too. Where rows are marked before they are published, such a row is never published, and is parked.
+#[tokio::test]
+async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other() -> Result<()> {
+    for (layout, is_shared) in RowLayout::ALL.into_iter().flat_map(|layout| [(layout, false), (layout, true)]) {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let mut case = Case::new(layout).await?;
+        case.table = case.table.shared(is_shared);
+        write(&case, ROWS).await?;
+        let bad: String = case
+            .one("SELECT id::text FROM {t} AS t WHERE t::text LIKE '%key0%' AND payload->>'n' = '3'")
+            .await?;
+        case.refuse("{t}", "old.id::text", &[&bad], Refusing::WithAnError).await?;
+        let sink = Taker::new(|_, _| None);
+        let first = relay(case.store().await?, &sink).await?;
+        let all_but_one = (KEYS * ROWS - 1) as i64;
+        eventually("all others are recorded", async || Ok(delivered(&case).await? == all_but_one)).await?;
+        first.shutdown().await?;
+        let is_marked = is_shared && layout == RowLayout::OutboxEvents;
+        let expected: Vec<u64> = (0..ROWS as u64).filter(|number| *number != 3 || !is_marked).collect();
+        assert_eq!(sink.of_key("key0"), expected, "{layout:?}, each once");
+        let again = Taker::new(|_, _| None);
+        let second = relay(case.store().await?, &again).await?;
+        case.run(&case.insert("key0", ROWS)).await?;
+        eventually("a later row is recorded", async || Ok(delivered(&case).await? == all_but_one + 1)).await?;
+        second.shutdown().await?;
+        assert_eq!(again.taken().len(), 1, "{layout:?}: {:?}", again.taken());
     }
     Ok(())
 }

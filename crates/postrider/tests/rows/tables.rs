@@ -17,12 +17,25 @@ async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()>
         let case = Case::without_tables(layout).await?;
         let first = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         assert_eq!(first.created[0], layout.name());
-        assert_eq!((first.ledger.from, first.ledger.to), (0, 1));
+        assert_eq!((first.ledger.from, first.ledger.to), (0, 2));
         let again = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-        assert_eq!((again.created.len(), again.differences.len(), again.ledger.from), (0, 0, 1));
-        assert_eq!(PostgresRowStore::schema(&case.config).await?.found, 1);
+        assert_eq!((again.created.len(), again.differences.len(), again.ledger.from), (0, 0, 2));
+        assert_eq!(PostgresRowStore::schema(&case.config).await?.found, 2);
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    case.run("DROP TABLE {ledger}.row_refused; DELETE FROM {ledger}.row_migrations WHERE version = 2").await?;
+    assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
+    let migrated = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 2));
+    case.store().await.map(|_| ())
 }
 
 #[tokio::test]

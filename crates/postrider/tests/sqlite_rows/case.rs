@@ -7,7 +7,7 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{RowExtras, Store};
 use postrider::{Code, Error, Result};
-use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
 use tempfile::TempDir;
@@ -51,6 +51,18 @@ impl Case {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
+    /// Makes a table refuse every UPDATE of rows that pass a condition over `old`.
+    pub(crate) fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
+        let what = match how {
+            Refusing::WithAnError => "ABORT, 'the row is frozen'",
+            Refusing::InSilence => "IGNORE",
+        };
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} WHEN {rows} BEGIN SELECT RAISE({what}); END"
+        ))?;
+        Ok(true)
+    }
+
     /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
     pub(crate) fn insert(key: &str, number: usize) -> String {
         format!(
@@ -58,6 +70,11 @@ impl Case {
              VALUES ('Order', '{key}', 'order.placed', '{{\"n\": {number}}}')"
         )
     }
+}
+
+/// Ids as a list of texts.
+pub(crate) fn listed(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::store::Store;
-use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 use rusqlite::OptionalExtension;
 
-use super::case::{Case, failed};
+use super::case::{Case, failed, listed};
 
 /// A table alone, or beside others.
 struct Of<const SHARED: bool>(Case);
@@ -73,6 +73,15 @@ impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
 
     async fn deliver_elsewhere(&self, id: &str) -> Result<()> {
         self.0.run(&format!("UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = {id}"))
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        self.0.refuse("outbox_events", &format!("CAST(old.id AS TEXT) IN ({})", listed(ids)), how)
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        self.0.run(&format!("UPDATE outbox_events SET attempt_count = 2147483647 WHERE id = {id}"))?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

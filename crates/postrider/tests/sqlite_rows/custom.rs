@@ -11,11 +11,11 @@ use postrider::store::{
     Acquired, Budget, Claimed, LeaseRequest, RowExtras, Settled, Settlement, Start, Store,
 };
 use postrider::{Code, Ident, Result};
-use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 use rusqlite::OptionalExtension;
 
 use super::anywhere::{self, Table};
-use super::case::{Case, failed};
+use super::case::{Case, failed, listed};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
 struct Of<const KIND: usize>(Case, AtomicU32);
@@ -209,6 +209,21 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
                 format!("INSERT INTO postrider_row_done (row_id, done_at) VALUES ('{id}', 4000000000000000)")
             }
         })
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        let (key, ..) = Self::told();
+        let rows = format!("{} IN ({})", key.replace("t.", "old."), listed(ids));
+        // Of the last nothing is changed.
+        if KIND > 1 { Ok(false) } else { self.0.refuse("\"ShopEvents\"", &rows, how) }
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        if KIND != 0 {
+            return Ok(false);
+        }
+        self.0.run(&format!("UPDATE \"ShopEvents\" SET tries = 2147483647 WHERE \"eventId\" = '{id}'"))?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::store::Store;
+use postrider_testkit::conformance::rows::Refusing;
 
 use super::anywhere::{self, Table};
 use super::case::{Case, failed};
@@ -32,6 +33,11 @@ impl Table for Case {
         rows.collect::<Result<_, _>>().map_err(failed)
     }
 
+    async fn refuse(&self, key: &str, number: usize) -> Result<bool> {
+        let rows = format!("old.aggregate_id = '{key}' AND old.payload = '{{\"n\": {number}}}'");
+        Case::refuse(self, "outbox_events", &rows, Refusing::WithAnError)
+    }
+
     async fn tries_max(&self) -> Result<u32> {
         self.one("SELECT max(attempt_count) FROM outbox_events")
     }
@@ -51,4 +57,5 @@ relays! {
     a_poison_row_is_given_up_and_delays_only_its_own_key
     an_outage_burns_no_attempt_of_any_row
     what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+    a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
 }

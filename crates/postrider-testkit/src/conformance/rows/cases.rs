@@ -38,6 +38,14 @@ macro_rules! rows_conformance {
                 a_row_given_up_and_put_back_is_read_by_the_next_owner
                 tries_of_an_earlier_owner_count
             }
+            refused {
+                a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_read_again
+                a_delivered_row_that_silently_stays_as_it_is_is_not_read_again
+                some_of_many_delivered_rows_cannot_be_updated
+                a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again
+                a_row_that_cannot_be_updated_from_the_begin_is_parked
+                a_count_of_tries_at_the_end_of_its_column_stays_there
+            }
             owners {
                 a_released_lease_gives_its_rows_back
                 the_rows_of_a_dead_owner_are_read_by_the_next

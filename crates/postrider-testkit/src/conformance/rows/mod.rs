@@ -7,6 +7,7 @@ pub mod give_up;
 pub mod maintain;
 pub mod owners;
 pub mod park;
+pub mod refused;
 pub mod settle;
 pub mod subscribe;
 
@@ -34,6 +35,15 @@ pub enum RowState {
     Retry,
     /// Never due again.
     GivenUp,
+}
+
+/// How a table keeps a row from being changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusing {
+    /// An UPDATE fails.
+    WithAnError,
+    /// An UPDATE succeeds and changes nothing.
+    InSilence,
 }
 
 /// A table to run the suite on, and the things the suite does to it that no store does.
@@ -67,6 +77,12 @@ pub trait RowsUnderTest: Sized + Send + Sync {
 
     /// Marks a row as delivered, as somebody else's publisher would.
     fn deliver_elsewhere(&self, id: &str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes the table refuse every UPDATE of these rows from now on. Answers whether it can.
+    fn refuse(&self, ids: &[&str], how: Refusing) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Makes a row count as many tries as its column can hold. Answers whether there is such a column.
+    fn count_to_the_end(&self, id: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// Makes the lease's time run out.
     fn expire_lease(&self) -> impl Future<Output = Result<()>> + Send;

@@ -2,7 +2,7 @@
 
 use mysql_async::{DriverError, Error as SqlError, IoError, ServerError};
 
-use crate::mysql_error::code_of;
+use crate::mysql_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
@@ -12,6 +12,9 @@ const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connect
 /// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
 pub fn failed(error: SqlError) -> Error {
     match &error {
+        SqlError::Server(answer) if is_about_a_row(answer.code, &answer.state) => {
+            explained_as(Code::RowRefused, "the database answered with an error", answer)
+        }
         SqlError::Server(answer) => explained("the database answered with an error", answer),
         SqlError::Driver(DriverError::ConnectionClosed) | SqlError::Io(_) => {
             Error::new(Code::StoreFailed, "the connection to the database is gone").source(error)

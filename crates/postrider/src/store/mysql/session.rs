@@ -154,6 +154,8 @@ impl Session {
             while !result.is_empty() {
                 all.push(result.collect::<Row>().await?);
             }
+            // The error of a statement that has no rows looks like the end; only here is it told.
+            result.drop_result().await?;
             Ok(all)
         };
         let answers = tokio::time::timeout(self.answer_within, answers).await;

@@ -3,7 +3,7 @@
 use tokio_postgres::Error as SqlError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use crate::postgres_error::code_of;
+use crate::postgres_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
@@ -13,8 +13,9 @@ const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connect
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back.
 pub fn failed(error: SqlError) -> Error {
-    let code = match error.code() {
-        Some(state) => code_of(state.code()),
+    let code = match error.code().map(SqlState::code) {
+        Some(state) if is_about_a_row(state) => Code::RowRefused,
+        Some(state) => code_of(state),
         None => Code::StoreFailed,
     };
     let what = if error.is_closed() {

@@ -19,6 +19,8 @@ pub(crate) struct Book {
     last: Position,
     /// Rows of each claim that are not settled.
     claims: HashMap<i64, usize>,
+    /// Rows whose outcome the table has refused to record in this session.
+    pub(crate) refused: usize,
 }
 
 /// One row.
@@ -62,6 +64,8 @@ pub(crate) enum Stage {
     Ended,
     /// Somebody else has settled it.
     Taken,
+    /// Done with, and its table refuses to say so.
+    Refused,
 }
 
 impl Book {
@@ -72,6 +76,7 @@ impl Book {
             by_id: HashMap::new(),
             last: Position::ZERO,
             claims: HashMap::new(),
+            refused: 0,
         }
     }
 

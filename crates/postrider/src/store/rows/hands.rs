@@ -15,19 +15,22 @@ pub(crate) enum Purpose {
     HandOut,
 }
 
-/// Hands out the due ones of these rows, in their order. `won` are the rows that were marked, where that is done.
+/// Hands out the due ones of these rows, in their order. `won` are the rows that were marked, where that is done, and
+/// `refused` those that their table refuses to mark: of them no event is made.
 pub(crate) fn hand_out(
     book: &mut Book,
     passed: Vec<RowId>,
     read: Read,
     won: Option<&HashMap<RowId, Claim>>,
+    refused: &HashMap<RowId, String>,
 ) -> Page {
     let due = read.rows.into_iter().filter(|row| row.told.is_due);
     let mut found: HashMap<RowId, ReadRow> = due.map(|row| (row.told.id.clone(), row)).collect();
     let mut page = Page::default();
     for id in passed {
         let claim = won.map(|won| won.get(&id).copied());
-        let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)));
+        let why_not = refused.get(&id);
+        let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)) || why_not.is_some());
         let Some(ReadRow { told, event }) = row else {
             // Somebody else was first. Of a row that has a position, the relay must hear.
             match book.position_of(&id).filter(|_| !book.is_out(&id)) {
@@ -49,6 +52,7 @@ pub(crate) fn hand_out(
             claim: claim.flatten(),
         });
         match event {
+            _ if why_not.is_some() => page.damaged.extend(why_not.map(|why| (position, why.clone()))),
             Ok(event) => page.events.push(StoredEvent { position, event: Arc::new(event) }),
             Err(error) => page.damaged.push((position, error.sentence())),
         }

@@ -1,6 +1,7 @@
 //! What the notes beside a table make of a new session.
 
 use super::book::{Book, Entry, Stage};
+use super::refused::Refused;
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
@@ -22,6 +23,8 @@ pub(crate) struct NotedRow {
     pub(crate) is_given_up: bool,
     /// Tries after which the row is given up.
     pub(crate) limit: Option<i64>,
+    /// What the table refused to record.
+    pub(crate) refused: Option<Refused>,
 }
 
 impl NotedRow {
@@ -57,6 +60,7 @@ struct Noted {
     limit: u32,
     /// There is a row of ours about it.
     is_noted: bool,
+    refused: Option<Refused>,
     row: ParkedRow,
 }
 
@@ -95,12 +99,13 @@ impl Aside {
             created: row.created,
             limit: table.max_attempts,
             is_noted: false,
+            refused: None,
             row: ParkedRow {
                 position: Position::ZERO,
                 key: row.key,
                 destination: None,
                 state: ParkedState::Retry,
-                attempts: u32::try_from(row.attempts).unwrap_or(0),
+                attempts: u32::try_from(row.attempts.max(0)).unwrap_or(u32::MAX),
                 next_attempt_at: Some(row.next_attempt_at),
                 last_error: None,
             },
@@ -117,12 +122,15 @@ impl Aside {
         // Who takes a row out of the state it was given up in wants it tried again; who gives it up for us has the
         // last word.
         let ended = matches!(state, ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted);
+        // A table that refused to say so says nothing either way.
+        let is_so = ended == note.is_given_up || note.refused.is_some();
         match note.created {
-            Some(created) if !note.is_done && ended == note.is_given_up => self.noted.push(Noted {
+            Some(created) if !note.is_done && is_so => self.noted.push(Noted {
                 id,
                 created,
                 limit: limit(note.limit),
                 is_noted: true,
+                refused: note.refused,
                 row: note.parked(Position::ZERO, state),
             }),
             _ => self.stale.push(id),
@@ -133,13 +141,20 @@ impl Aside {
     /// The state that comes with the lease, and the book of the session.
     pub(crate) fn load(self, epoch: Epoch, owned: Owned, table: &RowTable) -> (Loaded, Book) {
         let (mut book, mut parked, mut dead) = (Book::new(epoch), Vec::new(), Vec::new());
-        for Noted { id, limit, is_noted, mut row, .. } in self.noted {
-            let stage = if row.state.is_final() { Stage::Ended } else { Stage::Parked };
-            let is_given_up = row.state.is_final() || row.state == ParkedState::Unrouted;
+        for Noted { id, limit, is_noted, refused, mut row, .. } in self.noted {
+            let stage = match refused {
+                Some(_) if row.state.is_final() => Stage::Refused,
+                _ if row.state.is_final() => Stage::Ended,
+                _ => Stage::Parked,
+            };
+            let is_final = row.state.is_final() || row.state == ParkedState::Unrouted;
+            let is_given_up = is_final && refused.is_none();
             let entry =
                 Entry { id: id.into(), stage, is_noted, tried_before: 0, limit, is_given_up, claim: None };
             row.position = book.enter(entry);
             match row.state {
+                // It was delivered: its key waits for nothing.
+                _ if refused == Some(Refused::Delivered) => {}
                 ParkedState::Dead => dead.push(row),
                 ParkedState::Expired => {}
                 _ => parked.push(row),
@@ -189,6 +204,9 @@ fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
     for word in words.split_ascii_whitespace() {
         let id = &*id_of(word);
         let known = book.position_of(id);
+        if known.and_then(|position| book.get(position)).is_some_and(|row| row.stage == Stage::Refused) {
+            continue;
+        }
         positions.push(known.unwrap_or_else(|| {
             book.enter(Entry {
                 id: id.into(),

@@ -9,6 +9,7 @@ pub(crate) mod load;
 pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod read;
+pub(crate) mod refused;
 pub(crate) mod session;
 pub(crate) mod start;
 pub(crate) mod tables;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::book::{Book, Entry, Stage};
+use super::refused::Refused;
 use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::Settlement;
 use crate::{Position, Timestamp};
 
 /// Rows of one outcome, as one array per column.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     pub(crate) positions: Vec<Position>,
     pub(crate) ids: Vec<String>,
@@ -27,26 +28,42 @@ impl Outcome {
         self.ids.push(entry.id.to_string());
         self.stamps.push(entry.claim.map(|claim| claim.at));
         self.marked.push(entry.claim.map(|claim| claim.attempts));
-        self.attempts.push(attempts.into());
+        // A count stays at the end of its column.
+        self.attempts.push(i64::from(attempts).min(i32::MAX.into()));
         self.next.push(next);
     }
 
     /// Its second half.
     fn halve(&mut self) -> Self {
-        let at = self.ids.len() / 2;
+        let mut first = self.take(self.ids.len() / 2);
+        std::mem::swap(self, &mut first);
+        first
+    }
+
+    /// Its first rows, which it loses.
+    pub(super) fn take(&mut self, rows: usize) -> Self {
+        let at = rows.min(self.ids.len());
         Self {
-            positions: self.positions.split_off(at),
-            ids: self.ids.split_off(at),
-            stamps: self.stamps.split_off(at),
-            marked: self.marked.split_off(at),
-            attempts: self.attempts.split_off(at),
-            next: self.next.split_off(at),
+            positions: self.positions.drain(..at).collect(),
+            ids: self.ids.drain(..at).collect(),
+            stamps: self.stamps.drain(..at).collect(),
+            marked: self.marked.drain(..at).collect(),
+            attempts: self.attempts.drain(..at).collect(),
+            next: self.next.drain(..at).collect(),
+        }
+    }
+
+    /// Its row, if it has just one.
+    pub(super) fn only(&self) -> Option<(Position, &str)> {
+        match (self.positions.as_slice(), self.ids.as_slice()) {
+            ([position], [id]) => Some((*position, id)),
+            _ => None,
         }
     }
 }
 
 /// A note to write.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Note {
     pub(crate) id: String,
     pub(crate) key: Option<String>,
@@ -55,9 +72,25 @@ pub(crate) struct Note {
     pub(crate) attempts: u32,
     pub(crate) next_attempt_at: Option<Timestamp>,
     pub(crate) last_error: Option<String>,
+    /// What the table refused to record.
+    pub(crate) refused: Option<Refused>,
 }
 
 impl Note {
+    /// Of a row that was delivered, and whose table does not say so.
+    pub(super) fn refused_done(id: &str, last_error: String) -> Self {
+        Self {
+            id: id.to_owned(),
+            key: None,
+            destination: None,
+            state: ParkedState::Dead.as_str(),
+            attempts: 0,
+            next_attempt_at: None,
+            last_error: Some(last_error),
+            refused: Some(Refused::Delivered),
+        }
+    }
+
     fn of(entry: &Entry, row: &ParkedRow, attempts: u32) -> Self {
         Self {
             id: entry.id.to_string(),
@@ -67,24 +100,29 @@ impl Note {
             attempts,
             next_attempt_at: row.next_attempt_at,
             last_error: row.last_error.clone(),
+            refused: None,
         }
     }
 }
 
 /// What a settlement means for the rows of the table.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
     pub(crate) done: Outcome,
     pub(crate) retried: Outcome,
     pub(crate) ended: Outcome,
     /// Unrouted rows: given up in the table, and still waited for.
-    unrouted: Vec<Position>,
+    pub(super) unrouted: Vec<Position>,
     /// Rows that wait and are not to be marked meanwhile.
     pub(crate) returned: Outcome,
     /// Rows that wait, marked or not.
-    parked: Vec<Position>,
+    pub(super) parked: Vec<Position>,
+    /// Rows that wait and stay marked.
+    pub(super) kept: Vec<Position>,
+    /// Rows whose outcome the table refuses to record.
+    pub(super) refused: Vec<Position>,
     /// Rows that somebody else settled.
-    taken: Vec<Position>,
+    pub(super) taken: Vec<Position>,
     pub(crate) notes: Vec<Note>,
     pub(crate) forgotten: Vec<String>,
     pub(crate) claims_over: Vec<i64>,
@@ -118,11 +156,15 @@ impl Plan {
                 plan.finish(position, entry);
             }
         }
-        let leaving = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
-        let leaving: Vec<Position> =
-            leaving.iter().flat_map(|outcome| &outcome.positions).chain(&plan.taken).copied().collect();
-        plan.claims_over = book.claims_over(&leaving);
+        plan.claims_over = book.claims_over(&plan.leaving());
         plan
+    }
+
+    /// Rows that carry no mark of ours any more once it is recorded.
+    pub(super) fn leaving(&self) -> Vec<Position> {
+        let outcomes = [&self.done, &self.retried, &self.ended, &self.returned];
+        let changed = outcomes.iter().flat_map(|outcome| &outcome.positions);
+        changed.chain(&self.taken).chain(&self.refused).copied().collect()
     }
 
     fn finish(&mut self, position: Position, entry: &Entry) {
@@ -205,6 +247,12 @@ impl Plan {
         for position in &self.ended.positions {
             book.change(*position, |row| row.is_given_up = true);
         }
+        for position in &self.kept {
+            book.change(*position, |row| row.stage = Stage::Parked);
+        }
+        for position in &self.refused {
+            book.change(*position, |row| (row.stage, row.claim) = (Stage::Refused, None));
+        }
         for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
             book.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
         }
@@ -212,8 +260,8 @@ impl Plan {
 }
 
 /// Tells if fewer rows were changed than planned.
-pub(crate) fn tell_missed(subscription: &str, planned: usize, changed: usize) {
-    if let Some(missed) = planned.checked_sub(changed).filter(|missed| *missed > 0) {
+pub(crate) fn tell_missed(subscription: &str, missed: usize) {
+    if missed > 0 {
         tracing::warn!(
             subscription,
             rows = missed,

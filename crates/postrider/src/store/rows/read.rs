@@ -1,6 +1,6 @@
 //! From what a statement told of rows to events, as far as a budget goes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -33,7 +33,7 @@ pub(crate) struct Told {
 impl Told {
     /// Failed tries as the relay counts them.
     pub(crate) fn tried(&self) -> u32 {
-        u32::try_from(self.attempts).unwrap_or(0)
+        u32::try_from(self.attempts.max(0)).unwrap_or(u32::MAX)
     }
 }
 
@@ -177,6 +177,12 @@ impl Read {
             }
         }
         Ok(())
+    }
+
+    /// Rows that are as they were before their outcome was recorded: due, or, where rows are marked, not delivered.
+    pub(crate) fn unchanged(&self, is_marked: bool) -> HashSet<RowId> {
+        let is_so = |told: &Told| if is_marked { told.is_open } else { told.is_due };
+        self.rows.iter().filter(|row| is_so(&row.told)).map(|row| Arc::clone(&row.told.id)).collect()
     }
 
     /// Rows that a claim would mark, with the attempts they were seen with.

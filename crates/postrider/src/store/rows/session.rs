@@ -6,7 +6,7 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::Mutex;
 
 use super::book::Book;
-use super::plan::Outcome;
+use super::plan::Plan;
 use crate::layout::{ColumnMap, RowTable};
 use crate::store::Epoch;
 
@@ -44,9 +44,11 @@ impl Session {
         self.traces.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
     }
 
-    /// Of rows that were delivered, those to note.
-    pub(crate) fn traced(&self, done: &Outcome) -> Vec<String> {
-        if self.traces.load(Ordering::Relaxed) { done.ids.clone() } else { Vec::new() }
+    /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where others had a hand in
+    /// it, nobody knows which rows were theirs.
+    pub(crate) fn traced(&self, plan: &Plan, changed: Option<usize>) -> Vec<String> {
+        let is_ours = changed == Some(plan.rows()) && self.traces.load(Ordering::Relaxed);
+        if is_ours { plan.done.ids.clone() } else { Vec::new() }
     }
 
     pub(crate) fn subscription(&self) -> String {

@@ -32,6 +32,10 @@ impl From<rusqlite::Error> for Failure {
             rusqlite::Error::SqliteFailure(_, Some(message)) if is_schema_missing(message) => {
                 Code::SchemaMissing
             }
+            // TOOBIG, CONSTRAINT, MISMATCH: what the statement makes of a row, a trigger's RAISE included.
+            rusqlite::Error::SqliteFailure(failure, _) if matches!(failure.extended_code & 0xff, 18..=20) => {
+                Code::RowRefused
+            }
             rusqlite::Error::SqliteFailure(failure, _) => code_of(failure.extended_code),
             rusqlite::Error::SqlInputError { msg, .. } if is_schema_missing(msg) => Code::SchemaMissing,
             rusqlite::Error::FromSqlConversionFailure(..)

@@ -10,7 +10,7 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Ident, Result};
-use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use tokio::sync::Mutex;
 
 use crate::case::{Which, failed};
@@ -90,6 +90,21 @@ impl<W: Which> RowCase<W> {
         Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
     }
 
+    /// Makes a table refuse every UPDATE of rows that pass a condition over `OLD`. In silence it cannot.
+    pub(crate) async fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
+        if how == Refusing::InSilence {
+            return Ok(false);
+        }
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW
+             BEGIN
+                 IF {rows} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the row is frozen'; END IF;
+             END"
+        ))
+        .await?;
+        Ok(true)
+    }
+
     /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
@@ -104,4 +119,9 @@ impl<W: Which> RowCase<W> {
             ),
         }
     }
+}
+
+/// Ids as a list of texts.
+pub(crate) fn listed(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
 }

@@ -6,9 +6,9 @@ use mysql_async::prelude::Queryable;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
-use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 
-use super::case::{LAYOUTS, RowCase};
+use super::case::{LAYOUTS, RowCase, listed};
 use crate::case::{MariaDb, MySql, Which, failed};
 
 /// The case of the layout at a place in the list of all, alone on its table or beside others.
@@ -106,6 +106,16 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
             _ => "UPDATE outbox_events SET status = 'PUBLISHED'",
         };
         self.0.run(&format!("{sql} WHERE id = {id}")).await
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        self.0.refuse("{t}", &format!("OLD.id IN ({})", listed(ids)), how).await
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        let count = if self.0.layout == RowLayout::EventOutbox { "attempts" } else { "attempt_count" };
+        self.0.run(&format!("UPDATE {{t}} SET {count} = 2147483647 WHERE id = {id}")).await?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

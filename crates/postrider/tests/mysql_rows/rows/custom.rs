@@ -8,11 +8,11 @@ use mysql_async::prelude::Queryable;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{RowExtras, Store, Trim};
-use postrider::{Code, Ident, Result};
-use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, RowState, RowsUnderTest};
+use postrider::{Code, Ident, Position, Result};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use super::anywhere::{self, Table};
-use super::case::RowCase;
+use super::case::{RowCase, listed};
 use crate::case::{MariaDb, MySql, Which, failed};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
@@ -214,6 +214,25 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
             _ => format!("INSERT INTO {{ledger}}.row_done (row_id) VALUES ('{id}')"),
         };
         self.0.run(&sql).await
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        let (key, ..) = Self::told();
+        // Of the last nothing is changed.
+        if KIND > 1 {
+            return Ok(false);
+        }
+        let rows = format!("{} IN ({})", key.replace("t.", "OLD."), listed(ids));
+        self.0.refuse("shop_events", &rows, how).await
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        if KIND != 0 {
+            return Ok(false);
+        }
+        let most = "CASE WHEN tries < 0 THEN 0 ELSE 127 END";
+        self.0.run(&format!("UPDATE shop_events SET tries = {most} WHERE `eventId` = '{id}'")).await?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
+use postrider_testkit::conformance::rows::Refusing;
 
 use super::anywhere::{self, Table};
 use super::case::{LAYOUTS, RowCase};
@@ -44,6 +45,12 @@ impl<W: Which, const LAYOUT: usize> Table for Of<W, LAYOUT> {
         Ok(all.into_iter().map(|both| (both / 2, both % 2 == 1)).collect())
     }
 
+    async fn refuse(&self, key: &str, number: usize) -> Result<bool> {
+        let about = if LAYOUT == 0 { "entity_pk" } else { "aggregate_id" };
+        let rows = format!("OLD.{about} = '{key}' AND JSON_EXTRACT(OLD.payload, '$.n') = {number}");
+        self.0.refuse("{t}", &rows, Refusing::WithAnError).await
+    }
+
     async fn tries_max(&self) -> Result<u32> {
         self.0.one(&format!("SELECT MAX({}) FROM {{t}}", self.0.attempts())).await
     }
@@ -72,6 +79,7 @@ macro_rules! relays {
             a_poison_row_is_given_up_and_delays_only_its_own_key
             an_outage_burns_no_attempt_of_any_row
             what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+            a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
         }
     };
 }

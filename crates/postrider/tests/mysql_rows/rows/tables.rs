@@ -34,13 +34,24 @@ async fn migrating_twice_changes_nothing_and_names_what_was_made<W: Which>() -> 
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         assert_eq!(
             (first.created, first.ledger.from, first.ledger.to),
-            (vec![layout.name().to_owned()], 0, 1)
+            (vec![layout.name().to_owned()], 0, 2)
         );
         let again = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 1));
-        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 1);
+        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 2));
+        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 2);
     }
     Ok(())
+}
+
+on_both!(tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date);
+async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date<W: Which>() -> Result<()>
+{
+    let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
+    case.run("DROP TABLE {ledger}.row_refused; DELETE FROM {ledger}.row_migrations WHERE version = 2").await?;
+    assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
+    let migrated = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 2));
+    case.store().await.map(|_| ())
 }
 
 on_both!(the_printed_sql_makes_the_same_tables);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::store::Store;
-use postrider_testkit::conformance::rows::{RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 
 use super::case::{KINDS, Kind};
 use crate::case::{Case, failed};
@@ -106,6 +106,24 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
             _ => format!("INSERT INTO {{ledger}}.row_done (row_id) VALUES ('{id}')"),
         };
         self.0.run(&sql).await
+    }
+
+    async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
+        let key = match Self::KIND {
+            Kind::Status => "old.\"eventId\"",
+            Kind::Time => "old.number::text",
+            // Nothing of it is changed.
+            Kind::Noted | Kind::Deleted => return Ok(false),
+        };
+        self.0.refuse("shop_events", key, ids, how).await
+    }
+
+    async fn count_to_the_end(&self, id: &str) -> Result<bool> {
+        if Self::KIND != Kind::Status {
+            return Ok(false);
+        }
+        self.0.run(&format!("UPDATE shop_events SET tries = 32767 WHERE \"eventId\" = '{id}'")).await?;
+        Ok(true)
     }
 
     async fn expire_lease(&self) -> Result<()> {

@@ -84,8 +84,10 @@ async fn hand_over(rows: &Rows, work: &mut Work<'_>, plan: &Plan, parcel: Parcel
     if !plan.forgotten.is_empty() {
         // Index: the primary key (row_id).
         let forgotten = rows.sql.ids.listed(plan.forgotten.iter().map(String::as_str));
-        let sql = format!("DELETE FROM {{schema}}.row_notes WHERE row_id IN ({forgotten})");
-        work.execute(&sql, Params::new()).await?;
+        for of in ["row_notes", "row_refused"] {
+            let sql = format!("DELETE FROM {{schema}}.{of} WHERE row_id IN ({forgotten})");
+            work.execute(&sql, Params::new()).await?;
+        }
     }
     own::keep(work, &rows.sql, &plan.done.ids).await?;
     write(work, parcel).await.map(|()| HandedOver::Done)

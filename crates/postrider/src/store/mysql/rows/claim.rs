@@ -48,13 +48,16 @@ impl RowClaimer {
         let won = match &rows.marks {
             Some(marks) if !due.is_empty() => {
                 let name = rows.session.subscription();
-                Some(read::claim(session, marks, &name, self.epoch, &due).await?)
+                Some(read::mark(session, marks, &name, self.epoch, due).await?)
             }
             _ => None,
         };
         self.check_session()?;
         let passed = self.listing.pass(asked, found.left.as_ref());
-        let mut page = rows.session.with_book(|book| hand_out(book, passed, found, won.as_ref()));
+        let (is_marked, marked) = (won.is_some(), won.unwrap_or_default());
+        let claims = is_marked.then_some(&marked.claims);
+        let mut page =
+            rows.session.with_book(|book| hand_out(book, passed, found, claims, &marked.refused));
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)

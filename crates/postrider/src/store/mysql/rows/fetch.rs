@@ -29,7 +29,7 @@ pub(super) async fn fetch(
         Some(_) if unclaimed.is_empty() => Some(HashMap::new()),
         Some(marks) => {
             let name = rows.session.subscription();
-            Some(read::claim(session, marks, &name, epoch, &unclaimed).await?)
+            Some(read::mark(session, marks, &name, epoch, unclaimed).await?.claims)
         }
         None => None,
     };

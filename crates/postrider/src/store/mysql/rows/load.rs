@@ -1,5 +1,7 @@
 //! Taking the lease, and the load that comes with it.
 
+use std::collections::HashMap;
+
 use mysql_async::Row;
 
 use super::super::lease::{refusal, take, unknown};
@@ -10,6 +12,7 @@ use super::sql::Sql;
 use crate::layout::RowTable;
 use crate::store::rows::book::Book;
 use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
+use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
 use crate::{Result, Timestamp};
 
@@ -86,15 +89,24 @@ async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside
     if !aside.stale.is_empty() {
         // Index: the primary key (row_id).
         let stale = sql.ids.listed(aside.stale.iter().map(String::as_str));
-        let forget = format!("DELETE FROM {{schema}}.row_notes WHERE row_id IN ({stale})");
-        work.execute(&forget, Params::new()).await?;
+        for of in ["row_notes", "row_refused"] {
+            let forget = format!("DELETE FROM {{schema}}.{of} WHERE row_id IN ({stale})");
+            work.execute(&forget, Params::new()).await?;
+        }
     }
     Ok(aside)
 }
 
 /// All notes, beside what the table says of their rows.
 pub(super) async fn notes(work: &mut Work<'_>, sql: &Sql) -> Result<Vec<NotedRow>> {
-    work.query(sql.load, Params::new()).await?.iter().map(note).collect()
+    let mut notes =
+        work.query(sql.load, Params::new()).await?.iter().map(note).collect::<Result<Vec<_>>>()?;
+    let mut refused = HashMap::new();
+    for row in work.query("SELECT row_id, outcome FROM {schema}.row_refused", Params::new()).await? {
+        refused.insert(text_id(&row)?, Refused::from_word(&get::<String>(&row, 1)?));
+    }
+    notes.iter_mut().for_each(|note| note.refused = refused.remove(&note.id));
+    Ok(notes)
 }
 
 fn note(row: &Row) -> Result<NotedRow> {
@@ -112,6 +124,7 @@ fn note(row: &Row) -> Result<NotedRow> {
         is_done: holds(8)?,
         is_given_up: holds(9)?,
         limit: get(row, 10)?,
+        refused: None,
     })
 }
 

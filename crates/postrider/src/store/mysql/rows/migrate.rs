@@ -16,7 +16,7 @@ use crate::{Code, Error, Ident, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes. Each may be run again where it broke
 /// off: on these servers every CREATE is committed at once.
-const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
 /// The database, and the book of these migrations. Not that of the default layout: the two never share a database.
 const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
@@ -151,8 +151,9 @@ async fn apply(
     if extras.views || is_new {
         differences.extend(views::make(session, table).await?);
     }
-    if from < LATEST {
-        let own = format!("{BOOK}{}\n{}{}", MIGRATIONS[0], naming(table), entry(1));
+    for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+        let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
+        let own = format!("{book}{sql}\n{named}{}", entry(version));
         session.several(Alone::Writes, &typed(table, &own)).await?;
     }
     check_table(session, table).await?;

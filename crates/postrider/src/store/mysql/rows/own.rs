@@ -3,9 +3,8 @@
 //! A row of somebody's table tells that it was delivered, and not by which program. So a relay with a retention notes
 //! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
-use super::super::line::Turn;
 use super::super::row::get;
-use super::super::session::{Params, Work, params};
+use super::super::session::{Params, Session, Work, params};
 use super::sql::{Ids, Sql};
 use crate::Result;
 use crate::layout::RowLayout;
@@ -82,16 +81,12 @@ pub(super) async fn trim(
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
 /// deleted.
-pub(super) async fn note(turn: &mut Turn<'_>, sql: &Sql, ids: &[String]) {
+pub(super) async fn note(session: &mut Session, sql: &Sql, ids: &[String]) {
     if ids.is_empty() {
         return;
     }
     let rows = format!("({})", sql.ids.listed(ids.iter().map(String::as_str)).replace(',', "),("));
-    let noted = match turn.session() {
-        Ok(session) => session.alone_changes(&NOTE.replace("{rows}", &rows), Params::new()).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = noted {
+    if let Err(error) = session.alone_changes(&NOTE.replace("{rows}", &rows), Params::new()).await {
         let rows = ids.len();
         tracing::debug!(rows, "delivered rows were not noted, and will not be deleted: {}", error.sentence());
     }

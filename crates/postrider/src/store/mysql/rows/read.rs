@@ -12,6 +12,7 @@ use super::sql::{Ids, Marks, Sql};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
 use crate::store::rows::read::{Body, Read, Told, Which, about};
+use crate::store::rows::refused::{Marked, Marking, counted};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -61,13 +62,21 @@ fn told(row: &Row) -> Result<Told> {
     let is_bare = matches!(row.as_ref(6), None | Some(Value::NULL));
     Ok(Told {
         id: id(row)?,
-        attempts: get(row, 13)?,
-        limit: u32::try_from(get::<i64>(row, 11)?).unwrap_or(1).max(1),
+        attempts: number(row, 13)?,
+        limit: u32::try_from(number(row, 11)?.max(1)).unwrap_or(u32::MAX),
         is_due: get_opt::<i64>(row, 14)? == Some(1),
         is_open: get_opt::<i64>(row, 15)? == Some(1),
         bytes: usize::try_from(get_opt::<i64>(row, 7)?.unwrap_or(0)).unwrap_or(0),
         is_bare,
     })
+}
+
+/// A number that may be larger than it should.
+fn number(row: &Row, column: usize) -> Result<i64> {
+    match row.as_ref(column) {
+        Some(Value::UInt(number)) => Ok(i64::try_from(*number).unwrap_or(i64::MAX)),
+        _ => get(row, column),
+    }
 }
 
 fn body(mut row: Row) -> Result<Body> {
@@ -90,8 +99,24 @@ fn body(mut row: Row) -> Result<Body> {
     })
 }
 
+/// Marks rows as being published, those that their table refuses to mark left out.
+pub(super) async fn mark(
+    session: &mut Session,
+    marks: &Marks,
+    subscription: &str,
+    epoch: Epoch,
+    rows: Vec<(RowId, i64)>,
+) -> Result<Marked> {
+    let mut marking = Marking::of(rows);
+    while let Some(rows) = marking.next() {
+        let answer = claim(session, marks, subscription, epoch, &rows).await;
+        marking.heard(rows, answer)?;
+    }
+    Ok(marking.marked())
+}
+
 /// Marks rows as being published, by compare and set. Answers which were won.
-pub(super) async fn claim(
+async fn claim(
     session: &mut Session,
     marks: &Marks,
     subscription: &str,
@@ -112,7 +137,7 @@ pub(super) async fn claim(
         for row in work.query(&asked, Params::new()).await? {
             let (id, attempts) = (id(&row)?, get::<i64>(&row, 1)?);
             if seen.get(&*id) == Some(&attempts) {
-                won.push((id, attempts + 1));
+                won.push((id, counted(attempts)));
             }
         }
         if won.is_empty() {

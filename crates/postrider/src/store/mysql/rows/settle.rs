@@ -1,14 +1,21 @@
-//! Settling: all outcomes in one transaction, fenced by the epoch.
+//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
+//! pieces.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::super::line::Turn;
 use super::super::row::get;
-use super::super::session::{Alone, params};
-use super::{Rows, own};
+use super::super::session::{Alone, Session, params};
 use super::sql::Ids;
-use crate::store::rows::plan::{Note, Outcome, Plan, tell_missed};
-use crate::store::{Settled, Settlement};
+use super::{Rows, own, read};
+use crate::store::rows::book::RowId;
+use crate::store::rows::plan::{Note, Outcome, Plan};
+use crate::store::rows::read::Which;
+use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused};
+use crate::store::{Budget, Settled, Settlement};
 use crate::{Code, Error, Result, Timestamp};
 
 /// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
@@ -35,7 +42,13 @@ const COUNT: &str = "SET @postrider_changed = @postrider_changed + ROW_COUNT();"
 /// Indexes: the primary keys (row_id) and (number).
 const NOTES: &str = "
     DELETE FROM {schema}.row_notes WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
+    DELETE FROM {schema}.row_refused WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
     DELETE FROM {schema}.row_claims WHERE @postrider_owns = 1 AND number IN ({claims});
+    INSERT INTO {schema}.row_refused (row_id, outcome)
+    SELECT r.i, r.r
+    FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (i {id_type} PATH '$.i', r VARCHAR(16) PATH '$.r')) AS r
+    WHERE @postrider_owns = 1 AND r.r IS NOT NULL
+    ON DUPLICATE KEY UPDATE outcome = VALUES(outcome);
     INSERT INTO {schema}.row_notes (row_id, `key`, destination, state, attempts, next_attempt_at, last_error)
     SELECT r.i, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e
     FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (
@@ -77,6 +90,8 @@ struct Noted<'a> {
     n: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     e: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<&'static str>,
 }
 
 /// An id of a row: a number, where they all are.
@@ -120,6 +135,7 @@ fn notes(ids: Ids, notes: &[Note]) -> Result<String> {
         a: note.attempts,
         n: note.next_attempt_at.map(Timestamp::as_micros),
         e: note.last_error.as_deref(),
+        r: note.refused.map(Refused::as_str),
     });
     json(&notes.collect::<Vec<_>>())
 }
@@ -135,10 +151,43 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
+    let pieces = Pieces::of(&settlement.subscription, plan);
+    let session = turn.session()?;
+    refused::settle(&mut Recording { rows, session, settlement }, &rows.session, pieces).await
+}
+
+/// Records pieces of one settlement.
+struct Recording<'a> {
+    rows: &'a Rows,
+    session: &'a mut Session,
+    settlement: &'a Settlement,
+}
+
+impl Recorder for Recording<'_> {
+    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+        let changed = record(self.rows, self.session, self.settlement, &plan).await?;
+        own::note(self.session, &self.rows.sql, &self.rows.session.traced(&plan, changed)).await;
+        Ok(changed)
+    }
+
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
+        let read = read::read(self.session, &self.rows.sql, &ids, budget, Which::Any).await?;
+        Ok(read.unchanged(self.rows.marks.is_some()))
+    }
+}
+
+/// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
+async fn record(
+    rows: &Rows,
+    session: &mut Session,
+    settlement: &Settlement,
+    plan: &Plan,
+) -> Result<Option<usize>> {
     let ids = rows.sql.ids;
     let values = params![
         settlement.subscription.as_str(),
-        epoch.0,
+        settlement.epoch.0,
         plan.trial.as_deref(),
         plan.trial_deaths,
         outcome(ids, &plan.done)?,
@@ -147,8 +196,26 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
         outcome(ids, &plan.returned)?,
         notes(ids, &plan.notes)?,
     ];
-    let session = turn.session()?;
     session.alone(Alone::Reads, REMEMBER, values).await?;
+    let answers = match session.several(Alone::Writes, &statements(rows, plan)).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            // An error leaves out what follows, the end of the transaction as well.
+            _ = session.several(Alone::Reads, "ROLLBACK").await;
+            return Err(error);
+        }
+    };
+    let last = answers.iter().rev().find_map(|rows| rows.first());
+    let last = last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
+    if get::<i64>(last, 0)? != 1 {
+        return Ok(None);
+    }
+    Ok(Some(usize::try_from(get::<i64>(last, 1)?).unwrap_or(0)))
+}
+
+/// The transaction that records a plan, as one text.
+fn statements(rows: &Rows, plan: &Plan) -> String {
+    let ids = rows.sql.ids;
     let mut statements = String::from(FENCE);
     let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
     for (_, statement) in outcomes.iter().zip(rows.sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
@@ -163,25 +230,5 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             .replace("{forgotten}", &ids.listed(plan.forgotten.iter().map(String::as_str)))
             .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str))),
     );
-    let answers = match session.several(Alone::Writes, &statements).await {
-        Ok(answers) => answers,
-        Err(error) => {
-            // An error leaves out what follows, the end of the transaction as well.
-            _ = session.several(Alone::Reads, "ROLLBACK").await;
-            return Err(error);
-        }
-    };
-    let last = answers.iter().rev().find_map(|rows| rows.first());
-    let last = last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
-    if get::<i64>(last, 0)? != 1 {
-        return Ok(Settled::Fenced);
-    }
-    let changed = usize::try_from(get::<i64>(last, 1)?).unwrap_or(0);
-    tell_missed(&settlement.subscription, plan.rows(), changed);
-    // Where others had a hand in it, nobody knows which rows were theirs.
-    if changed == plan.rows() {
-        own::note(turn, &rows.sql, &rows.session.traced(&plan.done)).await;
-    }
-    rows.session.with_book(|book| plan.enter(book));
-    Ok(Settled::Done)
+    statements
 }

@@ -1,5 +1,6 @@
 //! Claiming: due rows in the order of the table, each once per session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::row::get;
@@ -53,8 +54,10 @@ impl RowClaimer {
         let won = rows.win(&mut turn, self.epoch, &read.due()).await?;
         self.check_session()?;
         let passed = self.listing.pass(asked, read.left.as_ref());
-        let claims = won.as_ref().map(|won| &won.claims);
-        let mut page = rows.with_book(|book| hand_out(book, passed, read, claims));
+        let (claims, refused) = (won.as_ref().map(|won| &won.claims), won.as_ref().map(|won| &won.refused));
+        let none = HashMap::new();
+        let refused = refused.unwrap_or(&none);
+        let mut page = rows.with_book(|book| hand_out(book, passed, read, claims, refused));
         drop(won);
         rows.let_go().await;
         page.more_at_once = self.listing.has_more();

@@ -12,7 +12,7 @@ use super::settle::times;
 use super::{Rows, lost};
 use crate::Result;
 use crate::store::rows::plan::{Outcome, Plan};
-use crate::store::{Settled, Settlement};
+use crate::store::Settlement;
 
 /// Deliveries from which on they are shared: below, a second round trip costs more than it gains.
 const SHARED_FROM: usize = 512;
@@ -48,10 +48,9 @@ pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Turn
 pub(super) async fn deliver(
     rows: &Rows,
     settlement: &Settlement,
-    turn: Option<Turn<'_>>,
-    delivered: Option<&Outcome>,
+    mut turn: Turn<'_>,
+    delivered: &Outcome,
 ) -> Result<Option<usize>> {
-    let (Some(mut turn), Some(delivered)) = (turn, delivered) else { return Ok(Some(0)) };
     rows.check_server(&mut turn)?;
     let server = turn.incarnation()?;
     let answer = turn
@@ -77,13 +76,5 @@ pub(super) fn changed(turn: &mut Turn<'_>, answer: &[tokio_postgres::Row]) -> Re
         (true, _) => Ok(Some(usize::try_from(get::<i64>(row, 2)?).unwrap_or(0))),
         (false, true) => Ok(None),
         (false, false) => Err(turn.give_up()),
-    }
-}
-
-/// Both halves together: done when both are.
-pub(super) fn both(one: Result<Option<usize>>, other: Result<Option<usize>>) -> Result<(Settled, usize)> {
-    match (one?, other?) {
-        (Some(one), Some(other)) => Ok((Settled::Done, one + other)),
-        _ => Ok((Settled::Fenced, 0)),
     }
 }

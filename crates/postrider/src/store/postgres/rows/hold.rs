@@ -17,6 +17,7 @@ use super::super::time::Time;
 use crate::Result;
 use crate::store::Epoch;
 use crate::store::rows::book::{Claim, RowId};
+use crate::store::rows::refused::Marked;
 
 /// Transactions open at one time, each on a connection of its own. At the limit the youngest takes more rows.
 const OPEN_MAX: usize = 8;
@@ -50,12 +51,14 @@ struct Holder {
 /// Rows that were won. While it lives no lock is let go: drop it when they are entered in the book.
 pub(super) struct Won<'a> {
     pub(super) claims: HashMap<RowId, Claim>,
+    /// Rows that their table refuses to mark.
+    pub(super) refused: HashMap<RowId, String>,
     _held: Option<MutexGuard<'a, Held>>,
 }
 
-impl From<HashMap<RowId, Claim>> for Won<'_> {
-    fn from(claims: HashMap<RowId, Claim>) -> Self {
-        Self { claims, _held: None }
+impl From<Marked> for Won<'_> {
+    fn from(marked: Marked) -> Self {
+        Self { claims: marked.claims, refused: marked.refused, _held: None }
     }
 }
 
@@ -85,7 +88,7 @@ impl Holders {
             let number = held.begun;
             held.open.push(Holder { number, session, pages: 0 });
         }
-        let Some(holder) = held.open.last_mut() else { return Ok(HashMap::new().into()) };
+        let Some(holder) = held.open.last_mut() else { return Ok(Marked::default().into()) };
         holder.pages += 1;
         let (ids, attempts): (Vec<&str>, Vec<i64>) =
             rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
@@ -105,7 +108,7 @@ impl Holders {
             let attempts = seen.get(id).copied().unwrap_or(0);
             claims.insert(Arc::from(id), Claim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
-        Ok(Won { claims, _held: Some(held) })
+        Ok(Won { claims, refused: HashMap::new(), _held: Some(held) })
     }
 
     /// Ends the transactions that have no row left; `in_use` are the numbers the book still knows.

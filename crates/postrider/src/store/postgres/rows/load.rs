@@ -1,5 +1,7 @@
 //! Taking the lease, and the load that comes with it.
 
+use std::collections::HashMap;
+
 use tokio_postgres::Row;
 
 use super::super::lease::{refusal, take, unknown};
@@ -11,6 +13,7 @@ use crate::Result;
 use crate::layout::RowTable;
 use crate::store::rows::book::Book;
 use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
+use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
 
 /// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
@@ -70,13 +73,22 @@ async fn aside(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
         // Index: the primary key (row_id).
         let forget = "DELETE FROM {schema}.row_notes WHERE row_id = ANY ($1)";
         work.execute(forget, &[&aside.stale]).await?;
+        let forget = "DELETE FROM {schema}.row_refused WHERE row_id = ANY ($1)";
+        work.execute(forget, &[&aside.stale]).await?;
     }
     Ok(aside)
 }
 
 /// All notes, beside what the table says of their rows.
 pub(super) async fn notes(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Vec<NotedRow>> {
-    work.query(sql.load, &[&i64::from(table.max_attempts)]).await?.iter().map(note).collect()
+    let limit = i64::from(table.max_attempts);
+    let mut notes = work.query(sql.load, &[&limit]).await?.iter().map(note).collect::<Result<Vec<_>>>()?;
+    let mut refused = HashMap::new();
+    for row in work.query("SELECT row_id, outcome FROM {schema}.row_refused", &[]).await? {
+        refused.insert(get::<String>(&row, 0)?, Refused::from_word(get(&row, 1)?));
+    }
+    notes.iter_mut().for_each(|note| note.refused = refused.remove(&note.id));
+    Ok(notes)
 }
 
 fn note(row: &Row) -> Result<NotedRow> {
@@ -93,6 +105,7 @@ fn note(row: &Row) -> Result<NotedRow> {
         is_done: get::<Option<bool>>(row, 8)?.unwrap_or(false),
         is_given_up: get::<Option<bool>>(row, 9)?.unwrap_or(false),
         limit: get(row, 10)?,
+        refused: None,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes.
-const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
 /// The book of these migrations. Not that of the default layout: the two never share a schema.
 const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
@@ -121,10 +121,12 @@ pub(super) async fn migrate(
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
     if from == 0 {
         refuse_other_layout(tx.client(), schema).await?;
-        let book = schema.put_into(&format!("{BOOK}{}\n{}", MIGRATIONS[0], naming(table)));
-        tx.batch_execute(&book).await.map_err(failed)?;
-        let entry = "INSERT INTO {schema}.row_migrations (version) VALUES (1)";
-        tx.batch_execute(&schema.put_into(entry)).await.map_err(failed)?;
+    }
+    for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+        let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
+        let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
+        let step = schema.put_into(&format!("{book}{sql}\n{named}{entry}"));
+        tx.batch_execute(&step).await.map_err(failed)?;
     }
     check_table(tx.client(), schema, table).await?;
     tx.commit().await.map_err(commit_failed)?;

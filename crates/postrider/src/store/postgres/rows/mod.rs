@@ -23,7 +23,6 @@ mod sql;
 mod tally;
 mod views;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -42,6 +41,7 @@ use crate::ledger::Progress;
 use crate::store::rows::book::{Book, RowId};
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::lost;
+use crate::store::rows::refused::{Marked, Marking};
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
@@ -248,10 +248,15 @@ impl Rows {
         let Sql { claim, lock, .. } = self.sql;
         match (claim, lock) {
             (None, None) => Ok(None),
-            _ if due.is_empty() => Ok(Some(HashMap::new().into())),
-            (Some(claim), _) => read::claim(turn, claim, &self.table, &self.subscription(), epoch, due)
-                .await
-                .map(|won| Some(won.into())),
+            _ if due.is_empty() => Ok(Some(Marked::default().into())),
+            (Some(claim), _) => {
+                let (mut marking, name) = (Marking::of(due.to_vec()), self.subscription());
+                while let Some(rows) = marking.next() {
+                    let answer = read::claim(turn, claim, &self.table, &name, epoch, &rows).await;
+                    marking.heard(rows, answer)?;
+                }
+                Ok(Some(marking.marked().into()))
+            }
             (_, Some(lock)) => self.holders.lock(lock, &self.subscription(), epoch, due).await.map(Some),
         }
     }

@@ -16,6 +16,7 @@ use crate::layout::RowTable;
 use crate::store::rows::book::{Claim, RowId};
 pub(super) use crate::store::rows::read::Read;
 use crate::store::rows::read::Which;
+use crate::store::rows::refused::counted;
 use crate::store::{Budget, Epoch};
 
 /// Microseconds after which the claim of somebody else is over, for a statement.
@@ -79,7 +80,7 @@ pub(super) async fn claim(
     let mut won = HashMap::new();
     for row in &answer {
         if let (Some(id), Some(number)) = (get::<Option<&str>>(row, 0)?, get::<Option<i64>>(row, 2)?) {
-            let attempts = seen.get(id).copied().unwrap_or(0) + 1;
+            let attempts = counted(seen.get(id).copied().unwrap_or(0));
             won.insert(Arc::from(id), Claim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
     }

@@ -1,4 +1,8 @@
-//! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries.
+//! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries. What the
+//! database refuses is settled again in smaller pieces.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::super::history::Incarnation;
 use super::super::line::Turn;
@@ -7,9 +11,12 @@ use super::super::row::get;
 use super::super::session::Work;
 use super::super::statement::Param;
 use super::super::time::Time;
-use super::{Rows, deliver, lost, own};
-use crate::store::rows::plan::{Note, Plan, tell_missed};
-use crate::store::{Settled, Settlement};
+use super::{Rows, deliver, lost, own, read};
+use crate::store::rows::book::RowId;
+use crate::store::rows::plan::{Note, Plan};
+use crate::store::rows::read::Which;
+use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused};
+use crate::store::{Budget, Settled, Settlement};
 use crate::{Result, Timestamp};
 
 /// Notes to write, as one array per column.
@@ -22,6 +29,7 @@ struct Notes {
     attempts: Vec<i64>,
     next: Vec<Option<Time>>,
     errors: Vec<Option<String>>,
+    refused: Vec<Option<&'static str>>,
 }
 
 impl Notes {
@@ -35,6 +43,7 @@ impl Notes {
             all.attempts.push(note.attempts.into());
             all.next.push(note.next_attempt_at.map(Time));
             all.errors.push(note.last_error.clone().map(storable));
+            all.refused.push(note.refused.map(Refused::as_str));
         }
         all
     }
@@ -51,31 +60,55 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
-    let planned = plan.rows();
-    let delivered_here = rows.session.traced(&plan.done);
-    let (half, helper) = deliver::half(rows, &mut plan).unzip();
-    let (recorded, delivered) = tokio::join!(
-        record(rows, turn, settlement, &plan),
-        deliver::deliver(rows, settlement, helper, half.as_ref())
-    );
-    // What is recorded is so, whatever became of the other half.
-    rows.with_book(|book| {
-        if let (Some(half), Ok(Some(_))) = (half, &delivered) {
-            half.positions.iter().for_each(|position| book.remove(*position));
-        }
-        if let Ok(Some(_)) = recorded {
-            plan.enter(book);
-        }
-    });
-    let (settled, changed) = deliver::both(recorded, delivered)?;
-    if settled == Settled::Done {
-        tell_missed(&settlement.subscription, planned, changed);
-        // Where others had a hand in it, nobody knows which rows were theirs.
-        if changed == planned {
-            own::note(turn, &delivered_here).await;
+    let half = deliver::half(rows, &mut plan);
+    let mut pieces = Pieces::of(&settlement.subscription, plan);
+    if let Some((half, helper)) = half
+        && let Some(plan) = rows.with_book(|book| pieces.next(book))
+    {
+        let half = pieces.beside(half);
+        let (recorded, delivered) = tokio::join!(
+            record(rows, turn, settlement, &plan),
+            deliver::deliver(rows, settlement, helper, &half.done)
+        );
+        let changed = |answer: &Result<Option<usize>>| answer.as_ref().ok().copied().flatten();
+        let traced = [
+            rows.session.traced(&plan, changed(&recorded)),
+            rows.session.traced(&half, changed(&delivered)),
+        ];
+        own::note(turn, &traced.concat()).await;
+        // What is recorded is so, whatever became of the other half.
+        let heard = rows.with_book(|book| {
+            [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]
+        });
+        for settled in heard {
+            if settled? == Settled::Fenced {
+                return Ok(Settled::Fenced);
+            }
         }
     }
-    Ok(settled)
+    refused::settle(&mut Recording { rows, turn, settlement }, &rows.session, pieces).await
+}
+
+/// Records pieces of one settlement.
+struct Recording<'a, 'b> {
+    rows: &'a Rows,
+    turn: &'a mut Turn<'b>,
+    settlement: &'a Settlement,
+}
+
+impl Recorder for Recording<'_, '_> {
+    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+        let changed = record(self.rows, self.turn, self.settlement, &plan).await?;
+        own::note(self.turn, &self.rows.session.traced(&plan, changed)).await;
+        Ok(changed)
+    }
+
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+        let Rows { sql, table, .. } = self.rows;
+        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
+        let read = read::read(self.turn, sql, table, &ids, budget, Which::Any).await?;
+        Ok(read.unchanged(sql.claim.is_some()))
+    }
 }
 
 /// A plan as the parameters of a settle.
@@ -110,7 +143,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn params(&self) -> [&dyn Param; 26] {
+    fn params(&self) -> [&dyn Param; 27] {
         let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = self.plan;
         [
             &self.settlement.subscription,
@@ -139,6 +172,7 @@ impl<'a> Values<'a> {
             &self.notes.errors,
             forgotten,
             claims_over,
+            &self.notes.refused,
         ]
     }
 }

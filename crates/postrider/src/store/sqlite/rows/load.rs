@@ -1,5 +1,7 @@
 //! Taking the lease, and the load that comes with it.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
@@ -9,6 +11,7 @@ use super::sql::Names;
 use crate::Timestamp;
 use crate::store::rows::book::Book;
 use crate::store::rows::load::{Aside, NotedRow, Owned, refuse_strangers, tell_recovered};
+use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
 
 /// The row of a subscription, whose progress is in the rows of its table.
@@ -64,6 +67,7 @@ pub(super) fn acquire(
     for id in &aside.stale {
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
     }
     let (loaded, book) = aside.load(epoch, row.owned, &names.table);
     Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
@@ -90,7 +94,13 @@ pub(super) fn give_back_as_owner(tx: &Connection, names: &Names, name: &str, epo
 /// All notes, beside what the table says of their rows.
 pub(super) fn notes(snapshot: &Connection, names: &Names) -> Attempt<Vec<NotedRow>> {
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.load))?;
-    let notes = statement.query_map([], note)?.collect::<Result<_, _>>()?;
+    let mut notes = statement.query_map([], note)?.collect::<Result<Vec<_>, _>>()?;
+    let mut statement = snapshot.prepare_cached("SELECT row_id, outcome FROM postrider_row_refused")?;
+    let refused = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    let mut refused = refused.collect::<Result<HashMap<String, String>, _>>()?;
+    for note in &mut notes {
+        note.refused = refused.remove(&note.id).map(|word| Refused::from_word(&word));
+    }
     Ok(notes)
 }
 
@@ -108,5 +118,6 @@ fn note(row: &Row<'_>) -> rusqlite::Result<NotedRow> {
         is_done: row.get(8)?,
         is_given_up: row.get(9)?,
         limit: row.get(10)?,
+        refused: None,
     })
 }

@@ -16,7 +16,7 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes.
-const MIGRATIONS: &[&str] = &[include_str!("ledger.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
 /// The book of these migrations. Not that of the default layout: the two may share a file.
 const BOOK: &str = "CREATE TABLE postrider_row_migrations (
@@ -100,10 +100,11 @@ pub(super) fn migrate(
             tx.execute_batch(&table.put_into_sqlite(TABLE))?;
             created.push(table.name.as_str().to_owned());
         }
-        if from < LATEST {
-            tx.execute_batch(&format!("{BOOK}{}\n{}", MIGRATIONS[0], naming(table)))?;
-            let entry = "INSERT INTO postrider_row_migrations (version, applied_at) VALUES (1, ?1)";
-            tx.execute(entry, params![now(tx)?])?;
+        for (version, sql) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+            let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
+            tx.execute_batch(&format!("{book}{sql}\n{named}"))?;
+            let entry = "INSERT INTO postrider_row_migrations (version, applied_at) VALUES (?1, ?2)";
+            tx.execute(entry, params![version, now(tx)?])?;
         }
         check_table(tx, table)?;
         let ledger = Migrated { from, to: LATEST };

@@ -32,10 +32,11 @@ use super::thread::{Thread, in_transaction};
 use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::{Claim, RowId};
+use crate::store::rows::book::RowId;
 use crate::store::rows::hands::{Purpose, Recall};
-use crate::store::rows::plan::{Plan, tell_missed};
+use crate::store::rows::plan::Plan;
 use crate::store::rows::read::{Read, Which};
+use crate::store::rows::refused::{self, Marked, Marking, Pieces};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
@@ -204,11 +205,16 @@ fn open(path: &Path, table: &RowTable) -> Result<(Connection, Names)> {
 }
 
 impl Rows {
-    /// Marks rows as being published. Answers which were won.
-    async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<HashMap<RowId, Claim>> {
-        let (names, name) = (self.names.clone(), self.session.subscription());
-        let Some(marks) = names.sql.marks else { return Ok(HashMap::new()) };
-        self.writer.write(move |tx| read::claim(tx, &names, &marks, &name, epoch, &due)).await
+    /// Marks rows as being published. Answers which were won, and which their table refuses to mark.
+    async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<Marked> {
+        let Some(marks) = self.names.sql.marks else { return Ok(Marked::default()) };
+        let mut marking = Marking::of(due);
+        while let Some(rows) = marking.next() {
+            let (names, name, due) = (self.names.clone(), self.session.subscription(), rows.clone());
+            let mark = move |tx: &Connection| read::claim(tx, &names, &marks, &name, epoch, &due);
+            marking.heard(rows, self.writer.write(mark).await)?;
+        }
+        Ok(marking.marked())
     }
 
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
@@ -222,7 +228,7 @@ impl Rows {
         let must_mark = self.names.table.marks_rows() && purpose == Purpose::HandOut;
         let won = match must_mark {
             true if unclaimed.is_empty() => Some(HashMap::new()),
-            true => Some(self.claim(epoch, unclaimed).await?),
+            true => Some(self.claim(epoch, unclaimed).await?.claims),
             false => None,
         };
         Ok(self.session.with_book(|book| recall.finish(book, found, won.as_ref(), purpose)))
@@ -234,20 +240,9 @@ impl Rows {
         if epoch != settlement.epoch {
             return Ok(Settled::Fenced);
         }
-        let (names, name) = (self.names.clone(), settlement.subscription.clone());
-        let traced = self.session.traced(&plan.done);
-        let record = move |tx: &Connection| {
-            let changed = settle::record(tx, &names, &name, epoch, &plan)?;
-            // Where others had a hand in it, nobody knows which rows were theirs.
-            if changed == Some(plan.rows()) {
-                own::note(tx, &traced)?;
-            }
-            Ok((changed, plan))
-        };
-        let (Some(changed), plan) = self.writer.write(record).await? else { return Ok(Settled::Fenced) };
-        tell_missed(&settlement.subscription, plan.rows(), changed);
-        self.session.with_book(|book| plan.enter(book));
-        Ok(Settled::Done)
+        let pieces = Pieces::of(&settlement.subscription, plan);
+        let mut recording = settle::Recording { rows: self, settlement: &settlement };
+        refused::settle(&mut recording, &self.session, pieces).await
     }
 }
 

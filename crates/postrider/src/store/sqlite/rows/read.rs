@@ -11,6 +11,7 @@ use super::sql::{Marks, Names};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
 use crate::store::rows::read::{Body, Read, Told, Which, about};
+use crate::store::rows::refused::counted;
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -51,12 +52,21 @@ fn told(row: &Row<'_>) -> Attempt<Told> {
     };
     Ok(Told {
         id: row.get::<_, String>(0)?.into(),
-        attempts: row.get(11)?,
-        limit: u32::try_from(row.get::<_, i64>(10)?).unwrap_or(1).max(1),
+        attempts: number(row, 11)?,
+        limit: u32::try_from(number(row, 10)?.max(1)).unwrap_or(u32::MAX),
         is_due: row.get::<_, Option<bool>>(12)?.unwrap_or(false),
         is_open: row.get::<_, Option<bool>>(13)?.unwrap_or(false),
         bytes: payload + headers,
         is_bare: false,
+    })
+}
+
+/// A number, whatever the column holds instead: one odd row must not keep others from being read.
+fn number(row: &Row<'_>, column: usize) -> Attempt<i64> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => number,
+        ValueRef::Real(number) if number >= 1.0 => i64::MAX,
+        _ => 0,
     })
 }
 
@@ -106,7 +116,7 @@ pub(super) fn claim(
     let mut won = Vec::new();
     for (id, attempts) in rows {
         if mark.execute(params![&**id, attempts, at])? > 0 {
-            won.push((id.clone(), attempts + 1));
+            won.push((id.clone(), counted(*attempts)));
         }
     }
     if won.is_empty() {

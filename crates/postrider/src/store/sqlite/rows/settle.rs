@@ -1,4 +1,8 @@
-//! Settling: all outcomes in one transaction, fenced by the epoch.
+//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
+//! pieces.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -6,9 +10,13 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::sql::Names;
-use crate::Timestamp;
-use crate::store::Epoch;
+use super::{Rows, own, read};
+use crate::store::rows::book::RowId;
 use crate::store::rows::plan::{Note, Outcome, Plan};
+use crate::store::rows::read::Which;
+use crate::store::rows::refused::{PAYLOADS_BYTES_MAX, Recorder};
+use crate::store::{Budget, Epoch, Settlement};
+use crate::{Result, Timestamp};
 
 /// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
 pub(super) fn record(
@@ -41,6 +49,7 @@ pub(super) fn record(
     for id in &plan.forgotten {
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
     }
     for claim in &plan.claims_over {
         // Index: the primary key (number).
@@ -88,5 +97,40 @@ fn note(tx: &Connection, note: &Note, now: i64) -> Attempt<()> {
         note.last_error,
         now,
     ])?;
+    if let Some(refused) = note.refused {
+        // Index: the primary key (row_id).
+        let sql = "INSERT INTO postrider_row_refused (row_id, outcome, refused_at) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (row_id) DO UPDATE SET outcome = excluded.outcome";
+        tx.prepare_cached(sql)?.execute(params![note.id, refused.as_str(), now])?;
+    }
     Ok(())
+}
+
+/// Records pieces of one settlement.
+pub(super) struct Recording<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) settlement: &'a Settlement,
+}
+
+impl Recorder for Recording<'_> {
+    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+        let (names, name) = (self.rows.names.clone(), self.settlement.subscription.clone());
+        let epoch = self.settlement.epoch;
+        let if_all_are_ours = self.rows.session.traced(&plan, Some(plan.rows()));
+        let record = move |tx: &Connection| {
+            let changed = record(tx, &names, &name, epoch, &plan)?;
+            if changed == Some(plan.rows()) {
+                own::note(tx, &if_all_are_ours)?;
+            }
+            Ok(changed)
+        };
+        self.rows.writer.write(record).await
+    }
+
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+        let names = self.rows.names.clone();
+        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
+        let read = move |snapshot: &Connection| read::read(snapshot, &names, &ids, budget, Which::Any);
+        Ok(self.rows.reader.read(read).await?.unchanged(self.rows.names.table.marks_rows()))
+    }
 }

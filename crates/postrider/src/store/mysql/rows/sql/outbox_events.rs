@@ -65,7 +65,8 @@ const LOCK: &str = "
 /// The seed's MarkEventForProcessing for a batch. Index: the primary key (id).
 const MARK: &str = "
     UPDATE {table} AS t
-    SET t.status = 'PUBLISHING', t.attempt_count = t.attempt_count + 1,
+    SET t.status = 'PUBLISHING',
+        t.attempt_count = CASE WHEN t.attempt_count < 2147483647 THEN t.attempt_count + 1 ELSE t.attempt_count END,
         t.last_attempt_at = TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
     WHERE t.id IN ({ids})";
 
@@ -96,7 +97,8 @@ const FOREIGN: &str = concat!(
                        JOIN JSON_TABLE(o.ids, '$[*]' COLUMNS (i BIGINT PATH '$[0]', m BIGINT PATH '$[1]')) AS c
                        WHERE c.i = t.id AND ",
     claimed!(),
-    ")"
+    ")
+       AND NOT EXISTS (SELECT 1 FROM {schema}.row_refused AS r WHERE r.row_id = t.id)"
 );
 
 /// A row that is ours: as we claimed it, or not claimed at all and waiting.
@@ -123,7 +125,8 @@ const DONE: &str = concat!(
     "UPDATE ",
     rows_of!("@postrider_done"),
     " SET t.status = 'PUBLISHED',
-          t.attempt_count = CASE WHEN c.s IS NULL THEN t.attempt_count + 1 ELSE t.attempt_count END, ",
+          t.attempt_count = CASE WHEN c.s IS NULL AND t.attempt_count < 2147483647 THEN t.attempt_count + 1
+                                 ELSE t.attempt_count END, ",
     tried!(),
     " WHERE ",
     ours!()

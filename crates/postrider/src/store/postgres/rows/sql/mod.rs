@@ -141,8 +141,16 @@ macro_rules! notes {
                      state = excluded.state, attempts = excluded.attempts,
                      next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error,
                      updated_at = excluded.updated_at
+             ), refused AS (
+                 INSERT INTO {schema}.row_refused AS n (row_id, outcome)
+                 SELECT r.row_id, r.outcome
+                 FROM fence, unnest((SELECT $18::text[]), (SELECT $27::text[])) AS r (row_id, outcome)
+                 WHERE r.outcome IS NOT NULL
+                 ON CONFLICT (row_id) DO UPDATE SET outcome = excluded.outcome
              ), forgotten AS (
                  DELETE FROM {schema}.row_notes AS n USING fence WHERE n.row_id = ANY ($25::text[])
+             ), recorded AS (
+                 DELETE FROM {schema}.row_refused AS n USING fence WHERE n.row_id = ANY ($25::text[])
              ), claimed AS (
                  DELETE FROM {schema}.row_claims AS c USING fence WHERE c.number = ANY ($26::bigint[])
              )

@@ -84,7 +84,8 @@ const CLAIM: &str = concat!(
     fence_beside!("$5", "$6"),
     ", won AS (
          UPDATE {table} AS t
-         SET status = 'PUBLISHING', attempt_count = t.attempt_count + 1, last_attempt_at = now()
+         SET status = 'PUBLISHING', last_attempt_at = now(),
+             attempt_count = CASE WHEN t.attempt_count < 2147483647 THEN t.attempt_count + 1 ELSE t.attempt_count END
          FROM fence, unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
          WHERE t.id = c.id::bigint AND t.attempt_count = c.attempts
            AND (t.status IN ('PENDING', 'FAILED')
@@ -121,7 +122,8 @@ const FOREIGN: &str = "
     FROM {table} AS t
     WHERE t.status = 'PUBLISHING'
       AND NOT EXISTS (SELECT FROM {schema}.row_claims AS c
-                      WHERE c.claimed_at = t.last_attempt_at AND t.id::text = ANY (c.ids))";
+                      WHERE c.claimed_at = t.last_attempt_at AND t.id::text = ANY (c.ids))
+      AND NOT EXISTS (SELECT FROM {schema}.row_refused AS r WHERE r.row_id = t.id::text)";
 
 /// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
 macro_rules! tried {
@@ -145,7 +147,8 @@ macro_rules! done {
             ", done AS (
                  UPDATE {table} AS t
                  SET status = 'PUBLISHED',
-                     attempt_count = CASE WHEN c.stamp IS NULL THEN t.attempt_count + 1 ELSE t.attempt_count END, ",
+                     attempt_count = CASE WHEN c.stamp IS NULL AND t.attempt_count < 2147483647 THEN t.attempt_count + 1
+                                          ELSE t.attempt_count END, ",
             tried!(),
             "    FROM fence, unnest((SELECT ",
             $ids,

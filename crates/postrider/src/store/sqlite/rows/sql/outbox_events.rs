@@ -59,7 +59,9 @@ const READ: &str = concat!(
 /// The seed's MarkEventForProcessing, for a row that was seen with `?2` attempts, at `?3`. Index: the primary key (id).
 const MARK: &str = concat!(
     "UPDATE {table} AS t
-     SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = ",
+     SET status = 'PUBLISHING',
+         attempt_count = CASE WHEN attempt_count < 2147483647 THEN attempt_count + 1 ELSE attempt_count END,
+         last_attempt_at = ",
     time!("?3"),
     " WHERE t.id = ?1 AND t.attempt_count = ?2 AND (t.status IN ('PENDING', 'FAILED') OR {abandoned})"
 );
@@ -103,7 +105,8 @@ const FOREIGN: &str = concat!(
     claims!(),
     ") AS c WHERE c.id = t.id AND ",
     claimed!(),
-    ")"
+    ")
+       AND NOT EXISTS (SELECT 1 FROM postrider_row_refused AS r WHERE r.row_id = CAST(t.id AS TEXT))"
 );
 
 /// A row `?1` that is ours: as we claimed it at `?2` with count `?3`, or not claimed at all and waiting.
@@ -129,7 +132,8 @@ macro_rules! tried {
 const DONE: &str = concat!(
     "UPDATE {table} AS t
      SET status = 'PUBLISHED',
-         attempt_count = CASE WHEN ?2 IS NULL THEN attempt_count + 1 ELSE attempt_count END, ",
+         attempt_count = CASE WHEN ?2 IS NULL AND attempt_count < 2147483647 THEN attempt_count + 1
+                              ELSE attempt_count END, ",
     tried!(),
     ours!()
 );
