@@ -11,36 +11,36 @@ use super::row::get;
 use super::session::Work;
 use super::statement::Params;
 use super::{failover, park, progress};
-use crate::ledger::ParkedState;
+use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Result};
 
-/// See [`Store::acquire`](crate::store::Store::acquire).
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
 pub(super) async fn acquire(
     work: &Work<'_>,
     lease: &LeaseRequest,
     server: &Incarnation,
     after_failover: AfterFailover,
     reached: Option<Reached>,
-) -> Result<Acquired> {
+) -> Result<(Acquired, Option<KnownRows>)> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return Ok((refused, None));
     }
     let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return Ok((refused, None));
     }
     let moved = failover::refusal(work, name, &row, server, after_failover).await?;
     if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
         super::admin::set_halted(work, name, &reason).await?;
-        return Ok(Acquired::Halted(reason));
+        return Ok((Acquired::Halted(reason), None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
     take(work, lease, epoch).await?;
     let rows = park::load(work, name).await?;
-    let parked_count = rows.len() as u64;
+    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
     let loaded = Loaded {
@@ -53,7 +53,7 @@ pub(super) async fn acquire(
         paused: row.paused,
         origin: Some(server.origin()),
     };
-    Ok(Acquired::Granted(Box::new(loaded)))
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
@@ -133,7 +133,16 @@ pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoc
     let rows = turn.query(RENEW, params).await?;
     match rows.first() {
         Some(row) if !get::<bool>(row, 0)? => Err(turn.give_up()),
-        Some(row) if get(row, 1)? => Ok(Renewed::Held { paused: get(row, 2)? }),
+        Some(row) if get(row, 1)? => {
+            let paused = get(row, 2)?;
+            let (is_known, rows_max) =
+                (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+            if !is_known {
+                return Ok(Renewed::Held { paused, parked_changed: false });
+            }
+            let found = park::seals(turn, subscription, rows_max).await?;
+            Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+        }
         _ => Ok(Renewed::Lost),
     }
 }

@@ -58,7 +58,7 @@ use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
-use crate::ledger::Progress;
+use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
@@ -208,10 +208,11 @@ impl Store for PostgresStore {
             let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let acquired = lease::acquire(&work, &lease, &server, choice, reached).await?;
+            let (acquired, known) = lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
             match &acquired {
                 Acquired::Granted(loaded) => {
+                    *turn.known(&lease.subscription) = known.unwrap_or_default();
                     let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
                     turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
                     turn.remember_lease(&lease.subscription)?;
@@ -251,7 +252,7 @@ impl Store for PostgresStore {
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, progress))
     }
 
-    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+    fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         let server = loaded.origin.clone().map(Incarnation::from);
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, &loaded.progress))
     }
@@ -273,8 +274,10 @@ impl Store for PostgresStore {
             turn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let change = Change::of(&settlement);
             let settled = settle::settle(&mut turn, settlement).await?;
             if settled == Settled::Done {
+                turn.known(&name).settle(change);
                 turn.set_reached(&name, Some(reached));
             }
             Ok(settled)
