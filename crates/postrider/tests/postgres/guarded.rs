@@ -32,7 +32,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
         store.subscribe(&if number == 2 { name.clone() } else { format!("{name}.{number}") }, start).await?;
     }
     let Acquired::Granted(loaded) = store.acquire(lease(&name)).await? else { panic!("the lease is free") };
-    let mut claimer = store.claimer_of(&loaded);
+    let mut claimer = store.claimer_of(&name, &loaded);
     // The hole is noticed, then watched, then buried: each with statements of its own.
     let (mut seen, mut dead) = (BTreeSet::new(), 0);
     while dead == 0 {
@@ -68,7 +68,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     store.pause_as_owner(&name, loaded.epoch, "why").await?;
     store.overview(100).await?;
     store.counts(&name).await?;
-    store.trim(Trim { after: Position::ZERO, older_than: Duration::from_secs(60), events_max: 10 }).await?;
+    store.trim(Trim::new(Duration::from_secs(60), 10)).await?;
     store.release(&name, loaded.epoch, true).await?;
     store.halt(&name, Epoch(9), "why").await?;
     store.accept_history(&name, Start::Now).await?;

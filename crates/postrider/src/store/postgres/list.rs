@@ -27,8 +27,9 @@ const AT: &str = "
     SELECT position, time FROM ONLY {schema}.events WHERE position >= $1 ORDER BY position LIMIT 1";
 
 /// Index: the primary key (position), both ends.
-const ENDS: &str =
-    "SELECT coalesce(min(position), 1), coalesce(max(position), 0) + 1 FROM ONLY {schema}.events";
+const ENDS: &str = "
+    SELECT coalesce(min(position), 1), least(coalesce(max(position), 0), 9223372036854775806) + 1
+    FROM ONLY {schema}.events";
 
 /// The newest events that pass a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {

@@ -55,6 +55,7 @@ pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::history::Incarnation;
+use self::lease::Tried;
 use self::line::{Line, Reached};
 use self::session::{Alone, Session, Sharing, looking};
 use self::shape::SHAPE;
@@ -62,7 +63,7 @@ use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
-use crate::ledger::Progress;
+use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
@@ -215,10 +216,12 @@ impl Store for PostgresStore {
             let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let (acquired, reached) = lease::acquire(&work, &lease, &server, choice, reached).await?;
+            let Tried { acquired, reached, known } =
+                lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
             match &acquired {
                 Acquired::Granted(_) => {
+                    *turn.known(&lease.subscription) = known.unwrap_or_default();
                     turn.set_reached(&lease.subscription, reached);
                     turn.remember_lease(&lease.subscription)?;
                 }
@@ -259,7 +262,7 @@ impl Store for PostgresStore {
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, progress))
     }
 
-    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+    fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         let server = loaded.origin.clone().map(Incarnation::from);
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, &loaded.progress))
     }
@@ -281,8 +284,10 @@ impl Store for PostgresStore {
             turn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let change = Change::of(&settlement);
             let settled = settle::settle(&mut turn, settlement).await?;
             if settled == Settled::Done {
+                turn.known(&name).settle(change);
                 turn.set_reached(&name, Some(reached));
             }
             Ok(settled)

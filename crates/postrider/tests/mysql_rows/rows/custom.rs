@@ -8,7 +8,7 @@ use mysql_async::prelude::Queryable;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{RowExtras, Store, Trim};
-use postrider::{Code, Ident, Position, Result};
+use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use super::anywhere::{self, Table};
