@@ -112,3 +112,42 @@ fn what_makes_no_sense_is_told_before_anything_starts() {
         assert!(!ran.stderr.contains("whsec_short"), "{ran:?}");
     }
 }
+
+fn routed(sink: &str, rules: &str) -> Program {
+    Program::with_config(&format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.out]\n{sink}\n[subscription.orders]\nsink = 'out'\n{rules}"
+    ))
+}
+
+#[test]
+fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
+    let rule = |destination: &str| format!("[[subscription.orders.rule]]\ndestination = '{destination}'\n");
+    let hook = "type = 'webhook'";
+    for (sink, rules, told) in [
+        (hook, String::new(), &["PR-0631", "sink \"out\": without rules", "allow_hosts"][..]),
+        (hook, rule("https://{header.tenant}/"), &["PR-0631", "rule 1: the host of the destination"]),
+        (hook, rule("{topic}"), &["PR-0631"]),
+        (hook, rule("orders.{type}"), &["PR-0630", "does not begin with https://"]),
+        (hook, rule("{header.base}/hook"), &["PR-0630", "begins with a value of the event"]),
+        ("type = 'webhook'\nurl = 'https://h.example/T0KEN'", rule("orders"), &["PR-0632", "rule 1", "`url`"]),
+        ("type = 'kafka'\nbrokers = 'h:1'\ntopic = 'all'", rule("{type}"), &["PR-0632", "rule 1", "`topic`"]),
+        ("type = 'webhook'\nallow_hosts = ['https://a']", String::new(), &["PR-0604", "is not a host"]),
+    ] {
+        for command in [&["config", "check"][..], &["relay", "--drain"]] {
+            let ran = routed(sink, &rules).run(command);
+            assert_eq!(ran.exit, Some(2), "{sink} {rules}: {ran:?}");
+            told.iter().for_each(|told| assert!(ran.stderr.contains(told), "{sink} {rules} {told}: {ran:?}"));
+            assert!(!ran.stderr.contains("T0KEN"), "{ran:?}");
+        }
+    }
+    for (sink, rules) in [
+        (hook, rule("https://h.example/{type}?id={id}")),
+        ("type = 'webhook'\nallow_hosts = ['*.h.example']", rule("https://{header.tenant}.h.example/")),
+        ("type = 'webhook'\nallow_hosts = ['*']", String::new()),
+        ("type = 'kafka'\nbrokers = 'h:1'\ntopic = 'all'", "[[subscription.orders.rule]]\nkey = '{id}'\n".into()),
+        ("type = 'kafka'\nbrokers = 'h:1'", rule("{type}")),
+    ] {
+        let ran = routed(sink, &rules).run(&["config", "check"]);
+        assert_eq!(ran.exit, Some(0), "{sink} {rules}: {ran:?}");
+    }
+}

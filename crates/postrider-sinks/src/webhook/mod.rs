@@ -15,6 +15,8 @@ mod endpoint;
 mod error;
 #[cfg(feature = "webhook")]
 mod guard;
+#[cfg(feature = "webhook")]
+mod hosts;
 mod key;
 #[cfg(feature = "webhook")]
 mod message;
@@ -22,6 +24,8 @@ mod message;
 mod resolve;
 #[cfg(feature = "webhook")]
 mod retry_after;
+#[cfg(feature = "webhook")]
+mod routed;
 #[cfg(feature = "webhook")]
 mod tls;
 mod verify;

@@ -95,16 +95,17 @@ impl RelayBuilder {
     /// [`fail_fast`](Self::fail_fast).
     ///
     /// # Errors
-    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], or what the database says if
-    /// waiting does not help. Nothing is started then.
+    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], rules that do not fit the sink
+    /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or what the database says if waiting
+    /// does not help. Nothing is started then.
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
-    pub async fn spawn(self) -> Result<Relay> {
+    pub async fn spawn(mut self) -> Result<Relay> {
         let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        for outbox in &self.outboxes {
-            check(&outbox.subscriptions)?;
+        for outbox in &mut self.outboxes {
+            check(&mut outbox.subscriptions)?;
         }
         for Outbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
@@ -174,19 +175,21 @@ fn helps_waiting(code: Code) -> bool {
     code.recovery() != Recovery::Person || code == Code::StoreReadOnly
 }
 
-/// Refuses what cannot work, before anything is touched.
-fn check(subscriptions: &[Subscription]) -> Result<()> {
+/// Refuses what cannot work, before anything is touched, and makes each router that of its sink.
+fn check(subscriptions: &mut [Subscription]) -> Result<()> {
     let mut names = HashSet::new();
-    for Subscription { name, policy, .. } in subscriptions {
+    for Subscription { name, policy, router, sink, .. } in subscriptions {
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
             return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
         }
-        if !names.insert(name) {
+        if !names.insert(name.clone()) {
             return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));
         }
         policy.check()?;
+        let fitting = router.clone().for_destinations(sink.capabilities().destinations);
+        *router = fitting.map_err(|error| error.within(&format!("subscription {name:?}")))?;
     }
     Ok(())
 }
