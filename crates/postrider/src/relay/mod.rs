@@ -5,7 +5,6 @@
 
 pub mod brain;
 mod builder;
-mod complaints;
 mod copies;
 mod perform;
 mod policy;

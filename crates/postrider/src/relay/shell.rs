@@ -11,9 +11,10 @@ use uuid::Uuid;
 use super::brain::{Brain, Effect, Input, Reply, Session, Setup, Snapshot, Step};
 use super::perform::{Done, Performer};
 use super::publish::Publisher;
+use super::report::Reports;
 use super::routing::Routing;
 use super::trouble::Trouble;
-use super::{Subscription, report};
+use super::Subscription;
 use crate::store::{Claimer, Store};
 use crate::{Clock, Code};
 
@@ -85,6 +86,7 @@ pub(super) struct Shell {
     calls: JoinSet<Done>,
     if_it_panics: HashMap<Id, (AbortHandle, Session, Reply)>,
     stopped: bool,
+    reports: Reports,
 }
 
 impl Shell {
@@ -114,8 +116,8 @@ impl Shell {
             encoder,
             timeout: policy.publish_timeout,
             copies: Arc::default(),
-            complaints: Arc::default(),
         };
+        let reports = Reports::new(&name);
         let performer = Performer {
             subscription: name,
             holder: holder.to_owned(),
@@ -135,6 +137,7 @@ impl Shell {
             calls: JoinSet::new(),
             if_it_panics: HashMap::new(),
             stopped: false,
+            reports,
         }
     }
 
@@ -142,7 +145,9 @@ impl Shell {
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut input = Input::Tick;
         loop {
-            let step = self.brain.step(self.clock.now(), input);
+            let now = self.clock.now();
+            let step = self.brain.step(now, input);
+            self.reports.tell_what_was_left_out(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
@@ -154,6 +159,7 @@ impl Shell {
             }
             input = self.next_input(&mut stop).await;
         }
+        self.reports.tell_what_was_left_out(Duration::MAX);
         // Halts and releases that are still under way are finished; nothing else is left.
         while self.calls.join_next().await.is_some() {}
         self.performer.publisher.sink.close().await;
@@ -200,7 +206,7 @@ impl Shell {
         }
         for effect in step.effects {
             match &effect {
-                Effect::Report(report) => report::log(&self.performer.subscription, report),
+                Effect::Report(report) => self.reports.log(report),
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
                     // Whatever is still out has had its time; nothing may be published without the lease.
