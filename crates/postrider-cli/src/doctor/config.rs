@@ -53,6 +53,9 @@ fn refusal(path: &Path) -> Option<&'static str> {
     if !folder.is_dir() {
         return Some("its folder is not there");
     }
+    if path.is_symlink() {
+        return Some("it is a symbolic link, which is not followed; give the path it leads to");
+    }
     if path.exists() && !path.is_file() {
         return Some("it is not a regular file");
     }

@@ -144,3 +144,25 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(lines.contains("5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f11"), "{lines}");
 }
+
+#[test]
+fn a_row_that_no_event_can_be_made_of_is_given_up_with_a_line_in_the_log() {
+    let columns = "id = 'nr', type = 'kind', payload = 'body', order = 'nr', headers = 'more'";
+    let states = "states = { pending = 'new', done = 'out', failed = 'stuck' }";
+    let program = program(&format!("table = 'shop'\ncolumns = {{ {columns}, status = 'step' }}\n{states}"));
+    theirs(
+        &program,
+        "CREATE TABLE shop (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, more TEXT,
+                            step TEXT NOT NULL DEFAULT 'new');
+         INSERT INTO shop (kind, body, more) VALUES ('a', '1', NULL), ('b', 'P4YL0AD', 'no JSON'), ('c', '3', '{}');",
+    );
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(1), "{drained:?}");
+    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = line.unwrap_or_else(|| panic!("{drained:?}"));
+    assert!(line.contains("WARN") && line.contains("headers") && line.contains('2'), "{line}");
+    assert!(!drained.stderr.contains("P4YL0AD"), "{drained:?}");
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+}

@@ -56,3 +56,13 @@ fn a_folder_that_is_not_there_is_an_error() {
     assert_eq!(ran.exit, Some(2));
     assert!(ran.stderr.starts_with("error[PR-0601]: cannot write nowhere/postrider.toml"), "{ran:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let program = Program::new();
+    assert_eq!(program.run(&["config", "init"]).exit, Some(0));
+    let mode = std::fs::metadata(program.path().join("postrider.toml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

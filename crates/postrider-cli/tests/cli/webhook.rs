@@ -151,3 +151,40 @@ fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
         assert_eq!(ran.exit, Some(0), "{sink} {rules}: {ran:?}");
     }
 }
+
+#[test]
+fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
+    let (url, _requests) = endpoint(422);
+    let program = program(&url, "allow_private = true\nauthorization = 'Bearer T0KEN'");
+    run(&program, &["migrate", "up"]);
+    let written =
+        run(&program, &["write", "--type", "order.placed", "--key", "k-42", "--payload", "{\"p\": \"P4YL0AD\"}"]);
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(1), "{drained:?}");
+    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = line.unwrap_or_else(|| panic!("{drained:?}"));
+    let id = written.split(' ').next().unwrap();
+    for part in ["WARN", id, "order.placed", "k-42", "attempts=1", "answered 422"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    for secret in ["T0KEN", "P4YL0AD"] {
+        assert!(!drained.stderr.contains(secret), "{drained:?}");
+    }
+}
+
+#[test]
+fn the_first_failure_of_a_lone_event_is_in_the_log() {
+    let (url, requests) = endpoint(404);
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    run(&program, &["write", "--type", "order.placed"]);
+    let mut command = program.command(&["relay"]);
+    command.stderr(std::process::Stdio::piped());
+    let mut relay = crate::shop::Running::start(command);
+    requests.recv().unwrap();
+    let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = log.find(|line| line.contains("event failed; it is tried again")).unwrap();
+    assert!(line.contains("WARN") && line.contains("answered 404"), "{line}");
+    relay.signal("TERM");
+    assert_eq!(relay.end().0, Some(0));
+}
