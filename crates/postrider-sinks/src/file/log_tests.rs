@@ -168,9 +168,8 @@ fn a_failed_sync_leaves_the_outcome_open() {
 fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
-    let mode = |suffix: &str| {
-        fs::metadata(beside(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777
-    };
+    let mode =
+        |suffix: &str| fs::metadata(beside(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777;
     let config = place.config.clone().with_rotate_bytes(2);
     let mut log = log(&config);
     log.append(b"1\n").unwrap();

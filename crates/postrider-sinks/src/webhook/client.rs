@@ -43,8 +43,10 @@ pub struct Webhook {
     client: Client,
     clock: Arc<dyn Clock>,
     /// Every message goes there; without it, where its route says.
-    address: Option<Address>,
-    guard: Guard,
+    pub(super) address: Option<Address>,
+    pub(super) guard: Guard,
+    pub(super) lookup: Arc<dyn Lookup>,
+    pub(super) tls: Arc<rustls::ClientConfig>,
     /// Hosts that events may choose.
     hosts: Hosts,
     destinations: Destinations,
@@ -86,9 +88,10 @@ impl Webhook {
         let token = config.authorization.as_deref();
         let hidden =
             Hidden::new(token.into_iter().chain(token.and_then(|token| token.split(' ').next_back())));
+        let tls = tls::client(config.ca_file.as_deref())?;
         let client = Client::builder()
-            .tls_backend_preconfigured(tls::client(config.ca_file.as_deref())?)
-            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup }))
+            .tls_backend_preconfigured(tls.clone())
+            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup: lookup.clone() }))
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .user_agent(concat!("postrider/", env!("CARGO_PKG_VERSION")))
@@ -103,6 +106,8 @@ impl Webhook {
             clock,
             address,
             guard,
+            lookup,
+            tls: Arc::new(tls),
             hosts: config.hosts()?,
             destinations: config.destinations(),
             allow_http: config.allow_http,

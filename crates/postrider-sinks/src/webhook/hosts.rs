@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_is_not_a_host_is_refused() {
-        for text in ["", "https://hooks.example", "hooks.example/a", "me@hooks.example", "a b", "*.*", "a*b", "**"]
+        for text in
+            ["", "https://hooks.example", "hooks.example/a", "me@hooks.example", "a b", "*.*", "a*b", "**"]
         {
             let error = Hosts::parse(&[text.to_owned()]).unwrap_err();
             assert!(error.to_string().contains("is not a host such as"), "{text}: {error}");

@@ -67,9 +67,19 @@ fn a_header_of_the_event_cannot_take_the_place_of_ours() {
 #[test]
 fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
     let names = [
-        "Authorization", "cookie", "set-cookie", "proxy-authorization", "transfer-encoding", "x-forwarded-for",
-        "Forwarded", "x-http-method-override", "x-original-url", "webhook_signature", "content_length",
-        "x_forwarded_for", "postrider_id",
+        "Authorization",
+        "cookie",
+        "set-cookie",
+        "proxy-authorization",
+        "transfer-encoding",
+        "x-forwarded-for",
+        "Forwarded",
+        "x-http-method-override",
+        "x-original-url",
+        "webhook_signature",
+        "content_length",
+        "x_forwarded_for",
+        "postrider_id",
     ];
     let event = names.iter().fold(Event::new("a", ""), |event, name| event.with_header(*name, "forged"));
     let headers = request(Plain, event, &[]).unwrap();
@@ -81,9 +91,8 @@ fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
 
 #[test]
 fn a_header_that_only_postrider_writes_cannot_be_forged_by_who_writes_sql() {
-    let forged = || {
-        Event::new("a", "").with_header("postrider-id", "forged").with_header("Postrider-Type", "forged")
-    };
+    let forged =
+        || Event::new("a", "").with_header("postrider-id", "forged").with_header("Postrider-Type", "forged");
     let event = forged();
     let id = event.id.to_string();
     let plain = request(Plain, event, &[]).unwrap();

@@ -21,6 +21,8 @@ mod key;
 #[cfg(feature = "webhook")]
 mod message;
 #[cfg(feature = "webhook")]
+mod reach;
+#[cfg(feature = "webhook")]
 mod resolve;
 #[cfg(feature = "webhook")]
 mod retry_after;

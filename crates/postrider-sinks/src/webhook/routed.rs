@@ -56,9 +56,14 @@ mod tests {
 
     #[test]
     fn a_segment_that_leads_upwards_is_found_however_it_is_written() {
-        for url in
-            ["https://h/..", "https://h/a/../b", "https://h/./b", "https://h/%2e%2E/b", "https://h/.%2e?q", "../a"]
-        {
+        for url in [
+            "https://h/..",
+            "https://h/a/../b",
+            "https://h/./b",
+            "https://h/%2e%2E/b",
+            "https://h/.%2e?q",
+            "../a",
+        ] {
             assert!(has_dot_segment(url), "{url}");
         }
         for url in ["https://h/a..b/...", "https://h/a?q=../..", "https://h/#/../", "https://h/%252e%252e"] {

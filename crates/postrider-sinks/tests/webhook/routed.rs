@@ -44,7 +44,8 @@ impl Shop {
 
     /// An event as plain SQL can write it: with any aggregate id, header `tenant` and topic.
     fn write(&self, id: &str, tenant: &str, topic: Option<&str>) {
-        let event = Event::new("order.placed", "").with_aggregate("Order", "1").with_key(id.len().to_string());
+        let event =
+            Event::new("order.placed", "").with_aggregate("Order", "1").with_key(id.len().to_string());
         let connection = self.connect();
         Outbox::new().write(&connection, event).unwrap();
         let headers = serde_json::json!({ "tenant": tenant }).to_string();

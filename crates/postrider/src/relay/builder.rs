@@ -21,6 +21,12 @@ const WAIT_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between two tries.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// Longest name of a relay. The column for holders has 255 characters on MySQL.
+const NAME_CHARS_MAX: usize = 200;
+
+/// Between the name of a relay and what makes it unique.
+pub(super) const UNIQUE_MARK: char = '#';
+
 /// Describes a relay: which outboxes, which subscriptions of each.
 #[derive(Default)]
 pub struct RelayBuilder {
@@ -42,8 +48,9 @@ impl RelayBuilder {
         Self::default()
     }
 
-    /// Names this relay among those that share its subscriptions. Must be unique among running relays, so
-    /// the default, a random one, is nearly always right.
+    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds leases as
+    /// `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one that stands by
+    /// logs the clash. The default is a random name. At most 200 characters.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -102,7 +109,7 @@ impl RelayBuilder {
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
     pub async fn spawn(mut self) -> Result<Relay> {
-        let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
+        let holder = holder(self.name)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         for outbox in &mut self.outboxes {
             check(&mut outbox.subscriptions)?;
@@ -133,6 +140,18 @@ impl RelayBuilder {
         }
         Ok(Relay { name: holder, subscriptions: served, stop, tasks })
     }
+}
+
+/// The name a relay holds leases under: its own and something no other process has.
+fn holder(name: Option<String>) -> Result<String> {
+    let unique = Uuid::now_v7();
+    let Some(name) = name else { return Ok(format!("relay-{unique}")) };
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        let what = format!("the name of the relay has {} characters", name.chars().count());
+        return Err(Error::new(Code::NameInvalid, what).hint("give it 1 to 200 characters"));
+    }
+    // The end of such an id is random.
+    Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
 }
 
 /// Says that a subscription is new, and which events are older than it. A database that does not answer this

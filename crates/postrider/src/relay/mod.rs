@@ -58,7 +58,7 @@ impl Observer {
         self.handles.iter().map(|handle| handle.status()).collect()
     }
 
-    /// The relay's name, under which it holds leases.
+    /// The name under which it holds leases: unique, and beginning with the name it was given.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::brain::{About, Deposed, Report};
+use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
 
@@ -21,14 +22,17 @@ const TEXT_CHARS_MAX: usize = 300;
 #[derive(Debug)]
 pub(super) struct Reports {
     subscription: String,
+    /// Who we are.
+    holder: String,
     given_up: Lines,
     failing: Lines,
 }
 
 impl Reports {
-    pub(super) fn new(subscription: &str) -> Self {
+    pub(super) fn new(subscription: &str, holder: &str) -> Self {
         Self {
             subscription: subscription.to_owned(),
+            holder: holder.to_owned(),
             given_up: Lines::at_most(GIVEN_UP_LINES_MAX),
             failing: Lines::at_most(FAILING_LINES_MAX),
         }
@@ -51,6 +55,16 @@ impl Reports {
         match report {
             Report::Leading { epoch, clean } => {
                 tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+            }
+            Report::StandingBy { holder } if name(holder).is_some() && name(holder) == name(&self.holder) => {
+                let own = self.holder.as_str();
+                tracing::warn!(
+                    subscription,
+                    holder,
+                    own,
+                    "standing by: a relay of the same name has the lease, or had it when it died; give every relay \
+                     a name of its own, or none"
+                );
             }
             Report::StandingBy { holder } => {
                 tracing::info!(subscription, holder, "standing by: another relay has the lease");
@@ -105,6 +119,11 @@ impl Reports {
             Report::Brake(None) => tracing::info!(subscription, "reading again"),
         }
     }
+}
+
+/// The name that a relay was given, if it was given one.
+fn name(holder: &str) -> Option<&str> {
+    holder.rsplit_once(UNIQUE_MARK).map(|(name, _)| name)
 }
 
 /// A line about one event. Texts of events go into fields, where they are quoted: a line break in them ends no line.
@@ -171,7 +190,11 @@ impl Lines {
     /// Whether one more line may be written; it then counts as written.
     fn has_room(&mut self) -> bool {
         let room = self.told < self.max;
-        if room { self.told += 1 } else { self.left_out += 1 }
+        if room {
+            self.told += 1
+        } else {
+            self.left_out += 1
+        }
         room
     }
 

@@ -44,7 +44,7 @@ impl Subscriber for Seen {
 
 fn seen(act: impl FnOnce(&mut Reports)) -> Vec<String> {
     let seen = Seen::default();
-    tracing::subscriber::with_default(seen.clone(), || act(&mut Reports::new("orders")));
+    tracing::subscriber::with_default(seen.clone(), || act(&mut Reports::new("orders", "twin#00000001")));
     seen.0.lock().unwrap().clone()
 }
 
@@ -118,6 +118,16 @@ fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
     assert_eq!(lines.len() as u64, GIVEN_UP_LINES_MAX + 2, "{lines:?}");
     let summary = &lines[lines.len() - 2];
     assert!(summary.contains("more events were given up") && summary.contains("events=4980"), "{summary}");
+}
+
+#[test]
+fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
+    for (holder, is_clash) in [("twin#00000002", true), ("other#00000002", false), ("relay-1", false)] {
+        let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].contains("WARN") && lines[0].contains("same name"), is_clash, "{lines:?}");
+        assert!(lines[0].contains(holder), "{lines:?}");
+    }
 }
 
 #[test]

@@ -8,13 +8,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
+use super::Subscription;
 use super::brain::{Brain, Effect, Input, Reply, Session, Setup, Snapshot, Step};
 use super::perform::{Done, Performer};
 use super::publish::Publisher;
 use super::report::Reports;
 use super::routing::Routing;
 use super::trouble::Trouble;
-use super::Subscription;
 use crate::store::{Claimer, Store};
 use crate::{Clock, Code};
 
@@ -117,7 +117,7 @@ impl Shell {
             timeout: policy.publish_timeout,
             copies: Arc::default(),
         };
-        let reports = Reports::new(&name);
+        let reports = Reports::new(&name, holder);
         let performer = Performer {
             subscription: name,
             holder: holder.to_owned(),

@@ -190,9 +190,8 @@ fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
 
 #[test]
 fn a_rule_whose_destination_is_never_used_is_refused() {
-    let fit = |rules: Vec<Rule>| {
-        Router::to("d").first_match(rules).unwrap().for_destinations(Destinations::Fixed)
-    };
+    let fit =
+        |rules: Vec<Rule>| Router::to("d").first_match(rules).unwrap().for_destinations(Destinations::Fixed);
     let error = fit(vec![Rule::new(), Rule::to("orders")]).unwrap_err();
     assert_eq!(error.code(), Code::DestinationUnused);
     assert!(error.what().starts_with("rule 2: "), "{error}");

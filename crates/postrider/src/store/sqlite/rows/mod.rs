@@ -28,7 +28,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::sql::Names;
 use super::ledger::Ledger;
 use super::thread::{Thread, in_transaction};
-use super::{SqliteStore, admin as operator, connect, connect_or_create, lease, refuse_missing, tally as counted};
+use super::{
+    SqliteStore, admin as operator, connect, connect_or_create, lease, refuse_missing, tally as counted,
+};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::{Claim, RowId};
