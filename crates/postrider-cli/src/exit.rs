@@ -85,6 +85,9 @@ impl From<Code> for Exit {
             | Code::TemplateSyntax
             | Code::RuleInvalid
             | Code::SourceInvalid
+            | Code::DestinationUrl
+            | Code::DestinationHost
+            | Code::DestinationUnused
             | Code::ConfigFile
             | Code::ConfigSyntax
             | Code::ConfigKeyUnknown

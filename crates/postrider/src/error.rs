@@ -293,6 +293,12 @@ codes! {
     OutputFailed = 610, Person, "what was printed is not complete; the command itself did its work", "make room or give write access, then run it again";
     /// A benchmark could not be run to its end.
     BenchFailed = 620, Person, "nothing but the benchmark's own temporary files was touched", "see the message; often the disk of the temporary folder is full";
+    /// A sink that takes URLs is given a destination that cannot be one.
+    DestinationUrl = 630, Person, "nothing was started", "write https://HOST/ and what follows it; values of the event may stand after the host";
+    /// An event could choose the host that requests go to, and with them the token and the signature.
+    DestinationHost = 631, Person, "nothing was started", "write the host into the rule or set `url`; or name the hosts that events may choose in `allow_hosts` of the sink";
+    /// Rules name destinations, and the sink sends every event to one place.
+    DestinationUnused = 632, Person, "nothing was started", "remove `destination` from the rules, or `topic` (Kafka) or `url` (webhook) from the sink";
 }
 
 impl fmt::Display for Code {

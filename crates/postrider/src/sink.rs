@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::encode::{Encoded, Encoder, Outgoing};
+use crate::event::RESERVED_PREFIX;
 use crate::route::{Label, Parcel};
 use crate::{BoxFuture, Event, Headers, Position, Result};
 
@@ -79,17 +80,57 @@ pub struct Capabilities {
     /// Probes of a destination that is down cost little and may be sent at least this often, whatever the policy
     /// says: the sink's client looks by itself whether the destination is back.
     pub probe_max: Option<Duration>,
+    /// What the sink makes of the destinations that routing names.
+    pub destinations: Destinations,
+}
+
+/// What a sink makes of the destinations that routing names. The router escapes the values of events accordingly, and
+/// refuses rules that make no sense for the sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Destinations {
+    /// Names such as topics: any text.
+    #[default]
+    Names,
+    /// The sink sends everything to one place. A destination that a rule names is never used.
+    Fixed,
+    /// URLs. Every value of an event becomes one path segment or one query value.
+    Urls {
+        /// Whether an event may choose scheme, host and port. The sink checks such a URL itself: it is one whose
+        /// [`Message::origin`] is `None`.
+        hosts_from_events: bool,
+    },
 }
 
 impl Capabilities {
     /// Capabilities of a sink that stops at the first message it cannot write.
-    pub const PREFIX_SAFE: Self = Self { prefix_safe: true, probe_max: None };
+    pub const PREFIX_SAFE: Self =
+        Self { prefix_safe: true, probe_max: None, destinations: Destinations::Names };
+
+    /// With destinations of this kind.
+    #[must_use]
+    pub const fn with_destinations(mut self, destinations: Destinations) -> Self {
+        self.destinations = destinations;
+        self
+    }
 
     /// With probes at least this often.
     #[must_use]
     pub const fn with_probe_max(mut self, probe_max: Duration) -> Self {
         self.probe_max = Some(probe_max);
         self
+    }
+}
+
+/// What stands before the name of an event's header that may not arrive under its own name.
+pub const HEADER_ASIDE: &str = "postrider-header-";
+
+/// The name an event's header arrives under.
+fn aside(name: &str) -> Cow<'_, str> {
+    let reserved = name.get(..RESERVED_PREFIX.len());
+    match reserved.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED_PREFIX)) {
+        true => format!("{HEADER_ASIDE}{name}").into(),
+        false => name.into(),
     }
 }
 
@@ -165,16 +206,34 @@ impl Message {
         Label::ordering_key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
     }
 
+    /// Scheme, host and port of its destination as the routing rule has them, if the sink takes URLs
+    /// ([`Destinations::Urls`]) and no event can change them. `None`: the event may have chosen the host.
+    pub fn origin(&self) -> Option<&str> {
+        let (label, number) = self.label.as_ref()?;
+        label.parcels.get(*number)?.origin.as_deref()
+    }
+
     /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later
-    /// replace the earlier. Made when asked for, as not every destination has headers.
+    /// replace the earlier, whatever the case of their names. Made when asked for, as not every destination has headers.
+    ///
+    /// A header of the event whose name begins with `postrider-`, which only a writer of plain SQL can store, gets
+    /// [`HEADER_ASIDE`] before its name: what is called `postrider-id` is always the relay's.
     pub fn headers(&self) -> Headers {
-        let mut headers = self.event.headers.clone();
+        let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
+        let mut added = Headers::default();
         let label = self.label.as_ref();
         if let Some(parcel) = label.and_then(|(label, number)| label.parcels.get(*number)) {
-            headers.extend(parcel.headers.clone());
+            added.extend(parcel.headers.clone());
         }
-        let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
-        headers.extend(self.encoder.headers(&outgoing));
+        added.extend(self.encoder.headers(&outgoing));
+        let mut headers: Headers = self
+            .event
+            .headers
+            .iter()
+            .map(|(name, value)| (aside(name), value))
+            .filter(|(name, _)| !added.iter().any(|(ours, _)| ours.eq_ignore_ascii_case(name)))
+            .collect();
+        headers.extend(added);
         headers
     }
 }

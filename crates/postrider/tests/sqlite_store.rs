@@ -302,3 +302,22 @@ async fn a_closed_store_leaves_a_file_at_rest_and_takes_no_more_calls() {
     assert_eq!(clone.subscribe("post", Start::Now).await.unwrap_err().code(), Code::StoreFailed);
     store.close().await;
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_is_created_is_its_owners_alone_and_one_that_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (folder, path) = migrated();
+    assert_eq!(mode(&path), 0o600);
+    let store = SqliteStore::open(&path).unwrap();
+    store.subscribe("orders", Start::Beginning).await.unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+    let theirs = folder.path().join("theirs.db");
+    std::fs::write(&theirs, "").unwrap();
+    std::fs::set_permissions(&theirs, std::fs::Permissions::from_mode(0o644)).unwrap();
+    SqliteStore::migrate(&theirs).unwrap();
+    assert_eq!(mode(&theirs), 0o644);
+}

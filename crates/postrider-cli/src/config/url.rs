@@ -16,7 +16,11 @@ pub fn scheme(url: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// The URL for people: user, password, parameters and fragment are masked. A path of `sqlite:` is no secret.
+/// Schemes whose path names a database, and not something that only the owner of a token knows.
+const DATABASES: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
+
+/// The URL for people: user, password, parameters and fragment are masked, and the path unless it names a database. A
+/// path of `sqlite:` is no secret.
 pub fn masked(url: &str) -> String {
     let Some(scheme) = scheme(url) else { return MASK.to_owned() };
     if scheme == "sqlite" {
@@ -25,10 +29,17 @@ pub fn masked(url: &str) -> String {
     let Some((_, rest)) = url.split_once("://") else { return format!("{scheme}:{MASK}") };
     let (user, rest) = user_and_rest(rest);
     let mark = if user.is_some() { format!("{MASK}@") } else { String::new() };
-    match rest.find(['?', '#']) {
+    let marks = if DATABASES.contains(&scheme) { &['?', '#'][..] } else { &['/', '?', '#'] };
+    match rest.find(marks).filter(|end| rest[*end..] != *"/") {
         Some(end) => format!("{scheme}://{mark}{}{}{MASK}", &rest[..end], &rest[end..=end]),
         None => format!("{scheme}://{mark}{rest}"),
     }
+}
+
+/// Whether the URL may carry a secret in a place that is masked: a password, or the path or parameters of an endpoint.
+pub fn may_be_secret(url: &str) -> bool {
+    let is_endpoint = matches!(scheme(url), Some("http" | "https"));
+    has_password(url) || is_endpoint && masked(url) != url
 }
 
 /// Server and database of a URL that is masked.
@@ -116,7 +127,11 @@ mod tests {
             ("postgres://u:p/w@x@h/db", "postgres://***@h/db"),
             ("https://token@h", "https://***@h"),
             ("postgres://h/db?password=pw", "postgres://h/db?***"),
-            ("https://h/a#pw", "https://h/a#***"),
+            ("https://h/a#pw", "https://h/***"),
+            ("https://h/services/T0KEN", "https://h/***"),
+            ("https://h/", "https://h/"),
+            ("https://h", "https://h"),
+            ("https://h?key=pw", "https://h?***"),
             ("redis:pw", "redis:***"),
             ("sqlite:shop.db", "sqlite:shop.db"),
             ("sqlite:///var/shop.db", "sqlite:///var/shop.db"),
@@ -130,7 +145,7 @@ mod tests {
     #[test]
     fn only_urls_with_passwords_are_masked_in_a_text() {
         for (text, shown) in [
-            ("cannot open 'https://u:pw@h/a' and\nb", "cannot open 'https://***@h/a' and\nb"),
+            ("cannot open 'https://u:pw@h/a' and\nb", "cannot open 'https://***@h/***' and\nb"),
             ("x=https://u:pw@h amqp://h?password=pw\n", "*** amqp://h?***\n"),
             ("see https://toml.io now", "see https://toml.io now"),
             ("", ""),

@@ -16,7 +16,7 @@ use super::value::Value;
 pub(super) fn is_open(kind: Kind, value: &Value) -> bool {
     match (kind, value) {
         (Kind::Secret, Value::Protected(Protected::Inline { .. })) => true,
-        (_, Value::Protected(Protected::Inline { secret, .. })) => url::has_password(secret.expose_secret()),
+        (_, Value::Protected(Protected::Inline { secret, .. })) => url::may_be_secret(secret.expose_secret()),
         _ => false,
     }
 }

@@ -131,6 +131,8 @@ checks! {
     NothingGivenUp = 208, "see the last error in `postrider status` and mend its cause; unrouted ones go on when a rule matches them, dead ones stay where they are";
     /// No subscription is far behind all others: what it still needs cannot be cleaned up.
     NobodyFarBehind = 209, "serve it or remove it";
+    /// The endpoint of every webhook takes connections from this machine: its name is resolved, every address passes the address guard, TCP connects, and TLS with its certificate for https. No request is sent, so token, path and signature are not tried.
+    EndpointReachable = 210, "check the host and port of `url`, the network between, and the certificate (`ca_file`); `allow_networks` lets a private network through";
     /// The relay that serves the subscription takes no destination for down.
     DestinationUp = 220, "mend the destination or the way to it; nothing is lost meanwhile, and the relay tries it again by itself";
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use postrider_sinks::webhook::Webhook;
 
-use super::{Check, Diagnosis};
+use super::{Check, Diagnosis, Patient};
 use crate::config::Settings;
 use crate::config::settings::Target;
 
 /// How long a broker may take to take a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
-pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
+pub(super) async fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
     for (name, sink) in &settings.sinks {
         let mut patient = diagnosis.patient(format!("sink {name}"));
         match &sink.target {
@@ -35,15 +35,26 @@ pub(super) fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
                     "check `brokers`, that the cluster runs, and that its port is reachable from here",
                 ),
             },
-            // What is configured is checked; the endpoint is not asked, as a request would be an event to it.
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
-                Ok(_) => patient.ok(Check::SinkReachable, format!("{}, not asked", sink.target)),
+                Ok(webhook) => endpoint(&webhook, &mut patient).await,
                 Err(error) => {
                     patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
                 }
             },
             Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
         }
+    }
+}
+
+/// Connects and sends nothing: to the endpoint a request would be an event.
+async fn endpoint(webhook: &Webhook, patient: &mut Patient<'_>) {
+    match webhook.reach().await {
+        Ok(Some(what)) => patient.ok(Check::EndpointReachable, what),
+        Ok(None) => {
+            let what = "webhook without `url`: routing names the endpoints, none was connected to";
+            patient.ok(Check::EndpointReachable, what);
+        }
+        Err(error) => patient.fail(Check::EndpointReachable, error.what()),
     }
 }
 
@@ -60,6 +71,9 @@ fn refusal(path: &Path) -> Option<&'static str> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Some("its folder is not there");
+    }
+    if path.is_symlink() {
+        return Some("it is a symbolic link, which is not followed; give the path it leads to");
     }
     if path.exists() && !path.is_file() {
         return Some("it is not a regular file");

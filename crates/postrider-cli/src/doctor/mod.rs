@@ -43,7 +43,7 @@ pub struct Examination {
 /// Runs every check. What cannot be looked at is a finding, not an error.
 pub async fn examine(settings: &Settings, examination: &Examination) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
-    config::examine(settings, &mut diagnosis);
+    config::examine(settings, &mut diagnosis).await;
     for (name, of) in &settings.outboxes {
         let mut patient = diagnosis.patient(format!("outbox {name}"));
         outbox(name, of, settings, examination, &mut patient).await;

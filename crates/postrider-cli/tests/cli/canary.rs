@@ -23,6 +23,9 @@ fn disguises() -> Vec<String> {
         "env:CANARY",
         "env:KEPT",
         "file:kept.txt",
+        "file:word.txt",
+        "https://h/CANARY",
+        "https://h/?CANARY",
     ]
     .map(|text| text.replace("CANARY", CANARY))
     .to_vec()
@@ -57,7 +60,8 @@ fn assert_silent(program: &Program, args: &[&str]) {
 }
 
 fn program() -> Program {
-    Program::new().file("kept.txt", CANARY).variable("KEPT", CANARY)
+    let word = format!("{CANARY}:and more");
+    Program::new().file("kept.txt", CANARY).file("word.txt", &word).variable("KEPT", CANARY)
 }
 
 #[test]
@@ -166,6 +170,32 @@ fn a_plain_secret_is_masked_in_the_file_and_refused_in_flags() {
     assert!(!format!("{effective:?} {errors:?}").contains(CANARY));
     let Some(Value::Protected(kept)) = &effective.settings()[1].value else { panic!("{effective:?}") };
     assert_eq!(kept.resolve(&environment).unwrap().expose_secret(), CANARY);
+}
+
+#[test]
+fn the_path_of_an_endpoint_is_masked_and_refused_in_flags() {
+    let rule = format!("subscription.s.rule = [{{ destination = 'https://h/{CANARY}/{{id}}' }}]\n");
+    let text = format!(
+        "outbox.x.url = 'sqlite:a'\nsink.x.type = 'webhook'\nsink.x.url = 'https://h:8443/{CANARY}'\n\
+         sink.y.type = 'webhook'\nsubscription.s.sink = 'y'\n{rule}"
+    );
+    for flags in [&[][..], &["--json"]] {
+        let ran = program().file("postrider.toml", &text).run(&[&["config", "show"], flags].concat());
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+        assert!(ran.stdout.contains("https://h:8443/***") && !ran.stdout.contains(CANARY), "{ran:?}");
+        assert!(ran.stdout.contains("https://h/***"), "{ran:?}");
+    }
+    for url in ["https://h/CANARY", "http://h/?CANARY", "https://h/#CANARY"] {
+        let flag = format!("sink.x.url={}", url.replace("CANARY", CANARY));
+        let ran = program().file("postrider.toml", &text).run(&["config", "show", "--set", &flag]);
+        assert_eq!(ran.exit, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("PR-0608") && !ran.stderr.contains(CANARY), "{ran:?}");
+    }
+    for url in ["https://h:8443/", "env:KEPT", "file:kept.txt"] {
+        let flag = format!("sink.x.url={url}");
+        let ran = program().file("postrider.toml", &text).run(&["config", "show", "--set", &flag]);
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+    }
 }
 
 #[test]

@@ -164,3 +164,25 @@ fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
     let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 1, "{lines}");
 }
+
+#[test]
+fn a_row_that_no_event_can_be_made_of_is_given_up_with_a_line_in_the_log() {
+    let columns = "id = 'nr', type = 'kind', payload = 'body', order = 'nr', headers = 'more'";
+    let states = "states = { pending = 'new', done = 'out', failed = 'stuck' }";
+    let program = program(&format!("table = 'shop'\ncolumns = {{ {columns}, status = 'step' }}\n{states}"));
+    theirs(
+        &program,
+        "CREATE TABLE shop (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, more TEXT,
+                            step TEXT NOT NULL DEFAULT 'new');
+         INSERT INTO shop (kind, body, more) VALUES ('a', '1', NULL), ('b', 'P4YL0AD', 'no JSON'), ('c', '3', '{}');",
+    );
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(1), "{drained:?}");
+    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = line.unwrap_or_else(|| panic!("{drained:?}"));
+    assert!(line.contains("WARN") && line.contains("headers") && line.contains('2'), "{line}");
+    assert!(!drained.stderr.contains("P4YL0AD"), "{drained:?}");
+    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+}

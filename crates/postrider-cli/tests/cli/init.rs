@@ -68,3 +68,13 @@ fn the_starter_of_a_layout_works_and_keeps_to_the_rule_of_its_document() {
         assert_eq!(program.run(&["config", "check"]).exit, Some(0), "{layout}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn the_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let program = Program::new();
+    assert_eq!(program.run(&["config", "init"]).exit, Some(0));
+    let mode = std::fs::metadata(program.path().join("postrider.toml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

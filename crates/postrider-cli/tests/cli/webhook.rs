@@ -112,3 +112,154 @@ fn what_makes_no_sense_is_told_before_anything_starts() {
         assert!(!ran.stderr.contains("whsec_short"), "{ran:?}");
     }
 }
+
+fn routed(sink: &str, rules: &str) -> Program {
+    Program::with_config(&format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.out]\n{sink}\n[subscription.orders]\nsink = 'out'\n{rules}"
+    ))
+}
+
+#[test]
+fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
+    let rule = |destination: &str| format!("[[subscription.orders.rule]]\ndestination = '{destination}'\n");
+    let hook = "type = 'webhook'";
+    for (sink, rules, told) in [
+        (hook, String::new(), &["PR-0631", "sink \"out\": without rules", "allow_hosts"][..]),
+        (hook, rule("https://{header.tenant}/"), &["PR-0631", "rule 1: the host of the destination"]),
+        (hook, rule("{topic}"), &["PR-0631"]),
+        (hook, rule("orders.{type}"), &["PR-0630", "does not begin with https://"]),
+        (hook, rule("{header.base}/hook"), &["PR-0630", "begins with a value of the event"]),
+        (
+            "type = 'webhook'\nurl = 'https://h.example/T0KEN'",
+            rule("orders"),
+            &["PR-0632", "rule 1", "`url`"],
+        ),
+        ("type = 'kafka'\nbrokers = 'h:1'\ntopic = 'all'", rule("{type}"), &["PR-0632", "rule 1", "`topic`"]),
+        ("type = 'webhook'\nallow_hosts = ['https://a']", String::new(), &["PR-0604", "is not a host"]),
+    ] {
+        for command in [&["config", "check"][..], &["relay", "--drain"]] {
+            let ran = routed(sink, &rules).run(command);
+            assert_eq!(ran.exit, Some(2), "{sink} {rules}: {ran:?}");
+            told.iter().for_each(|told| assert!(ran.stderr.contains(told), "{sink} {rules} {told}: {ran:?}"));
+            assert!(!ran.stderr.contains("T0KEN"), "{ran:?}");
+        }
+    }
+    for (sink, rules) in [
+        (hook, rule("https://h.example/{type}?id={id}")),
+        ("type = 'webhook'\nallow_hosts = ['*.h.example']", rule("https://{header.tenant}.h.example/")),
+        ("type = 'webhook'\nallow_hosts = ['*']", String::new()),
+        (
+            "type = 'kafka'\nbrokers = 'h:1'\ntopic = 'all'",
+            "[[subscription.orders.rule]]\nkey = '{id}'\n".into(),
+        ),
+        ("type = 'kafka'\nbrokers = 'h:1'", rule("{type}")),
+    ] {
+        let ran = routed(sink, &rules).run(&["config", "check"]);
+        assert_eq!(ran.exit, Some(0), "{sink} {rules}: {ran:?}");
+    }
+}
+
+#[test]
+fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
+    let (url, _requests) = endpoint(422);
+    let program = program(&url, "allow_private = true\nauthorization = 'Bearer T0KEN'");
+    run(&program, &["migrate", "up"]);
+    let written = run(
+        &program,
+        &["write", "--type", "order.placed", "--key", "k-42", "--payload", "{\"p\": \"P4YL0AD\"}"],
+    );
+    let drained = program.run(&["relay", "--drain"]);
+    assert_eq!(drained.exit, Some(1), "{drained:?}");
+    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = line.unwrap_or_else(|| panic!("{drained:?}"));
+    let id = written.split(' ').next().unwrap();
+    for part in ["WARN", id, "order.placed", "k-42", "attempts=1", "answered 422"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    for secret in ["T0KEN", "P4YL0AD"] {
+        assert!(!drained.stderr.contains(secret), "{drained:?}");
+    }
+}
+
+#[test]
+fn the_first_failure_of_a_lone_event_is_in_the_log() {
+    let (url, requests) = endpoint(404);
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    run(&program, &["write", "--type", "order.placed"]);
+    let mut command = program.command(&["relay"]);
+    command.stderr(std::process::Stdio::piped());
+    let mut relay = crate::shop::Running::start(command);
+    requests.recv().unwrap();
+    let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = log.find(|line| line.contains("event failed; it is tried again")).unwrap();
+    assert!(line.contains("WARN") && line.contains("answered 404"), "{line}");
+    relay.signal("TERM");
+    assert_eq!(relay.end().0, Some(0));
+}
+
+#[test]
+fn a_drain_that_is_told_to_stop_in_an_outage_ends_as_interrupted() {
+    for signal in ["TERM", "INT"] {
+        // Nobody listens there any more.
+        let url = {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("http://{}/", listener.local_addr().unwrap())
+        };
+        let program = program(&url, "allow_private = true");
+        run(&program, &["migrate", "up"]);
+        run(&program, &["write", "--type", "order.placed"]);
+        let mut command = program.command(&["relay", "--drain"]);
+        command.stderr(std::process::Stdio::piped());
+        let mut relay = crate::shop::Running::start(command);
+        let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(log.any(|line| line.contains("destination taken for down")));
+        relay.signal(signal);
+        let log: Vec<String> = log.collect();
+        assert_eq!(relay.end().0, Some(130), "{log:?}");
+        assert!(log.iter().any(|line| line.contains("lease given up")), "{log:?}");
+    }
+}
+
+#[test]
+fn doctor_connects_to_the_endpoint_and_sends_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("http://{address}/P4TH-T0KEN");
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    let doctor = run(&program, &["doctor"]);
+    assert!(doctor.contains("PD-0210") && doctor.contains("no request was sent"), "{doctor}");
+    let mut sent = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut sent).unwrap();
+    assert!(sent.is_empty(), "{sent:?}");
+    drop(listener);
+    let ran = program.run(&["doctor"]);
+    assert_eq!(ran.exit, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("cannot connect") && !ran.stdout.contains("T0KEN"), "{ran:?}");
+}
+
+#[test]
+fn a_second_relay_of_the_same_name_stands_by_and_says_so() {
+    let (url, _requests) = endpoint(204);
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    let relay = || {
+        let mut command = program.command(&["relay", "--set", "relay.name=twin"]);
+        command.stderr(std::process::Stdio::piped());
+        let mut relay = crate::shop::Running::start(command);
+        let log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        (relay, log)
+    };
+    let (first, mut log) = relay();
+    assert!(log.any(|line| line.contains("leading")));
+    let (second, mut log) = relay();
+    let line = log.find(|line| line.contains("standing by")).unwrap();
+    assert!(line.contains("WARN") && line.contains("same name") && line.contains("twin#"), "{line}");
+    let status = crate::shop::status(&program);
+    assert!(status["lease"]["holder"].as_str().unwrap().starts_with("twin#"), "{status}");
+    for relay in [second, first] {
+        relay.signal("TERM");
+        assert_eq!(relay.end().0, Some(0));
+    }
+}

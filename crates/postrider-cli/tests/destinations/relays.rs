@@ -98,7 +98,9 @@ impl<'a> Relays<'a> {
         let mut leader = None;
         until("a leader", || {
             let holder = self.shop.text("SELECT holder FROM postrider.leases ORDER BY name LIMIT 1");
-            leader = holder.filter(|holder| self.running.contains_key(holder));
+            // The name is followed by what makes it unique.
+            let name = holder.map(|holder| holder.split('#').next().unwrap_or_default().to_owned());
+            leader = name.filter(|name| self.running.contains_key(name));
             leader.is_some()
         });
         leader.unwrap()

@@ -31,8 +31,7 @@ impl Log {
     /// Opens the file, creates it if needed, and cuts half a line off its end.
     pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn Medium>) -> io::Result<Self> {
         let path = std::path::absolute(&config.path)?;
-        let lock =
-            OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"))?;
+        let lock = open(OpenOptions::new().write(true).truncate(false), &beside(&path, ".lock"))?;
         let mut log = Self { path, rotate_bytes: config.rotate_bytes, lock, wrap, current: None };
         log.locked(|log| log.take_current().map(|current| log.current = Some(current)))?;
         Ok(log)
@@ -48,8 +47,11 @@ impl Log {
             let mut current = log.take_current()?;
             if log.rotate_bytes.is_some_and(|max| current.len > 0 && current.len + bytes.len() as u64 > max) {
                 drop(current);
+                let permissions = std::fs::metadata(&log.path)?.permissions();
                 put_aside(&log.path)?;
                 current = log.reopen()?;
+                // The next file is for the same readers.
+                std::fs::set_permissions(&log.path, permissions)?;
             }
             // On an error `current` is dropped, and the next batch looks at the file anew.
             current.append(bytes)?;
@@ -85,7 +87,7 @@ impl Log {
         if std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+        let mut file = open(OpenOptions::new().read(true).append(true), &self.path)?;
         let found = file.metadata()?;
         let len = end_of_last_line(&mut file, found.len())?;
         if len < found.len() {
@@ -113,6 +115,20 @@ impl Current {
         self.len += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Opens or creates a file. One that is created is its owner's alone, for events may hold anything. A symbolic link is not
+/// followed: whoever may write to the folder could lead the events, or the relay's rights, to another file.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options.create(true).open(path).map_err(|error| match path.is_symlink() {
+        true => io::Error::other("it is a symbolic link, which is not followed; give the path it leads to"),
+        false => error,
+    })
 }
 
 /// Where the last whole line of the file ends; 0 if there is none.

@@ -162,3 +162,49 @@ fn a_failed_sync_leaves_the_outcome_open() {
     let broken = log.append(b"1\n").unwrap_err();
     assert!(matches!(broken, Broken::Unknown(_)), "{broken:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    let mode =
+        |suffix: &str| fs::metadata(beside(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777;
+    let config = place.config.clone().with_rotate_bytes(2);
+    let mut log = log(&config);
+    log.append(b"1\n").unwrap();
+    assert_eq!((mode(""), mode(".lock")), (0o600, 0o600));
+    fs::set_permissions(&place.config.path, fs::Permissions::from_mode(0o640)).unwrap();
+    log.append(b"2\n").unwrap();
+    assert_eq!((mode(""), mode(".1"), place.text("")), (0o640, 0o640, "2\n".into()));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_symbolic_link_is_not_followed() {
+    let place = place();
+    let other = place.folder.path().join("other");
+    for suffix in [".lock", ""] {
+        let link = beside(&place.config.path, suffix);
+        // To a file that is there, and to one that would be created.
+        for there in [true, false] {
+            if there {
+                fs::write(&other, "kept\n").unwrap();
+            }
+            std::os::unix::fs::symlink(&other, &link).unwrap();
+            let error = Log::open(&place.config, |file| Box::new(file)).err().unwrap();
+            assert!(error.to_string().contains("symbolic link"), "{error}");
+            assert_eq!(fs::read_to_string(&other).ok(), there.then(|| "kept\n".into()));
+            fs::remove_file(&link).unwrap();
+            let _ = fs::remove_file(&other);
+        }
+    }
+    // One that is put there while the log is open.
+    let mut log = log(&place.config);
+    log.append(b"1\n").unwrap();
+    fs::remove_file(&place.config.path).unwrap();
+    fs::write(&other, "kept\n").unwrap();
+    std::os::unix::fs::symlink(&other, &place.config.path).unwrap();
+    assert!(matches!(log.append(b"2\n"), Err(Broken::Unchanged(_))));
+    assert_eq!(fs::read_to_string(&other).unwrap(), "kept\n");
+}

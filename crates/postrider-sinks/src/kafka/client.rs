@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use postrider::sink::{Capabilities, Message, Outcome, Sink};
+use postrider::sink::{Capabilities, Destinations, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 
 use super::config::KafkaConfig;
@@ -76,7 +76,8 @@ impl Sink for Kafka {
             Mode::Plain(_) => Capabilities::default(),
             Mode::Transactional(_) => Capabilities::PREFIX_SAFE,
         };
-        capabilities.with_probe_max(PROBE_MAX)
+        let destinations = if self.topic.is_some() { Destinations::Fixed } else { Destinations::Names };
+        capabilities.with_probe_max(PROBE_MAX).with_destinations(destinations)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

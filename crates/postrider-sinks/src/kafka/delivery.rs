@@ -1,6 +1,6 @@
 //! What became of each message of a batch, told by the client's thread and waited for by the sink.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdkafka::client::ClientContext;
@@ -88,6 +88,8 @@ pub(super) struct Context {
     troubles: AtomicU64,
     /// What the last one was.
     last_trouble: Mutex<String>,
+    /// All brokers are down, and that was logged.
+    down: AtomicBool,
 }
 
 impl Context {
@@ -100,30 +102,44 @@ impl Context {
     }
 }
 
+impl Context {
+    /// A broker took a message: an outage that was logged is over.
+    fn hear_answer(&self) {
+        if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::SeqCst) {
+            tracing::info!(target: "librdkafka", "the brokers answer again");
+        }
+    }
+}
+
+/// The client repeats what it meets with every try to connect, several times a second in an outage. People read of an
+/// outage once, and once of its end; the rest is for those who look for it.
 impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(target: "librdkafka", "{reason}");
-        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::Fatal) {
-            let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
-            // That all brokers are down follows from something that was told before and says more.
-            if last.is_empty() || error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
-                reason.clone_into(&mut last);
-            }
-            self.troubles.fetch_add(1, Ordering::SeqCst);
+        let code = error.rdkafka_error_code();
+        if code == Some(RDKafkaErrorCode::Fatal) {
+            tracing::warn!(target: "librdkafka", "{reason}");
+            return;
+        }
+        tracing::debug!(target: "librdkafka", "{reason}");
+        let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        // That all brokers are down follows from something that was told before and says more.
+        if last.is_empty() || code != Some(RDKafkaErrorCode::AllBrokersDown) {
+            reason.clone_into(&mut last);
+        }
+        self.troubles.fetch_add(1, Ordering::SeqCst);
+        if code == Some(RDKafkaErrorCode::AllBrokersDown) && !self.down.swap(true, Ordering::SeqCst) {
+            tracing::warn!(target: "librdkafka", reason = last.as_str(), "no broker can be reached");
         }
     }
 
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         match level {
-            RDKafkaLogLevel::Emerg
-            | RDKafkaLogLevel::Alert
-            | RDKafkaLogLevel::Critical
-            | RDKafkaLogLevel::Error
-            | RDKafkaLogLevel::Warning => tracing::warn!(target: "librdkafka", facility, "{message}"),
-            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
-                tracing::info!(target: "librdkafka", facility, "{message}");
+            RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
+                tracing::warn!(target: "librdkafka", facility, "{message}");
             }
-            RDKafkaLogLevel::Debug => tracing::debug!(target: "librdkafka", facility, "{message}"),
+            // Settings that make no sense are told once, when the client is made.
+            _ if facility == "CONFWARN" => tracing::warn!(target: "librdkafka", facility, "{message}"),
+            _ => tracing::debug!(target: "librdkafka", facility, "{message}"),
         }
     }
 }
@@ -133,7 +149,10 @@ impl ProducerContext for Context {
 
     fn delivery(&self, result: &DeliveryResult<'_>, place: Box<Place>) {
         place.fill(match result {
-            Ok(message) => Delivery::Written { partition: message.partition(), offset: message.offset() },
+            Ok(message) => {
+                self.hear_answer();
+                Delivery::Written { partition: message.partition(), offset: message.offset() }
+            }
             Err((error, _)) => Delivery::Not(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown)),
         });
     }
@@ -141,7 +160,57 @@ impl ProducerContext for Context {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Level, Metadata, Subscriber};
+
     use super::*;
+
+    /// Counts what a person sees: warnings and news.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<AtomicUsize>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::INFO
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn an_outage_of_the_brokers_is_one_line_and_its_end_another() {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(lines.clone(), || {
+            let context = Context::default();
+            context.hear_answer();
+            for _ in 0..100 {
+                let global = |code| KafkaError::Global(code);
+                context.error(global(RDKafkaErrorCode::BrokerTransportFailure), "connection refused");
+                context.log(RDKafkaLogLevel::Error, "FAIL", "connection refused");
+                context.error(global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+            }
+            assert_eq!(context.last_trouble(), "connection refused");
+            assert_eq!(context.troubles(), 200);
+            assert_eq!(lines.0.load(Ordering::Relaxed), 1);
+            context.hear_answer();
+            context.hear_answer();
+        });
+        assert_eq!(lines.0.load(Ordering::Relaxed), 2);
+    }
 
     #[tokio::test]
     async fn a_batch_is_complete_when_each_message_has_its_delivery() {

@@ -49,7 +49,15 @@ pub(super) fn meaning(answer: Answer) -> Meaning {
 
 /// The outcome of a message that Kafka itself answered for. `Unknown` needs more than its answer.
 pub(super) fn outcome(topic: &str, answer: Answer) -> Outcome {
-    let failure = Failure::new(format!("topic {topic}: {answer}"));
+    let failure = Failure::new(match answer {
+        Answer::UnknownTopic | Answer::UnknownPartition | Answer::UnknownTopicOrPartition => {
+            format!("topic {topic:?} does not exist; create it, or name it in `create_topics` of the sink")
+        }
+        Answer::TopicAuthorizationFailed => {
+            format!("topic {topic:?}: this user may not write to it, or it does not exist")
+        }
+        answer => format!("topic {topic:?}: {answer}"),
+    });
     match meaning(answer) {
         Meaning::Refused | Meaning::RefusedTogether => Outcome::Rejected(failure),
         Meaning::NotAllowedYet => Outcome::Failed(failure),
@@ -76,6 +84,14 @@ pub(super) fn not_opened(brokers: &str, error: &KafkaError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_topic_that_is_missing_is_named() {
+        for answer in [Answer::UnknownTopic, Answer::UnknownTopicOrPartition] {
+            let Outcome::Failed(failure) = outcome("orders", answer) else { panic!() };
+            assert!(failure.message.starts_with("topic \"orders\" does not exist"), "{}", failure.message);
+        }
+    }
 
     #[test]
     fn a_bad_message_a_missing_topic_and_an_outage_are_told_apart() {

@@ -1,5 +1,6 @@
 //! A message as a record of Kafka.
 
+use postrider::Headers;
 use postrider::sink::Message;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::BaseRecord;
@@ -9,13 +10,17 @@ use super::delivery::Place;
 /// Longest name of a topic.
 const TOPIC_BYTES_MAX: usize = 249;
 
+/// The header that says how to read the value. It is always the encoder's.
+const CONTENT_TYPE: &str = "content-type";
+
 pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<Place>>;
 
 /// The record: the key orders and partitions it, the body is its value, and all that is known travels in headers.
 /// Nothing is copied but the headers; the client copies key and value once.
 pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<Place>) -> Record<'a> {
-    let mut headers = message.headers();
-    headers.set("content-type", message.content_type.clone());
+    let own = message.headers().into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE));
+    let mut headers: Headers = own.collect();
+    headers.set(CONTENT_TYPE, message.content_type.clone());
     let all = OwnedHeaders::new_with_capacity(headers.len());
     let all = headers.iter().fold(all, |all, (key, value)| all.insert(Header { key, value: Some(value) }));
     let record = BaseRecord::with_opaque_to(topic, place).payload(&message.body[..]).headers(all);

@@ -25,7 +25,8 @@ impl Address {
             "https" => {}
             "http" if allow_http || own => {}
             "http" => return Err(format!("http://{host} is not encrypted; use https or allow http")),
-            other => return Err(format!("{other}: is not a scheme of HTTP")),
+            // Not told which: what was given may be no URL at all, and a secret.
+            _ => return Err("this is not a URL with the scheme https or http".into()),
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(format!("the URL of {host} holds a user or password; give `authorization` instead"));
@@ -90,9 +91,16 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_http_is_refused_without_its_secrets() {
-        for bad in ["", "orders", "ftp://h/", "file:///etc/passwd", "https://", "https://me:T0KEN@h.example/"]
-        {
-            let error = parse(bad).unwrap_err();
+        for bad in [
+            "",
+            "orders",
+            "ftp://h/",
+            "file:///etc/passwd",
+            "https://",
+            "https://me:T0KEN@h.example/",
+            "T0KEN:and more",
+        ] {
+            let error = parse(bad).unwrap_err().to_uppercase();
             assert!(!error.contains("T0KEN"), "{error}");
         }
     }

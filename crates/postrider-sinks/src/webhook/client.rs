@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use postrider::sink::{Failure, Message, Outcome, Sink};
+use postrider::sink::{Capabilities, Destinations, Failure, Message, Outcome, Sink};
 use postrider::{BoxFuture, Clock, Code, Error, Result, SystemClock};
 use reqwest::Client;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -19,9 +19,10 @@ use super::config::WebhookConfig;
 use super::endpoint::{Endpoints, Part};
 use super::error::unanswered;
 use super::guard::Guard;
+use super::hosts::Hosts;
 use super::message::{headers, is_taken};
 use super::resolve::{Guarded, Lookup, System};
-use super::{Key, tls};
+use super::{Key, routed, tls};
 
 /// How long a connection without a request is kept. Shorter than servers do, or they would meet a request half way
 /// with an end, and nobody could say what became of it.
@@ -34,6 +35,7 @@ const IDLE: Duration = Duration::from_secs(4);
 /// - Messages of a batch are under way at the same time, a bounded number per endpoint. The relay sends one of a
 ///   key at a time, so the order of a key is kept.
 /// - No answer within the timeout, or half of one, is ambiguous; no connection is an outage.
+/// - A URL that a routing rule makes of an event's values goes to the rule's host, or to one of `allow_hosts`.
 /// - Redirects are not followed and proxies of the environment are not used, as both would lead past the check of
 ///   addresses. Names are checked at every connection, and the connection goes to the checked address.
 /// - At most 4 KiB of an answer are read.
@@ -41,8 +43,13 @@ pub struct Webhook {
     client: Client,
     clock: Arc<dyn Clock>,
     /// Every message goes there; without it, where its route says.
-    address: Option<Address>,
-    guard: Guard,
+    pub(super) address: Option<Address>,
+    pub(super) guard: Guard,
+    pub(super) lookup: Arc<dyn Lookup>,
+    pub(super) tls: Arc<rustls::ClientConfig>,
+    /// Hosts that events may choose.
+    hosts: Hosts,
+    destinations: Destinations,
     allow_http: bool,
     keys: Vec<Key>,
     /// Headers of every request.
@@ -81,9 +88,10 @@ impl Webhook {
         let token = config.authorization.as_deref();
         let hidden =
             Hidden::new(token.into_iter().chain(token.and_then(|token| token.split(' ').next_back())));
+        let tls = tls::client(config.ca_file.as_deref())?;
         let client = Client::builder()
-            .tls_backend_preconfigured(tls::client(config.ca_file.as_deref())?)
-            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup }))
+            .tls_backend_preconfigured(tls.clone())
+            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup: lookup.clone() }))
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .user_agent(concat!("postrider/", env!("CARGO_PKG_VERSION")))
@@ -98,6 +106,10 @@ impl Webhook {
             clock,
             address,
             guard,
+            lookup,
+            tls: Arc::new(tls),
+            hosts: config.hosts()?,
+            destinations: config.destinations(),
             allow_http: config.allow_http,
             keys: config.keys.clone(),
             every: every(config)?,
@@ -165,16 +177,17 @@ impl Webhook {
             parts.push(self.endpoints.part(address.clone()));
             return (parts, vec![Ok(0); batch.len()]);
         }
-        let mut known: BTreeMap<&str, Result<usize, String>> = BTreeMap::new();
+        let mut known: BTreeMap<(&str, Option<&str>), Result<usize, String>> = BTreeMap::new();
         let mut part_of = |message: &Message| -> Result<usize, String> {
-            let address = Address::parse(&message.destination, &self.guard, self.allow_http)
+            let address = routed::address(message, &self.guard, self.allow_http, &self.hosts)
                 .map_err(|why| format!("the destination of the event: {why}"))?;
             parts.push(self.endpoints.part(address));
             Ok(parts.len() - 1)
         };
-        let chosen = batch
-            .iter()
-            .map(|message| known.entry(&message.destination).or_insert_with(|| part_of(message)).clone());
+        let chosen = batch.iter().map(|message| {
+            let to = (&*message.destination, message.origin());
+            known.entry(to).or_insert_with(|| part_of(message)).clone()
+        });
         let chosen = chosen.collect();
         (parts, chosen)
     }
@@ -216,6 +229,10 @@ impl Webhook {
 impl Sink for Webhook {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(self.publish_all(batch))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default().with_destinations(self.destinations)
     }
 }
 

@@ -6,17 +6,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use postrider::sink::Destinations;
 use postrider::{Code, Error, Result};
 
 use super::Key;
 use super::guard::Guard;
+use super::hosts::Hosts;
 
 /// Where requests go, who signs them, and what they may reach.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct WebhookConfig {
     /// Every event goes there. `None`: an event goes to the destination its route gives it, which must be a URL. The
-    /// headers and signatures below then go wherever events are routed.
+    /// headers and signatures below then go wherever events are routed. Values of events in that URL are escaped; the
+    /// host must stand in the routing rule, unless `allow_hosts` names it.
     pub url: Option<String>,
     /// Each signs every request: one, or two while receivers change from one to the other. None: not signed.
     pub keys: Vec<Key>,
@@ -33,6 +36,9 @@ pub struct WebhookConfig {
     pub allow_private: bool,
     /// Lets requests go to special addresses of these networks, such as `10.1.0.0/16`.
     pub allow_networks: Vec<String>,
+    /// Hosts that an event may choose, where its topic or a value in the host of a rule's URL says where it goes:
+    /// `hooks.example`, `hooks.example:8443`, `*.hooks.example` for all below it, `*` for every host. Empty: none.
+    pub allow_hosts: Vec<String>,
     /// Lets requests go unencrypted. To the own machine they may in any case, if its addresses are allowed.
     pub allow_http: bool,
     /// Certificates (PEM) to trust besides those of the operating system.
@@ -56,6 +62,7 @@ impl WebhookConfig {
             concurrency: 16,
             allow_private: false,
             allow_networks: Vec::new(),
+            allow_hosts: Vec::new(),
             allow_http: false,
             ca_file: None,
         }
@@ -77,6 +84,28 @@ impl WebhookConfig {
             Some(url) => reqwest::Url::parse(url)
                 .map_or_else(|_| "no address".into(), |url| url.origin().ascii_serialization()),
         }
+    }
+
+    /// Checks what can be checked without connecting or reading files.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`] for a network or host that is none.
+    pub fn check(&self) -> Result<()> {
+        self.guard()?;
+        self.hosts().map(|_| ())
+    }
+
+    /// What the sink makes of the destinations that routing names.
+    pub fn destinations(&self) -> Destinations {
+        match self.url {
+            Some(_) => Destinations::Fixed,
+            None => Destinations::Urls { hosts_from_events: !self.allow_hosts.is_empty() },
+        }
+    }
+
+    /// Hosts that events may choose.
+    pub(super) fn hosts(&self) -> Result<Hosts> {
+        Hosts::parse(&self.allow_hosts)
     }
 
     /// What may be connected to.

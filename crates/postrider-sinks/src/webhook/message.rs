@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use postrider::event::{TRACEPARENT, TRACESTATE};
-use postrider::sink::Message;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use postrider::sink::{HEADER_ASIDE, Message};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::{Key, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};
 
@@ -30,12 +30,40 @@ const TAKEN: [&str; 18] = [
     WEBHOOK_SIGNATURE,
 ];
 
-/// What stands before the name of an event's header that is taken.
-const ASIDE: &str = "postrider-header-";
+/// Names that servers and proxies act upon: who sends, on whose behalf, which method and path is meant. An event may
+/// not say such things of the request that carries it; `headers` of the sink may.
+const TRUSTED: [&str; 15] = [
+    "authorization",
+    "cookie",
+    "cookie2",
+    "forwarded",
+    "set-cookie",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-real-ip",
+    "x-rewrite-url",
+];
 
 /// Whether the sink or HTTP sets this header itself.
 pub(super) fn is_taken(name: &HeaderName) -> bool {
     *name == CONTENT_TYPE || TAKEN.contains(&name.as_str())
+}
+
+/// Whether a header of an event has to stand aside: some servers take `_` for `-`, so that counts as the same.
+fn stands_aside(name: &HeaderName, every: &HeaderMap) -> bool {
+    let dashed = name.as_str().replace('_', "-");
+    TAKEN.contains(&&*dashed)
+        || TRUSTED.contains(&&*dashed)
+        || dashed == CONTENT_TYPE.as_str()
+        || name.as_str() != dashed && dashed.starts_with("postrider-")
+        || every.contains_key(name)
+        || every.contains_key(&*dashed)
 }
 
 /// Headers of the request for a message at a moment: the message's own, those of every request, the media type and
@@ -43,7 +71,8 @@ pub(super) fn is_taken(name: &HeaderName) -> bool {
 ///
 /// - A value with more than printable ASCII in it, or with `%`, or with a space at an end, is percent-encoded there.
 ///   Those of `traceparent`, `tracestate` and CloudEvents (`ce-`) are so by their own rules and go as they are.
-/// - A header of the event with a name that is taken arrives as `postrider-header-NAME`; `content-type` is the body's.
+/// - A header of the event with a name that is taken, or that servers and proxies act upon, arrives as
+///   `postrider-header-NAME`; `content-type` is the body's.
 /// - A name that HTTP cannot carry is percent-encoded.
 ///
 /// # Errors
@@ -60,8 +89,8 @@ pub(super) fn headers(
             continue;
         }
         let mut known = header_name(&name).ok_or_else(|| format!("the header {name:?} has no name"))?;
-        if is_taken(&known) || every.contains_key(&known) {
-            known = header_name(&format!("{ASIDE}{name}")).ok_or("a header has no name")?;
+        if stands_aside(&known, every) {
+            known = header_name(&format!("{HEADER_ASIDE}{name}")).ok_or("a header has no name")?;
         }
         let value = HeaderValue::from_str(&header_value(known.as_str(), &value))
             .map_err(|_| format!("the header {name:?} cannot be sent"))?;
@@ -73,6 +102,10 @@ pub(super) fn headers(
     let content_type = HeaderValue::from_str(&message.content_type)
         .map_err(|_| format!("the media type {:?} cannot be sent", message.content_type))?;
     headers.insert(CONTENT_TYPE, content_type);
+    if message.body.is_empty() {
+        // The client says nothing of a body that is empty, and servers then answer 411.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
     sign(&mut headers, message, keys, timestamp_seconds);
     Ok(headers)
 }

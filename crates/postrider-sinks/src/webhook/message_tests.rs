@@ -65,6 +65,55 @@ fn a_header_of_the_event_cannot_take_the_place_of_ours() {
 }
 
 #[test]
+fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
+    let names = [
+        "Authorization",
+        "cookie",
+        "set-cookie",
+        "proxy-authorization",
+        "transfer-encoding",
+        "x-forwarded-for",
+        "Forwarded",
+        "x-http-method-override",
+        "x-original-url",
+        "webhook_signature",
+        "content_length",
+        "x_forwarded_for",
+        "postrider_id",
+    ];
+    let event = names.iter().fold(Event::new("a", ""), |event, name| event.with_header(*name, "forged"));
+    let headers = request(Plain, event, &[]).unwrap();
+    for name in names {
+        assert!(headers.get(name).is_none_or(|value| value != "forged"), "{name}");
+        assert_header(&headers, &format!("postrider-header-{name}"), "forged");
+    }
+}
+
+#[test]
+fn a_header_that_only_postrider_writes_cannot_be_forged_by_who_writes_sql() {
+    let forged =
+        || Event::new("a", "").with_header("postrider-id", "forged").with_header("Postrider-Type", "forged");
+    let event = forged();
+    let id = event.id.to_string();
+    let plain = request(Plain, event, &[]).unwrap();
+    assert_header(&plain, "postrider-id", &id);
+    assert_header(&plain, "postrider-type", "a");
+    assert_header(&plain, "postrider-header-postrider-id", "forged");
+    let structured = request(CloudEvents::default(), forged(), &[]).unwrap();
+    assert!(!structured.contains_key("postrider-id") && !structured.contains_key("postrider-type"));
+    let binary = Event::new("a", "").with_header("CE-type", "forged").with_header("ce-source", "forged");
+    let binary = request(CloudEventsBinary::default(), binary, &[]).unwrap();
+    assert_header(&binary, "ce-type", "a");
+}
+
+#[test]
+fn an_empty_body_has_a_length() {
+    let headers = request(Plain, Event::new("a", ""), &[]).unwrap();
+    assert_header(&headers, "content-length", "0");
+    assert!(!request(Plain, Event::new("a", "{}"), &[]).unwrap().contains_key("content-length"));
+}
+
+#[test]
 fn names_only_a_foreign_writer_can_store_are_carried_or_refused() {
     let headers = request(Plain, Event::new("a", "").with_header("my header\r\n", "1"), &[]).unwrap();
     assert_header(&headers, "my%20header%0d%0a", "1");

@@ -15,13 +15,19 @@ mod endpoint;
 mod error;
 #[cfg(feature = "webhook")]
 mod guard;
+#[cfg(feature = "webhook")]
+mod hosts;
 mod key;
 #[cfg(feature = "webhook")]
 mod message;
 #[cfg(feature = "webhook")]
+mod reach;
+#[cfg(feature = "webhook")]
 mod resolve;
 #[cfg(feature = "webhook")]
 mod retry_after;
+#[cfg(feature = "webhook")]
+mod routed;
 #[cfg(feature = "webhook")]
 mod tls;
 mod verify;

@@ -37,20 +37,29 @@ pub(super) struct Guarded {
 }
 
 impl Resolve for Guarded {
-    /// One forbidden address among several is enough to refuse the name: an honest one has none.
     fn resolve(&self, name: Name) -> Resolving {
-        let (guard, host) = (self.guard.clone(), name.as_str().to_owned());
-        let found = self.lookup.lookup(host.clone());
+        let (guard, lookup) = (self.guard.clone(), self.lookup.clone());
+        let host = name.as_str().to_owned();
         Box::pin(async move {
-            let found = found.await?;
-            for address in &found {
-                guard.check(&host, *address)?;
-            }
+            let found = checked(&guard, &*lookup, host).await?;
             // The client puts the URL's port in.
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
+}
+
+/// The addresses of a host. One forbidden address among several is enough to refuse the name: an honest one has none.
+pub(super) async fn checked(
+    guard: &Guard,
+    lookup: &dyn Lookup,
+    host: String,
+) -> Result<Vec<IpAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    let found = lookup.lookup(host.clone()).await?;
+    for address in &found {
+        guard.check(&host, *address)?;
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

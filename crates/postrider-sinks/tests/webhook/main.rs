@@ -6,6 +6,7 @@ mod answers;
 mod conformance;
 mod faults;
 mod relay;
+mod routed;
 mod server;
 mod signed;
 mod tls;

@@ -49,7 +49,7 @@ async fn server(folder: &Path) -> (u16, UnboundedReceiver<Bytes>) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
-            let mut connection = h2::server::handshake(stream).await.unwrap();
+            let Ok(mut connection) = h2::server::handshake(stream).await else { continue };
             let tell = tell.clone();
             tokio::spawn(async move {
                 while let Some(Ok((request, mut respond))) = connection.accept().await {
@@ -93,4 +93,27 @@ async fn requests_go_over_http_2_and_tls_to_who_can_prove_its_name() {
         let body = told.recv().await.unwrap();
         assert!(batch.iter().any(|message| message.body == body));
     }
+}
+
+#[tokio::test]
+async fn reaching_an_endpoint_checks_its_certificate_and_sends_no_request() {
+    let Some(folder) = certificates() else {
+        println!(
+            "SKIPPED: reaching_an_endpoint_checks_its_certificate_and_sends_no_request: there is no openssl"
+        );
+        return;
+    };
+    let (port, mut bodies) = server(folder.path()).await;
+    let mut config = super::config(format!("https://localhost:{port}/T0KEN"));
+    config.allow_private = true;
+    let error = Webhook::open(&config).unwrap().reach().await.unwrap_err();
+    assert!(error.what().contains("TLS failed") && !error.what().contains("T0KEN"), "{error}");
+    config.ca_file = Some(folder.path().join("ca.pem"));
+    let sink = Webhook::open(&config).unwrap();
+    let reached = sink.reach().await.unwrap().unwrap();
+    assert!(reached.contains("TCP and TLS connected") && !reached.contains("T0KEN"), "{reached}");
+    // The first thing the endpoint hears of is an event.
+    sink.publish(&[message("a", 7)]).await;
+    assert_eq!(bodies.recv().await.unwrap(), message("a", 7).body);
+    assert!(bodies.try_recv().is_err());
 }

@@ -11,7 +11,7 @@ mod validate;
 pub use headers::Headers;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
-pub(crate) use validate::{check_header_name, validate, validate_one};
+pub(crate) use validate::{RESERVED_PREFIX, check_header_name, validate, validate_one};
 
 use std::borrow::Cow;
 use std::sync::Arc;

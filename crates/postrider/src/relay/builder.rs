@@ -23,6 +23,11 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Events counted at most when a new subscription reports what it begins with.
 const BACKLOG_COUNTED_MAX: u64 = 10_000;
+/// Longest name of a relay. The column for holders has 255 characters on MySQL.
+const NAME_CHARS_MAX: usize = 200;
+
+/// Between the name of a relay and what makes it unique.
+pub(super) const UNIQUE_MARK: char = '#';
 
 /// Describes a relay: which outboxes, which subscriptions of each.
 #[derive(Default)]
@@ -52,8 +57,9 @@ impl RelayBuilder {
         Self::default()
     }
 
-    /// Names this relay among those that share its subscriptions. Must be unique among running relays, so
-    /// the default, a random one, is nearly always right.
+    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds leases as
+    /// `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one that stands by
+    /// logs the clash. The default is a random name. At most 200 characters.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -108,15 +114,17 @@ impl RelayBuilder {
     ///
     /// # Errors
     /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::RetentionUnfit`],
-    /// [`Code::OrderUntold`], or what the database says if waiting does not help. Nothing is started then.
+    /// [`Code::OrderUntold`], rules that do not fit the sink
+    /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or what the database says if waiting
+    /// does not help. Nothing is started then.
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
-    pub async fn spawn(self) -> Result<Relay> {
-        let holder = self.name.unwrap_or_else(|| format!("relay-{}", Uuid::now_v7()));
+    pub async fn spawn(mut self) -> Result<Relay> {
+        let holder = holder(self.name)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        for outbox in &self.outboxes {
-            check(&outbox.subscriptions)?;
+        for outbox in &mut self.outboxes {
+            check(&mut outbox.subscriptions)?;
             outbox.retention().check(outbox.store.row_table())?;
             check_order(outbox)?;
         }
@@ -153,6 +161,18 @@ impl RelayBuilder {
         }
         Ok(Relay { name: holder, subscriptions: served, stop, tasks })
     }
+}
+
+/// The name a relay holds leases under: its own and something no other process has.
+fn holder(name: Option<String>) -> Result<String> {
+    let unique = Uuid::now_v7();
+    let Some(name) = name else { return Ok(format!("relay-{unique}")) };
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        let what = format!("the name of the relay has {} characters", name.chars().count());
+        return Err(Error::new(Code::NameInvalid, what).hint("give it 1 to 200 characters"));
+    }
+    // The end of such an id is random.
+    Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
 }
 
 /// Logs that a subscription is new, where it begins, and what that means for the events that are there already:
@@ -227,19 +247,21 @@ fn check_order(outbox: &Outbox) -> Result<()> {
     }
 }
 
-/// Refuses what cannot work, before anything is touched.
-fn check(subscriptions: &[Subscription]) -> Result<()> {
+/// Refuses what cannot work, before anything is touched, and makes each router that of its sink.
+fn check(subscriptions: &mut [Subscription]) -> Result<()> {
     let mut names = HashSet::new();
-    for Subscription { name, policy, .. } in subscriptions {
+    for Subscription { name, policy, router, sink, .. } in subscriptions {
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
             return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
         }
-        if !names.insert(name) {
+        if !names.insert(name.clone()) {
             return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));
         }
         policy.check()?;
+        let fitting = router.clone().for_destinations(sink.capabilities().destinations);
+        *router = fitting.map_err(|error| error.within(&format!("subscription {name:?}")))?;
     }
     Ok(())
 }

@@ -5,7 +5,6 @@
 
 pub mod brain;
 mod builder;
-mod complaints;
 mod copies;
 mod perform;
 mod policy;
@@ -60,7 +59,7 @@ impl Observer {
         self.handles.iter().map(|handle| handle.status()).collect()
     }
 
-    /// The relay's name, under which it holds leases.
+    /// The name under which it holds leases: unique, and beginning with the name it was given.
     pub fn name(&self) -> &str {
         &self.name
     }

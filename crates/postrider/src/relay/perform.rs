@@ -50,7 +50,6 @@ impl Performer {
                 let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
                 // Another relay may have had the lease since: what went out by then is not ours to know.
                 self.publisher.copies.forget();
-                self.publisher.complaints.forget();
                 Box::pin(async move {
                     let mut acquired = store.acquire(lease).await;
                     let mut claimer = None;

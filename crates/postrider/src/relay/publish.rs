@@ -9,7 +9,6 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::brain::{KeyId, Route, Routed};
-use super::complaints::Complaints;
 use super::copies::Copies;
 use super::span;
 use crate::Result;
@@ -24,7 +23,6 @@ pub(super) struct Publisher {
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) timeout: Duration,
     pub(super) copies: Arc<Copies>,
-    pub(super) complaints: Arc<Complaints>,
 }
 
 impl Publisher {
@@ -33,7 +31,6 @@ impl Publisher {
         let span = span::of(&self.subscription, &batch);
         let outcomes = self.publish_all(&batch).instrument(span.clone()).await;
         span::heard(&span, &outcomes);
-        self.complaints.hear(&self.subscription, &batch, &outcomes);
         outcomes
     }
 

@@ -51,7 +51,6 @@ impl Bench {
             encoder: Arc::new(Envelope),
             timeout: Duration::from_secs(1),
             copies: Arc::default(),
-            complaints: Arc::default(),
         };
         Self { sink, publisher, router: Router::by_topic().every_match(rules).unwrap() }
     }

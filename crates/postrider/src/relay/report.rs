@@ -1,45 +1,221 @@
 //! What the brain reports, as log lines.
 
-use super::brain::{Deposed, Report};
+use std::borrow::Cow;
+use std::time::Duration;
 
-/// Logs a report: what an operator should see without asking is a warning, the rest is for the curious.
-pub(super) fn log(subscription: &str, report: &Report) {
-    match report {
-        Report::Leading { epoch, clean } => {
-            tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+use super::brain::{About, Deposed, Report};
+use super::builder::UNIQUE_MARK;
+use crate::Position;
+use crate::ledger::ParkedState;
+
+/// Lines about single events are counted anew after this long.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Lines about events that do not go on by themselves, per window. The others are counted.
+const GIVEN_UP_LINES_MAX: u64 = 20;
+/// Lines about events that failed for the first time, per window.
+const FAILING_LINES_MAX: u64 = 5;
+/// Characters of a text of an event, or of a reason, in a line.
+const TEXT_CHARS_MAX: usize = 300;
+
+/// Logs what one subscription's brain reports: what an operator should see without asking is a warning, the rest is for
+/// the curious. Thousands of events that fail at once are a few lines and a number.
+#[derive(Debug)]
+pub(super) struct Reports {
+    subscription: String,
+    /// Who we are.
+    holder: String,
+    given_up: Lines,
+    failing: Lines,
+}
+
+impl Reports {
+    pub(super) fn new(subscription: &str, holder: &str) -> Self {
+        Self {
+            subscription: subscription.to_owned(),
+            holder: holder.to_owned(),
+            given_up: Lines::at_most(GIVEN_UP_LINES_MAX),
+            failing: Lines::at_most(FAILING_LINES_MAX),
         }
-        Report::StandingBy { holder } => {
-            tracing::info!(subscription, holder, "standing by: another relay has the lease");
+    }
+
+    /// Ends a window that is over, and says how many lines it had no room for.
+    pub(super) fn tell_what_was_left_out(&mut self, now: Duration) {
+        let subscription = self.subscription.as_str();
+        if let Some(events) = self.given_up.end_window(now) {
+            tracing::warn!(subscription, events, "more events were given up or held back, not listed here");
         }
-        Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
-        Report::Deposed(Deposed::ParkedChanged) => {
-            tracing::info!(subscription, "loading everything again: parked rows were changed");
+        if let Some(events) = self.failing.end_window(now) {
+            tracing::warn!(subscription, events, "more events failed and are tried again, not listed here");
         }
-        Report::ParkedChanged => {
-            tracing::warn!(subscription, "somebody else has changed parked rows; what they say now is done");
+    }
+
+    /// Logs a report.
+    pub(super) fn log(&mut self, report: &Report) {
+        let subscription = self.subscription.as_str();
+        match report {
+            Report::Leading { epoch, clean } => {
+                tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+            }
+            Report::StandingBy { holder } if name(holder).is_some() && name(holder) == name(&self.holder) => {
+                let own = self.holder.as_str();
+                tracing::warn!(
+                    subscription,
+                    holder,
+                    own,
+                    "standing by: a relay of the same name has the lease, or had it when it died; give every relay \
+                     a name of its own, or none"
+                );
+            }
+            Report::StandingBy { holder } => {
+                tracing::info!(subscription, holder, "standing by: another relay has the lease");
+            }
+            Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
+            Report::Deposed(Deposed::ParkedChanged) => {
+                tracing::info!(subscription, "loading everything again: parked rows were changed");
+            }
+            Report::ParkedChanged => {
+                let what = "another process changed parked rows; what they say now is done";
+                tracing::warn!(subscription, "{what}");
+            }
+            Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
+            Report::Halted(reason) => {
+                tracing::error!(subscription, reason, "halted until an operator decides");
+            }
+            Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
+            Report::Paused(None) => tracing::info!(subscription, "resumed"),
+            Report::BreakerOpened { destination, error } => {
+                let destination = shown(destination);
+                tracing::warn!(
+                    subscription,
+                    %destination,
+                    error,
+                    "destination taken for down; nothing is counted"
+                );
+            }
+            Report::BreakerClosed { destination } => {
+                let destination = shown(destination);
+                tracing::info!(subscription, %destination, "destination answers again");
+            }
+            Report::Parked { position, state, attempts, about: Some(about) } if self.given_up.has_room() => {
+                let what = match state {
+                    ParkedState::Expired => "event expired before it was delivered",
+                    ParkedState::Unrouted => "event held back",
+                    _ => "event given up",
+                };
+                warn(subscription, *position, Some(*attempts), about, what);
+            }
+            Report::Parked { position, state, attempts, .. } => {
+                let state = state.as_str();
+                tracing::debug!(subscription, position = position.get(), state, attempts, "parked");
+            }
+            Report::Failing { position, about } => {
+                if self.failing.has_room() {
+                    warn(subscription, *position, None, about, "event failed; it is tried again");
+                }
+            }
+            Report::PossibleDuplicate(position) => {
+                tracing::debug!(subscription, position = position.get(), "may be delivered twice");
+            }
+            Report::OrderBroken(position) => {
+                let position = position.get();
+                tracing::error!(subscription, position, "the sink claims prefix safety and broke it");
+            }
+            Report::Brake(Some(limit)) => {
+                tracing::warn!(subscription, ?limit, "reading stopped at a limit");
+            }
+            Report::Brake(None) => tracing::info!(subscription, "reading again"),
         }
-        Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
-        Report::Halted(reason) => tracing::error!(subscription, reason, "halted until an operator decides"),
-        Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
-        Report::Paused(None) => tracing::info!(subscription, "resumed"),
-        Report::BreakerOpened { destination, error } => {
-            tracing::warn!(subscription, %destination, error, "destination taken for down; nothing is counted");
-        }
-        Report::BreakerClosed { destination } => {
-            tracing::info!(subscription, %destination, "destination answers again");
-        }
-        Report::Parked { position, state, attempts } => {
-            let state = state.as_str();
-            tracing::debug!(subscription, position = position.get(), state, attempts, "parked");
-        }
-        Report::PossibleDuplicate(position) => {
-            tracing::debug!(subscription, position = position.get(), "may be delivered twice");
-        }
-        Report::OrderBroken(position) => {
-            let position = position.get();
-            tracing::error!(subscription, position, "the sink claims prefix safety and broke it");
-        }
-        Report::Brake(Some(limit)) => tracing::warn!(subscription, ?limit, "reading stopped at a limit"),
-        Report::Brake(None) => tracing::info!(subscription, "reading again"),
     }
 }
+
+/// The name that a relay was given, if it was given one.
+fn name(holder: &str) -> Option<&str> {
+    holder.rsplit_once(UNIQUE_MARK).map(|(name, _)| name)
+}
+
+/// A line about one event. Texts of events go into fields, where they are quoted: a line break in them ends no line.
+fn warn(subscription: &str, position: Position, attempts: Option<u32>, about: &About, what: &str) {
+    let position = position.get();
+    let id = about.event.as_ref().map(|event| event.id.to_string());
+    let event_type = about.event.as_ref().map(|event| cut(&event.event_type));
+    let (id, event_type) = (id.as_deref(), event_type.as_deref());
+    let key = about.key.as_deref().map(cut);
+    let key = key.as_deref();
+    let destination = about.destination.as_deref().map(shown);
+    let (destination, reason) = (destination.as_deref(), &*cut(&about.reason));
+    tracing::warn!(
+        subscription,
+        position,
+        id,
+        "type" = event_type,
+        key,
+        attempts,
+        destination,
+        reason,
+        "{what}"
+    );
+}
+
+/// The beginning of a text.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(TEXT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+/// A destination for people: of a URL scheme, host and port, as its path may hold a token.
+pub(super) fn shown(destination: &str) -> Cow<'_, str> {
+    let one = |name: &str| match name.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+        None => name.to_owned(),
+    };
+    match destination.contains("://") {
+        true => destination.split(" + ").map(one).collect::<Vec<_>>().join(" + ").into(),
+        false => cut(destination),
+    }
+}
+
+/// Bounds the lines of a kind.
+#[derive(Debug)]
+struct Lines {
+    max: u64,
+    told: u64,
+    left_out: u64,
+    window_ends: Duration,
+}
+
+impl Lines {
+    fn at_most(max: u64) -> Self {
+        Self { max, told: 0, left_out: 0, window_ends: Duration::ZERO }
+    }
+
+    /// Whether one more line may be written; it then counts as written.
+    fn has_room(&mut self) -> bool {
+        let room = self.told < self.max;
+        if room {
+            self.told += 1
+        } else {
+            self.left_out += 1
+        }
+        room
+    }
+
+    /// Begins another window if this one is over. Answers how many lines were left out of it, if any.
+    fn end_window(&mut self, now: Duration) -> Option<u64> {
+        if now < self.window_ends {
+            return None;
+        }
+        self.window_ends = now.saturating_add(WINDOW);
+        self.told = 0;
+        Some(std::mem::take(&mut self.left_out)).filter(|left_out| *left_out > 0)
+    }
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

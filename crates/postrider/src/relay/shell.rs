@@ -8,12 +8,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
+use super::Subscription;
 use super::brain::{Brain, Effect, Input, Reply, Report, Session, Setup, Snapshot, Step};
 use super::perform::{Done, Performer};
 use super::publish::Publisher;
+use super::report::{Reports, shown};
 use super::routing::Routing;
 use super::trouble::Trouble;
-use super::{Subscription, report};
 use crate::store::{Claimer, RelayReport, Store};
 use crate::{Clock, Code};
 
@@ -92,6 +93,7 @@ pub(super) struct Shell {
     /// Something happened that a report should tell, or it is time to renew it.
     report_due: bool,
     stopped: bool,
+    reports: Reports,
 }
 
 impl Shell {
@@ -121,8 +123,8 @@ impl Shell {
             encoder,
             timeout: policy.publish_timeout,
             copies: Arc::default(),
-            complaints: Arc::default(),
         };
+        let reports = Reports::new(&name, holder);
         let performer = Performer {
             subscription: name,
             holder: holder.to_owned(),
@@ -144,6 +146,7 @@ impl Shell {
             reporting: JoinSet::new(),
             report_due: false,
             stopped: false,
+            reports,
         }
     }
 
@@ -151,7 +154,9 @@ impl Shell {
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut input = Input::Tick;
         loop {
-            let step = self.brain.step(self.clock.now(), input);
+            let now = self.clock.now();
+            let step = self.brain.step(now, input);
+            self.reports.tell_what_was_left_out(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
@@ -164,6 +169,7 @@ impl Shell {
             }
             input = self.next_input(&mut stop).await;
         }
+        self.reports.tell_what_was_left_out(Duration::MAX);
         // Halts and releases that are still under way are finished; nothing else is left.
         while self.calls.join_next().await.is_some() {}
         // A database that does not answer must not hold the end up: the report runs out by itself.
@@ -214,12 +220,14 @@ impl Shell {
             return;
         }
         self.report_due = false;
+        let mut down = self.brain.snapshot().down;
+        down.iter_mut().for_each(|of| of.destination = shown(&of.destination).into_owned());
         let report = RelayReport {
             subscription: self.performer.subscription.clone(),
             relay: self.performer.holder.clone(),
             role: self.brain.role(),
             duration: self.performer.policy.lease,
-            down: self.brain.snapshot().down,
+            down,
         };
         let store = self.performer.store.clone();
         self.reporting.spawn(async move {
@@ -236,7 +244,7 @@ impl Shell {
         for effect in step.effects {
             self.report_due |= is_worth_a_report(&effect);
             match &effect {
-                Effect::Report(report) => report::log(&self.performer.subscription, report),
+                Effect::Report(report) => self.reports.log(report),
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
                     // Whatever is still out has had its time; nothing may be published without the lease.

@@ -23,6 +23,8 @@ pub struct Parcel {
     pub destination: Arc<str>,
     /// Headers that the rule adds.
     pub headers: Headers,
+    /// Scheme, host and port of the destination, where it is a URL and the rule alone says them.
+    pub origin: Option<Arc<str>>,
 }
 
 impl Label {

@@ -13,6 +13,7 @@ pub use rule::Rule;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::sink::Destinations;
 use crate::{Code, Error, Event, Result};
 use glob::Globs;
 use names::Names;
@@ -189,6 +190,38 @@ impl Router {
         Ok(self)
     }
 
+    /// The same router for a sink that makes this of destinations. The relay calls it when it starts; a program calls
+    /// it to learn before then whether the rules fit the sink.
+    ///
+    /// For [`Destinations::Urls`] every value of an event in a destination is percent-encoded as one path segment or
+    /// query value. A template that is one field alone, and an event's topic, are URLs that the event chooses.
+    ///
+    /// # Errors
+    /// [`Code::DestinationUnused`] if rules name destinations and the sink has its own; [`Code::DestinationUrl`] if a
+    /// destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host and must not.
+    pub fn for_destinations(mut self, destinations: Destinations) -> Result<Self> {
+        let within = |at: usize| format!("rule {}", at + 1);
+        match destinations {
+            Destinations::Names => {}
+            Destinations::Fixed => {
+                if let Some(at) = self.rules.iter().position(Parsed::names_destination) {
+                    let what = "the destination is never used: the sink sends every event to one place";
+                    return Err(Error::new(Code::DestinationUnused, what).within(&within(at)));
+                }
+            }
+            Destinations::Urls { hosts_from_events } => {
+                if self.rules.is_empty() && !hosts_from_events {
+                    return Err(rule::host_from_event().within("without rules"));
+                }
+                let read = |(at, rule): (usize, &Parsed)| {
+                    rule.for_urls(hosts_from_events).map_err(|e| e.within(&within(at)))
+                };
+                self.rules = self.rules.iter().enumerate().map(read).collect::<Result<_>>()?;
+            }
+        }
+        Ok(self)
+    }
+
     /// Whether rules decide, and not the event's topic alone.
     pub(crate) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
@@ -219,7 +252,7 @@ impl Router {
         };
         // A key that changes nothing needs no label. That of an aggregate's id does: it orders whatever its type.
         let key = key.filter(|key| Some(key.as_str()) != event.key.as_deref());
-        if others.is_empty() && key.is_none() && first.headers.is_empty() {
+        if others.is_empty() && key.is_none() && first.headers.is_empty() && first.origin.is_none() {
             return Route::to(first.destination);
         }
         let mut name = first.destination.clone();

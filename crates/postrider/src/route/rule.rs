@@ -64,16 +64,18 @@ impl Rule {
 }
 
 /// A rule whose templates were read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Parsed {
     types: Option<Globs>,
     aggregates: Option<Globs>,
     destination: Destination,
+    /// Scheme, host and port of the destination, where it is a URL and no event can change them.
+    origin: Option<Arc<str>>,
     key: Option<Template>,
     headers: Vec<(String, Template)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Destination {
     /// The event's topic, else the router's default.
     Own,
@@ -107,6 +109,7 @@ impl Parsed {
             types: globs(rule.types, "types")?,
             aggregates: globs(rule.aggregates, "aggregates")?,
             destination,
+            origin: None,
             key: key.map_err(|e| e.within("key"))?,
             headers: rule.headers.into_iter().map(header).collect::<Result<_>>()?,
         })
@@ -122,6 +125,33 @@ impl Parsed {
             Destination::Fixed(name) => Some(name),
             Destination::Own | Destination::Template(_) => None,
         }
+    }
+
+    /// Whether the rule itself names a destination.
+    pub(super) fn names_destination(&self) -> bool {
+        !matches!(self.destination, Destination::Own)
+    }
+
+    /// The same rule for a sink whose destinations are URLs.
+    ///
+    /// # Errors
+    /// [`Code::DestinationUrl`], and [`Code::DestinationHost`] if an event could choose the host and must not.
+    pub(super) fn for_urls(&self, hosts_from_events: bool) -> Result<Self> {
+        let (destination, origin) = match self.destination.clone() {
+            Destination::Own => (Destination::Own, None),
+            Destination::Fixed(name) => {
+                let (_, origin) = Template::of_literal(&name).into_url()?;
+                (Destination::Fixed(name), origin)
+            }
+            Destination::Template(template) => {
+                let (template, origin) = template.into_url()?;
+                (Destination::Template(template), origin)
+            }
+        };
+        if origin.is_none() && !hosts_from_events {
+            return Err(host_from_event());
+        }
+        Ok(Self { destination, origin, ..self.clone() })
     }
 
     /// The message this rule makes of an event and its key, if the rule has one; `None` if it does not match.
@@ -155,8 +185,14 @@ impl Parsed {
             Destination::Fixed(name) => name.clone(),
             Destination::Template(template) => names.share(|text| template.render(event, text))?,
         };
-        Some((Parcel { destination, headers }, key))
+        Some((Parcel { destination, headers, origin: self.origin.clone() }, key))
     }
+}
+
+/// An event could choose where the sink's token and signature go.
+pub(super) fn host_from_event() -> Error {
+    let what = "the host of the destination is a value of the event, and the sink allows no such host";
+    Error::new(Code::DestinationHost, what)
 }
 
 fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {

@@ -1,5 +1,7 @@
 //! Text with an event's fields in it.
 
+use std::sync::Arc;
+
 use super::field::{Field, NAMES};
 use crate::{Code, Error, Event, Result};
 
@@ -11,6 +13,8 @@ const TEMPLATE_BYTES_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
+    /// Values and defaults are percent-encoded, as parts of a URL.
+    encoded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +42,7 @@ impl Template {
         while parser.at < text.len() {
             parser.part()?;
         }
-        Ok(Self { parts: parser.parts })
+        Ok(Self { parts: parser.parts, encoded: false })
     }
 
     /// As [`Template::parse`], for a text that must not come out empty.
@@ -54,6 +58,11 @@ impl Template {
         let what = format!("the template {text:?} can come out empty");
         Err(Error::new(Code::TemplateSyntax, what)
             .hint("give it a text, or a default such as {topic|orders}"))
+    }
+
+    /// A template that is this text for every event.
+    pub(super) fn of_literal(text: &str) -> Self {
+        Self { parts: vec![Part::Literal(text.to_owned())], encoded: false }
     }
 
     /// The text, if no event can change it.
@@ -74,13 +83,81 @@ impl Template {
                 true
             }
             Part::Field { field, default } => {
-                field.write(event, text)
+                let before = text.len();
+                let has_value = field.write(event, text)
                     || default.as_ref().is_some_and(|default| {
                         text.push_str(default);
                         true
-                    })
+                    });
+                if self.encoded {
+                    percent_encode(text, before);
+                }
+                has_value
             }
         })
+    }
+
+    /// The template of a URL: every value becomes one path segment or one query value. Also scheme, host and port, if
+    /// no event can change them. A template that is one field alone is a URL that the event gives as a whole.
+    ///
+    /// # Errors
+    /// [`Code::DestinationUrl`] if it cannot become the URL of an endpoint.
+    pub(super) fn into_url(self) -> Result<(Self, Option<Arc<str>>)> {
+        let [first, others @ ..] = &self.parts[..] else { return Err(not_url("it is empty")) };
+        let Part::Literal(text) = first else {
+            let why = "it begins with a value of the event, and more follows";
+            return if others.is_empty() { Ok((self, None)) } else { Err(not_url(why)) };
+        };
+        let scheme = ["https://", "http://"]
+            .into_iter()
+            .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+            .ok_or_else(|| not_url("it does not begin with https:// or http://"))?;
+        // The first character after scheme, host and port. A value before it is part of them.
+        let end = text[scheme.len()..].find(['/', '?', '#']).map(|end| scheme.len() + end);
+        if self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('\\'))) {
+            return Err(not_url("it has a backslash"));
+        }
+        let is_whole = end.is_some() || others.is_empty();
+        let authority = &text[scheme.len()..end.unwrap_or(text.len())];
+        let user = "it has a user or password; give `authorization` to the sink instead";
+        let mut later = others.iter().take_while(|_| !is_whole).filter_map(Part::authority);
+        if authority.contains('@') || later.any(|text| text.contains('@')) {
+            return Err(not_url(user));
+        }
+        if is_whole && authority.is_empty() {
+            return Err(not_url("it has no host"));
+        }
+        let origin = is_whole.then(|| Arc::from(&text[..end.unwrap_or(text.len())]));
+        Ok((Self { encoded: true, ..self }, origin))
+    }
+}
+
+impl Part {
+    /// The text that still belongs to the host, in a part that does not begin the template.
+    fn authority(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => text.split(['/', '?', '#']).next(),
+            Self::Field { .. } => None,
+        }
+    }
+}
+
+fn not_url(why: &str) -> Error {
+    Error::new(Code::DestinationUrl, format!("the destination is not the URL of an endpoint: {why}"))
+}
+
+/// Percent-encodes a text from a byte on: all of its UTF-8 except letters, digits, `-`, `.`, `_` and `~`.
+fn percent_encode(text: &mut String, from: usize) {
+    let stays = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');
+    if text[from..].chars().all(stays) {
+        return;
+    }
+    let value = text.split_off(from);
+    for byte in value.bytes() {
+        match char::from(byte) {
+            c if stays(c) => text.push(c),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
     }
 }
 

@@ -83,3 +83,77 @@ fn only_a_template_without_fields_is_literal() {
     assert_eq!(Template::parse("").unwrap().literal(), Some(""));
     assert_eq!(Template::parse("a{type}").unwrap().literal(), None);
 }
+
+fn url(template: &str) -> Result<(Template, Option<Arc<str>>)> {
+    Template::parse(template)?.into_url()
+}
+
+#[test]
+fn a_value_in_a_url_is_one_path_segment_or_one_query_value_whatever_it_holds() {
+    for (value, encoded) in [
+        ("42", "42"),
+        ("a-b_c.d~e", "a-b_c.d~e"),
+        ("../../admin/delete?all=1#", "..%2F..%2Fadmin%2Fdelete%3Fall%3D1%23"),
+        ("%2e%2e", "%252e%252e"),
+        ("a@evil.example", "a%40evil.example"),
+        ("a\r\nhost: evil", "a%0D%0Ahost%3A%20evil"),
+        ("a\\b", "a%5Cb"),
+        ("1&admin=1+1;2", "1%26admin%3D1%2B1%3B2"),
+        ("Grüße", "Gr%C3%BC%C3%9Fe"),
+        ("\u{ff0f}\u{ff0e}", "%EF%BC%8F%EF%BC%8E"),
+    ] {
+        let event = Event::new("a", "").with_aggregate("Order", value);
+        let (template, origin) = url("https://h.example/o/{aggregate_id}?q={aggregate_id}#x").unwrap();
+        let mut text = String::new();
+        assert!(template.render(&event, &mut text));
+        assert_eq!(text, format!("https://h.example/o/{encoded}?q={encoded}#x"), "{value}");
+        assert_eq!(origin.as_deref(), Some("https://h.example"));
+    }
+    let (template, _) = url("https://h.example/{header.missing|a/b}").unwrap();
+    let mut text = String::new();
+    assert!(template.render(&event(), &mut text));
+    assert_eq!(text, "https://h.example/a%2Fb");
+}
+
+#[test]
+fn the_host_is_the_rules_only_if_no_value_stands_in_it() {
+    for (template, origin) in [
+        ("https://h.example", Some("https://h.example")),
+        ("HTTP://h.example:8080?q={id}", Some("HTTP://h.example:8080")),
+        ("https://h.example/{type}/{id}", Some("https://h.example")),
+        ("https://h.example#{id}", Some("https://h.example")),
+        ("https://h.example{id}/", None),
+        ("https://{header.tenant}/", None),
+        ("https://{header.tenant}.h.example/hooks", None),
+        ("https://h.example:{header.port}/hooks", None),
+        ("{topic}", None),
+        ("{header.callback|https://h.example/}", None),
+    ] {
+        assert_eq!(url(template).unwrap().1.as_deref(), origin, "{template}");
+    }
+}
+
+#[test]
+fn what_can_never_be_the_url_of_an_endpoint_is_refused_when_it_is_read() {
+    for template in [
+        "",
+        "orders",
+        "orders.{type}",
+        "ftp://h.example/{id}",
+        "https:/h.example/{id}",
+        "https:h.example/{id}",
+        " https://h.example/{id}",
+        "https:///{id}",
+        "https://h.example\\{id}",
+        "https://h.example/{id}\\",
+        "https://",
+        "https://?{id}",
+        "{header.scheme}://h.example/",
+        "{header.base}/hooks",
+        "https://me@h.example/{id}",
+        "https://{header.user}@h.example/",
+        "https://{header.user}:pw@h.example/",
+    ] {
+        assert_eq!(url(template).unwrap_err().code(), Code::DestinationUrl, "{template}");
+    }
+}

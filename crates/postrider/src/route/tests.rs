@@ -151,3 +151,50 @@ fn rules_know_whether_they_name_several_destinations() {
     assert!(several(vec![Rule::to("{type}")]));
     assert!(several(vec![Rule::new()]));
 }
+
+#[test]
+fn values_are_escaped_only_where_the_sink_takes_urls() {
+    let event = || order().with_header("path", "../admin?x=1").with_topic("https://other.example/");
+    let router = || Router::by_topic().first_match([Rule::to("https://h.example/{header.path}")]).unwrap();
+    assert_eq!(destination(router().route(&event())), "https://h.example/../admin?x=1");
+    let names = router().for_destinations(Destinations::Names).unwrap();
+    assert_eq!(destination(names.route(&event())), "https://h.example/../admin?x=1");
+    let urls = router().for_destinations(Destinations::Urls { hosts_from_events: false }).unwrap();
+    let route = urls.route(&event());
+    assert_eq!(destination(route.clone()), "https://h.example/..%2Fadmin%3Fx%3D1");
+    assert_eq!(label(route).parcels[0].origin.as_deref(), Some("https://h.example"));
+}
+
+#[test]
+fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
+    let urls = |hosts_from_events| Destinations::Urls { hosts_from_events };
+    let fit = |rules: Vec<Rule>, destinations| {
+        Router::to("hook").first_match(rules).unwrap().for_destinations(destinations)
+    };
+    for rules in [
+        vec![],
+        vec![Rule::new()],
+        vec![Rule::to("https://h.example/"), Rule::to("https://{header.tenant}/")],
+        vec![Rule::to("{topic}")],
+    ] {
+        assert_eq!(fit(rules.clone(), urls(false)).unwrap_err().code(), Code::DestinationHost);
+        fit(rules, urls(true)).unwrap();
+    }
+    let error = fit(vec![Rule::to("https://h.example/"), Rule::to("orders")], urls(true)).unwrap_err();
+    assert!(error.to_string().contains("rule 2: the destination is not the URL"), "{error}");
+    // What an event chose has no origin, so the sink knows that it must look.
+    let router = fit(vec![Rule::new()], urls(true)).unwrap();
+    let route = router.route(&order().with_topic("https://h.example/"));
+    assert_eq!(route, Route::to("https://h.example/"));
+}
+
+#[test]
+fn a_rule_whose_destination_is_never_used_is_refused() {
+    let fit =
+        |rules: Vec<Rule>| Router::to("d").first_match(rules).unwrap().for_destinations(Destinations::Fixed);
+    let error = fit(vec![Rule::new(), Rule::to("orders")]).unwrap_err();
+    assert_eq!(error.code(), Code::DestinationUnused);
+    assert!(error.what().starts_with("rule 2: "), "{error}");
+    fit(vec![Rule::new().key("{id}")]).unwrap();
+    fit(vec![]).unwrap();
+}

@@ -40,6 +40,9 @@ impl Init {
         let (path, _) = context.config_path();
         let mut options = OpenOptions::new();
         options.write(true);
+        // Secrets may be written into it later.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         if self.force {
             options.create(true).truncate(true);
         } else {

@@ -3,7 +3,8 @@
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::Effective;
+use crate::config::schema::{Entry, Section};
+use crate::config::{Effective, Value, url};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Align, Table, View};
@@ -49,15 +50,26 @@ impl Shown {
     fn new(effective: &Effective, with_origin: bool) -> Self {
         let rows = effective.settings().iter().filter_map(|setting| {
             let value = setting.value.as_ref()?;
+            let (value, text) = match endpoint(setting.entry, value) {
+                Some(shown) => (shown.clone().into(), shown),
+                None => (value.to_json(), value.to_string()),
+            };
             Some(Row {
                 key: setting.key(),
-                value: value.to_json(),
-                text: value.to_string(),
+                value,
+                text,
                 origin: with_origin.then(|| setting.origin.to_string()),
             })
         });
         Self { rows: rows.collect() }
     }
+}
+
+/// The destination of a rule, if it is the URL of an endpoint: its path may hold a token, as that of a sink may.
+fn endpoint(entry: &Entry, value: &Value) -> Option<String> {
+    let is_destination = entry.section == Section::Rule && entry.name == "destination";
+    let Value::Text(text) = value else { return None };
+    (is_destination && url::may_be_secret(text)).then(|| url::masked(text))
 }
 
 impl View for Shown {

@@ -27,7 +27,8 @@ const EXAMPLES: &str = "Examples:
 /// Carry events to their destinations until told to stop
 ///
 /// The first Ctrl-C or SIGTERM finishes what is in flight, settles it and ends with exit code 0; the second ends
-/// at once with 130, and what was in flight is delivered again at the next start.
+/// at once with 130, and what was in flight is delivered again at the next start. With `--drain` the first one ends with
+/// 130 as well: not everything was delivered.
 ///
 /// A database server that is down at the start is waited for, and that is logged once.
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ const COUNT: Kind = Number { min: 1 };
 /// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Entry] = &[
-    key(Relay, "name", Text, r#""relay-1""#, "Name of this relay among those that share its subscriptions; must be unique among running ones. Without it a random one is made."),
+    key(Relay, "name", Text, r#""relay-1""#, "Name of this relay in status and logs. It holds leases as `NAME#` and a random number, so a relay that was killed waits for the end of its own lease too. Two running relays of one name work, and the one that stands by logs it. Without it a random name is made."),
     key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "How much is logged to standard error.").default("info"),
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),
 
@@ -56,7 +56,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Sink, "source", Text, r#""/shop/checkout""#, "The source that CloudEvents name: a URI or a path. Without it `/` and the event's namespace, else `/postrider`."),
     key(Sink, "path", Path, r#""events.jsonl""#, "The file to write to; its folder must exist.").required().only_for("file"),
     key(Sink, "rotate_size", Size, r#""64MiB""#, "Begin a new file before this one grows larger. Without it the file grows for ever.").only_for("file"),
-    key(Sink, "url", Url, r#""https://hooks.example/orders""#, "The address every event goes to; give one with a token in it as `env:NAME` or `file:PATH`. Without it an event goes to the destination its rule or topic gives, which must be a URL.").only_for("webhook"),
+    key(Sink, "url", Url, r#""https://hooks.example/orders""#, "The address every event goes to; give one with a token in it as `env:NAME` or `file:PATH`. Without it an event goes to the URL its rule gives; values of the event in it are escaped.").only_for("webhook"),
     key(Sink, "secret", Secret, r#""whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw""#, "Signs requests as Standard Webhooks says: `whsec_` and 24 to 64 bytes in base64. Without it they are not signed.").only_for("webhook"),
     key(Sink, "old_secret", Secret, r#""whsec_b2xkIG9sZCBvbGQgb2xkIG9sZCBvbGQgb2xkIG9sZA==""#, "Signs them too, until every receiver knows the new one.").only_for("webhook"),
     key(Sink, "authorization", Secret, r#""Bearer a-token""#, "Value of the header `authorization`.").only_for("webhook"),
@@ -65,11 +65,12 @@ pub(super) const KEYS: &[Entry] = &[
     key(Sink, "concurrency", COUNT, "4", "Requests to one address at the same time; at most 256.").default("16").only_for("webhook"),
     key(Sink, "allow_private", Bool, "true", "Lets requests go to loopback, private and other special addresses.").default("false").only_for("webhook"),
     key(Sink, "allow_networks", List, r#"["10.1.0.0/16"]"#, "Lets requests go to special addresses of these networks.").only_for("webhook"),
+    key(Sink, "allow_hosts", List, r#"["hooks.example", "*.tenants.example"]"#, "Hosts that an event may choose, where its topic or a value in the host of a rule's URL says where it goes: `HOST`, `HOST:PORT`, `*.HOST` for all below it, `*` for every host, to which the token and the signature then go. Without it, none.").only_for("webhook"),
     key(Sink, "allow_http", Bool, "true", "Lets requests go unencrypted. To the own machine they may anyway, if its addresses are allowed.").default("false").only_for("webhook"),
     key(Sink, "ca_file", Path, r#""ca.pem""#, "Certificates to trust besides those of the operating system.").only_for("webhook"),
 
     key(Sink, "brokers", Text, r#""kafka-1:9092,kafka-2:9092""#, "Some of the brokers of the cluster.").required().only_for("kafka"),
-    key(Sink, "topic", Text, r#""orders""#, "The topic all events go to. Without it each goes to the topic its routing names.").only_for("kafka"),
+    key(Sink, "topic", Text, r#""orders""#, "The topic all events go to; rules may then name no destination. Without it each goes to the topic its routing names.").only_for("kafka"),
     key(Sink, "client_id", Text, r#""shop-relay""#, "What brokers call this client in their logs and quotas.").default("postrider").only_for("kafka"),
     key(Sink, "compression", Choice(&["none", "gzip", "snappy", "lz4", "zstd"]), r#""lz4""#, "How batches of records are compressed.").default("none").only_for("kafka"),
     key(Sink, "delivery_timeout", Duration, r#""5s""#, "How long the client tries to deliver an event. Below the lease and the publish timeout of its subscriptions.").default("10s").only_for("kafka"),

@@ -56,6 +56,7 @@ impl Settings {
         let subscriptions = named(effective, Section::Subscription, &mut problems, |read| {
             let subscription = SubscriptionSettings::read(read)?;
             check_patience(read, &subscription, &sinks)?;
+            check_destinations(read, &subscription, &sinks)?;
             Ok(subscription)
         });
         match relay {
@@ -79,6 +80,22 @@ fn check_patience(
         }
         _ => Ok(()),
     }
+}
+
+/// A rule whose destination the sink never uses, or that lets events choose where a token goes, is found before
+/// anything starts.
+fn check_destinations(
+    read: &Read<'_>,
+    subscription: &SubscriptionSettings,
+    sinks: &BTreeMap<String, SinkSettings>,
+) -> Result<(), Problem> {
+    let Some(sink) = sinks.get(&subscription.sink) else { return Ok(()) };
+    let router = subscription.router(&read.name());
+    let fitting = router.and_then(|router| router.for_destinations(sink.target.destinations()));
+    fitting.map(|_| ()).map_err(|error| {
+        let why = format!("sink {:?}: {}", subscription.sink, error.what());
+        read.problem_of_all(error.code(), &why)
+    })
 }
 
 /// All sections of a kind by name; the problems of each go to the others'.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use postrider::encode::cloudevents::Source;
+use postrider::sink::Destinations;
 
 use super::{KafkaSettings, Read, WebhookSettings};
 use crate::config::environment::Environment;
@@ -50,6 +51,20 @@ pub enum Target {
     Kafka(Box<KafkaSettings>),
     /// One HTTP POST each.
     Webhook(Box<WebhookSettings>),
+}
+
+impl Target {
+    /// What the sink makes of the destinations that routing names.
+    pub(super) fn destinations(&self) -> Destinations {
+        match self {
+            Self::Kafka(kafka) if kafka.topic.is_some() => Destinations::Fixed,
+            Self::Webhook(webhook) if webhook.url.is_some() => Destinations::Fixed,
+            Self::Webhook(webhook) => {
+                Destinations::Urls { hosts_from_events: !webhook.allow_hosts.is_empty() }
+            }
+            Self::File { .. } | Self::Stdout | Self::Null | Self::Kafka(_) => Destinations::Names,
+        }
+    }
 }
 
 impl SinkSettings {

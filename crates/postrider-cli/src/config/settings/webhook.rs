@@ -31,6 +31,8 @@ pub struct WebhookSettings {
     pub allow_private: bool,
     /// Lets requests go to special addresses of these networks.
     pub allow_networks: Vec<String>,
+    /// Hosts that events may choose.
+    pub allow_hosts: Vec<String>,
     /// Lets requests go unencrypted.
     pub allow_http: bool,
     /// Certificates to trust as well.
@@ -46,7 +48,7 @@ impl WebhookSettings {
                 .map_err(|error| read.problem(key, Code::ConfigSecret, error.what()))?;
             secrets.push(secret);
         }
-        Ok(Self {
+        let settings = Self {
             url: read.secret("url", environment)?,
             secrets,
             authorization: read.secret("authorization", environment)?,
@@ -55,9 +57,13 @@ impl WebhookSettings {
             concurrency: read.count("concurrency")?,
             allow_private: read.bool("allow_private")?,
             allow_networks: read.list("allow_networks")?.unwrap_or_default(),
+            allow_hosts: read.list("allow_hosts")?.unwrap_or_default(),
             allow_http: read.bool("allow_http")?,
             ca_file: read.path("ca_file")?,
-        })
+        };
+        let checked = settings.config().and_then(|config| config.check());
+        checked.map_err(|error| read.problem_of_all(Code::ConfigValue, error.what()))?;
+        Ok(settings)
     }
 
     /// Settings of the sink.
@@ -78,6 +84,7 @@ impl WebhookSettings {
         config.concurrency = self.concurrency;
         config.allow_private = self.allow_private;
         config.allow_networks = self.allow_networks.clone();
+        config.allow_hosts = self.allow_hosts.clone();
         config.allow_http = self.allow_http;
         config.ca_file = self.ca_file.clone();
         Ok(config)

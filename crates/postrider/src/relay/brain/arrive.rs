@@ -1,12 +1,13 @@
 //! Events come in from the outbox: each joins the line of its key.
 
 use std::collections::hash_map::Entry as Slot;
+use std::sync::Arc;
 
 use super::leader::{Leader, Memory};
 use super::lines::{Body, Entry, Line, Stage};
 use super::park::{Fate, park};
 use super::turn::Turn;
-use super::{KeyId, Report, Route, Routed};
+use super::{About, KeyId, Report, Route, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
@@ -39,7 +40,8 @@ impl Leader {
             let entry = Entry { position, attempts: 0, doubted: false, parked: false, body: None };
             let row = Fate::new(ParkedState::Dead, &why).row(&entry, None, None);
             self.books.park(row, true, turn.elapsed());
-            turn.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0 });
+            let about = Some(Box::new(About { reason: why, ..About::default() }));
+            turn.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, about });
         }
     }
 
@@ -68,12 +70,20 @@ impl Leader {
     }
 
     /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
-    fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Event) {
+    fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Arc<Event>) {
         let first = self.lines.get(key).is_none_or(|line| line.is_preceded_by(entry.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
-        let row = Fate::new(state, "no rule matches").row(&entry, event.ordering_key().as_deref(), None);
+        let reason = "no rule matches";
+        let row = Fate::new(state, reason).row(&entry, event.ordering_key().as_deref(), None);
+        let about = About {
+            event: Some(event.clone()),
+            key: row.key.clone(),
+            destination: None,
+            reason: reason.to_owned(),
+        };
         self.books.park(row, true, turn.elapsed());
-        turn.report(Report::Parked { position: entry.position, state, attempts: 0 });
+        let about = first.then(|| Box::new(about));
+        turn.report(Report::Parked { position: entry.position, state, attempts: 0, about });
         entry.parked = true;
         match self.lines.slot(key) {
             Slot::Vacant(slot) => _ = slot.insert(Line::new(entry, Stage::Stuck)),

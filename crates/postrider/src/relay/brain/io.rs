@@ -250,6 +250,15 @@ pub enum Report {
         state: ParkedState,
         /// Tries that counted.
         attempts: u32,
+        /// More of an event that does not go on by itself.
+        about: Option<Box<About>>,
+    },
+    /// The first try of an event failed, and its destination is not known to be down. It is tried again.
+    Failing {
+        /// Which.
+        position: Position,
+        /// More of it.
+        about: Box<About>,
     },
     /// A message may have been written twice.
     PossibleDuplicate(Position),
@@ -259,6 +268,19 @@ pub enum Report {
     Brake(Option<Brake>),
     /// Somebody else has changed parked rows. What is in flight is settled, then everything is loaded again.
     ParkedChanged,
+}
+
+/// What people need to know of an event that is in trouble.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The event, unless no event can be made of its row, or it is not in memory.
+    pub event: Option<Arc<Event>>,
+    /// What orders it.
+    pub key: Option<String>,
+    /// Where it was to go.
+    pub destination: Option<Arc<str>>,
+    /// What is wrong.
+    pub reason: String,
 }
 
 /// A limit that somebody should know of.

@@ -32,8 +32,8 @@ mod trial;
 mod turn;
 
 pub use io::{
-    Acquisition, BatchId, Brake, Claim, Deposed, Effect, Fetch, Input, ParkedEvent, Reply, Report, Route,
-    Routed, Session,
+    About, Acquisition, BatchId, Brake, Claim, Deposed, Effect, Fetch, Input, ParkedEvent, Reply, Report,
+    Route, Routed, Session,
 };
 pub use keys::{DestinationId, KeyId, Numbers};
 

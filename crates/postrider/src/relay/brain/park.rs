@@ -1,5 +1,6 @@
 //! An event leaves the straight way, and the later events of its key queue up behind it.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::books::Books;
@@ -7,7 +8,7 @@ use super::leader::{Leader, Memory};
 use super::lines::{Body, Entry, Stage};
 use super::random::doubled;
 use super::turn::Turn;
-use super::{KeyId, Report};
+use super::{About, KeyId, Report};
 use crate::Timestamp;
 use crate::ledger::{ParkedRow, ParkedState};
 use crate::relay::OnDead;
@@ -67,6 +68,7 @@ impl Leader {
             return;
         }
         let until = turn.elapsed() + turn.random.jitter(policy.probe_min).max(asked);
+        line.head.tell_first_failure(turn, failure);
         line.head.doubted = true;
         line.stage = Stage::Resting(until);
         self.retries.push(Reverse((until, key)));
@@ -75,11 +77,14 @@ impl Leader {
     /// A try that counts against the head of a line: it waits for the next, or has had its last.
     pub(super) fn strike(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
         let Some(line) = self.lines.get_mut(key) else { return };
+        let own_limit = line.head.body.as_ref().and_then(|body| body.event.max_attempts);
+        let policy = turn.policy();
+        if own_limit.unwrap_or(policy.max_attempts) > 1 {
+            line.head.tell_first_failure(turn, failure);
+        }
         line.head.attempts += 1;
         line.head.doubted = false;
         let attempts = line.head.attempts;
-        let own_limit = line.head.body.as_ref().and_then(|body| body.event.max_attempts);
-        let policy = turn.policy();
         if attempts >= own_limit.unwrap_or(policy.max_attempts) {
             self.give_up(turn, key, Fate::new(ParkedState::Dead, &failure.message));
             return;
@@ -149,6 +154,25 @@ impl Leader {
     }
 }
 
+impl Entry {
+    /// A first failure is told before it is known what becomes of the event: that may take a while.
+    fn tell_first_failure(&self, turn: &mut Turn<'_>, failure: &Failure) {
+        if self.attempts == 0 && !self.doubted {
+            let about = Box::new(about(self.body.as_ref(), &failure.message));
+            turn.report(Report::Failing { position: self.position, about });
+        }
+    }
+}
+
+fn about(body: Option<&Body>, reason: &str) -> About {
+    About {
+        event: body.map(|body| body.event.clone()),
+        key: body.and_then(Body::key).map(Cow::into_owned),
+        destination: body.map(|body| body.name.clone()),
+        reason: shortened(reason),
+    }
+}
+
 /// Writes the row of an entry and lets go of its body.
 pub(super) fn park(
     books: &mut Books,
@@ -161,7 +185,15 @@ pub(super) fn park(
     memory.drop(body.as_ref());
     let key = body.as_ref().and_then(Body::key);
     let row = fate.row(entry, key.as_deref(), body.as_ref().map(|b| &*b.name));
-    turn.report(Report::Parked { position: entry.position, state: fate.state, attempts: entry.attempts });
+    // What goes on by itself is of interest in numbers only.
+    let about = match fate.state {
+        ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => {
+            Some(Box::new(about(body.as_ref(), fate.error.unwrap_or_default())))
+        }
+        ParkedState::Retry | ParkedState::Held | ParkedState::Behind => None,
+    };
+    let Entry { position, attempts, .. } = *entry;
+    turn.report(Report::Parked { position, state: fate.state, attempts, about });
     books.park(row, !entry.parked, turn.elapsed());
     entry.parked = true;
 }

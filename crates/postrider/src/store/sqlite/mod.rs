@@ -99,7 +99,7 @@ impl SqliteStore {
     /// # Errors
     /// [`Code::SchemaNewer`] if a newer Postrider has migrated the file; then nothing was changed.
     pub fn migrate(path: impl AsRef<Path>) -> Result<Migrated> {
-        let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
+        let mut connection = connect_or_create(path.as_ref())?;
         Ok(migrate::migrate(&mut connection)?)
     }
 
@@ -263,6 +263,18 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
             .hint("check the file and its folder: SQLite writes to both")
             .source(cause)
     })
+}
+
+/// Creates the file if there is none, for its owner alone: events may hold anything. SQLite gives the files beside it the
+/// same permissions.
+fn connect_or_create(path: &Path) -> Result<Connection> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // What goes wrong here goes wrong below, with a better reason.
+        let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    }
+    connect(path, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
 fn set(connection: &Connection, pragma: &str, value: &str) -> Attempt<()> {

@@ -29,7 +29,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::sql::Names;
 use super::ledger::Ledger;
 use super::thread::{Thread, in_transaction};
-use super::{SqliteStore, admin as operator, connect, lease, refuse_missing, relays, tally as counted};
+use super::{
+    SqliteStore, admin as operator, connect, connect_or_create, lease, refuse_missing, relays,
+    tally as counted,
+};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
 use crate::store::rows::book::RowId;
@@ -77,7 +80,7 @@ impl SqliteRowStore {
                 error.hint("make the file and your table first: Postrider makes none of layout custom")
             })?;
         }
-        let mut connection = connect(path.as_ref(), OpenFlags::SQLITE_OPEN_CREATE)?;
+        let mut connection = connect_or_create(path.as_ref())?;
         Ok(migrate::migrate(&mut connection, &table, extras)?)
     }
 

@@ -1,0 +1,147 @@
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
+
+use super::*;
+use crate::Event;
+
+/// Keeps what a person sees at the default level.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.push_str(&format!(" {field}={value:?}"));
+    }
+}
+
+impl Subscriber for Seen {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn seen(act: impl FnOnce(&mut Reports)) -> Vec<String> {
+    let seen = Seen::default();
+    tracing::subscriber::with_default(seen.clone(), || act(&mut Reports::new("orders", "twin#00000001")));
+    seen.0.lock().unwrap().clone()
+}
+
+fn about(reason: &str) -> Option<Box<About>> {
+    let event = Event::new("order.placed", "P4YL0AD").with_key("42").with_header("token", "S3CRET");
+    Some(Box::new(About {
+        event: Some(Arc::new(event)),
+        key: Some("42\nforged line".into()),
+        destination: Some("https://me:pw@h.example/T0KEN?key=T0KEN + orders".into()),
+        reason: reason.into(),
+    }))
+}
+
+fn dead(position: i64, reason: &str) -> Report {
+    let about = about(reason);
+    Report::Parked { position: Position::new(position), state: ParkedState::Dead, attempts: 3, about }
+}
+
+#[test]
+fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secret() {
+    let lines = seen(|reports| reports.log(&dead(7, "topic orders does not exist")));
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    for part in [
+        "WARN",
+        "event given up",
+        "position=7",
+        "type=\"order.placed\"",
+        "key=\"42\\nforged line\"",
+        "attempts=3",
+        "reason=\"topic orders does not exist\"",
+        "destination=\"https://h.example + orders\"",
+        "id=\"",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    for secret in ["P4YL0AD", "S3CRET", "T0KEN", "pw@"] {
+        assert!(!line.contains(secret), "{secret} is in {line}");
+    }
+}
+
+#[test]
+fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
+    let lines = seen(|reports| {
+        reports.log(&Report::Failing { position: Position::new(1), about: about("404").unwrap() });
+        let about = Some(Box::new(About { reason: "its headers are no JSON".into(), ..About::default() }));
+        let state = ParkedState::Dead;
+        reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, about });
+        let state = ParkedState::Unrouted;
+        let about = self::about("no rule matches");
+        reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, about });
+    });
+    let expected = ["event failed; it is tried again", "headers are no JSON", "event held back"];
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for (line, part) in lines.iter().zip(expected) {
+        assert!(line.starts_with("WARN") && line.contains(part), "{line}");
+    }
+}
+
+#[test]
+fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
+    let lines = seen(|reports| {
+        reports.tell_what_was_left_out(Duration::from_secs(1));
+        for position in 0..5_000 {
+            reports.log(&dead(position, "no"));
+        }
+        reports.tell_what_was_left_out(Duration::from_secs(2));
+        reports.tell_what_was_left_out(Duration::from_secs(11));
+        reports.log(&dead(5_000, "no"));
+        reports.tell_what_was_left_out(Duration::MAX);
+    });
+    assert_eq!(lines.len() as u64, GIVEN_UP_LINES_MAX + 2, "{lines:?}");
+    let summary = &lines[lines.len() - 2];
+    assert!(summary.contains("more events were given up") && summary.contains("events=4980"), "{summary}");
+}
+
+#[test]
+fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
+    for (holder, is_clash) in [("twin#00000002", true), ("other#00000002", false), ("relay-1", false)] {
+        let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].contains("WARN") && lines[0].contains("same name"), is_clash, "{lines:?}");
+        assert!(lines[0].contains(holder), "{lines:?}");
+    }
+}
+
+#[test]
+fn what_goes_on_by_itself_is_not_told() {
+    let lines = seen(|reports| {
+        for state in [ParkedState::Retry, ParkedState::Behind, ParkedState::Held] {
+            reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, about: None });
+        }
+    });
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[test]
+fn a_text_is_cut_between_characters() {
+    assert_eq!(cut(&"é".repeat(1_000)).chars().count(), TEXT_CHARS_MAX + 1);
+    assert_eq!(shown("orders"), "orders");
+}
