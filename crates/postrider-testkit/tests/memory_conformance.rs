@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postrider::ledger::ParkedState;
 use postrider::store::Store;
 use postrider::{BoxFuture, Event, Position, Result};
 use postrider_testkit::ManualClock;
@@ -63,6 +64,28 @@ impl StoreUnderTest for Memory {
 
     async fn restore(&self, backup: Log) -> Result<()> {
         self.0.database().log.restore(&backup);
+        Ok(())
+    }
+
+    async fn skip_to(&self, position: Position) -> Result<()> {
+        self.0.database().log.skip_to(position);
+        Ok(())
+    }
+
+    async fn widen(&self, position: Position, bytes: usize) -> Result<()> {
+        self.0.database().log.change(position, |event| {
+            event.headers.set("wide", "w".repeat(bytes));
+        });
+        Ok(())
+    }
+
+    async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
+        let mut database = self.0.database();
+        let parked = &mut database.subscription_mut(name)?.parked;
+        match state.and_then(ParkedState::from_word) {
+            Some(state) => parked.entry(position).and_modify(|row| (row.state, row.attempts) = (state, 0)),
+            None => return Ok(_ = parked.remove(&position)),
+        };
         Ok(())
     }
 

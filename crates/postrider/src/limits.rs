@@ -18,6 +18,18 @@ pub struct Limits {
     pub events_per_call_max: usize,
 }
 
+/// What a relay reads of one event, in bytes. A writer with SQL of its own may exceed what the library accepts; an event beyond
+/// these limits is parked as dead, with the reason, and is never held in memory. The payload has no limit of its own: the
+/// page, the read-ahead and the batch bound the bytes in memory, and one event always fits.
+impl Limits {
+    /// Type, aggregate type, aggregate id, key, topic, namespace and producer, each. SQL that reads them has the same number.
+    pub const READ_TEXT_BYTES_MAX: usize = 4 * 1024;
+    /// All headers as the table has them: four times what the library writes.
+    pub const READ_HEADERS_BYTES_MAX: usize = 1024 * 1024;
+    /// The action as the table has it: four times the largest parameters that the library writes.
+    pub const READ_ACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

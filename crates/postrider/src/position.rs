@@ -21,16 +21,28 @@ impl Position {
         self.0
     }
 
-    /// The one after it.
+    /// The last position there can be. Nothing comes after it: a database that has given it away gives no more.
+    pub const LAST: Self = Self(i64::MAX);
+
+    /// The one after it; [`LAST`](Self::LAST) has none, and answers itself.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The one after it, if there is one.
+    #[must_use]
+    pub const fn checked_next(self) -> Option<Self> {
+        match self.0.checked_add(1) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
     }
 
     /// The one before it.
     #[must_use]
     pub const fn previous(self) -> Self {
-        Self(self.0 - 1)
+        Self(self.0.saturating_sub(1))
     }
 }
 

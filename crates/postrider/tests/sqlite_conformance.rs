@@ -82,6 +82,27 @@ impl StoreUnderTest for SqliteFile {
         run("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'postrider_events'")
     }
 
+    async fn skip_to(&self, position: Position) -> Result<()> {
+        let sql = "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'postrider_events'";
+        self.connect()?.execute(sql, [position.get()]).map(|_| ()).map_err(failed)
+    }
+
+    async fn widen(&self, position: Position, bytes: usize) -> Result<()> {
+        let sql = "UPDATE postrider_events SET headers = ?2 WHERE position = ?1";
+        let headers = format!(r#"{{"wide":"{}"}}"#, "w".repeat(bytes));
+        self.connect()?.execute(sql, params![position.get(), headers]).map(|_| ()).map_err(failed)
+    }
+
+    async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
+        let sql = match state {
+            Some(_) => {
+                "UPDATE postrider_parked SET state = ?3, attempts = 0 WHERE subscription = ?1 AND position = ?2"
+            }
+            None => "DELETE FROM postrider_parked WHERE subscription = ?1 AND position = ?2 AND ?3 IS NULL",
+        };
+        self.connect()?.execute(sql, params![name, position.get(), state]).map(|_| ()).map_err(failed)
+    }
+
     async fn expire_lease(&self, subscription: &str) -> Result<()> {
         let sql = "UPDATE postrider_leases SET expires_at = 0 WHERE name = ?1";
         self.connect()?.execute(sql, [subscription]).map(|_| ()).map_err(failed)

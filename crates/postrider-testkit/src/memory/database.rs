@@ -112,12 +112,12 @@ impl MemoryDatabase {
     pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
         let (mut found, mut bytes) = (Found::default(), 0);
         for position in positions {
-            let event = self.log.get(*position).filter(|_| !self.log.is_damaged(*position));
+            let event = self.log.get(*position).filter(|_| !self.log.is_unreadable(*position));
             let Some(event) = event else {
                 found.gone.push(*position);
                 continue;
             };
-            bytes += event.payload.len();
+            bytes += event.size_bytes();
             if bytes > bytes_max && !found.events.is_empty() {
                 break;
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use postrider::{Event, Position};
+use postrider::{Event, Limits, Position};
 
 /// Names an open transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +76,26 @@ impl Log {
         self.damaged.contains(&position)
     }
 
+    /// Makes the next event take the position after this one. What is passed over stays empty for ever.
+    pub fn skip_to(&mut self, position: Position) {
+        self.sequence = self.sequence.max(position);
+    }
+
+    /// Changes a committed event, as somebody with an UPDATE would.
+    pub fn change(&mut self, position: Position, change: impl FnOnce(&mut Event)) {
+        if let Some(event) = self.visible.get_mut(&position) {
+            change(Arc::make_mut(event));
+        }
+    }
+
+    /// Whether a relay does not read the row at a position: no event can be made of it, or it is beyond the limits.
+    pub fn is_unreadable(&self, position: Position) -> bool {
+        let size =
+            |event: &Arc<Event>| event.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let headers: usize = self.get(position).map_or(0, size);
+        self.is_damaged(position) || headers > Limits::READ_HEADERS_BYTES_MAX
+    }
+
     /// A transaction of one event.
     pub fn write(&mut self, event: Event) -> Position {
         let transaction = self.begin();
@@ -126,6 +146,21 @@ impl Log {
     /// Events of transactions that have not ended. Only a broken reader looks here.
     pub fn uncommitted(&self) -> impl Iterator<Item = (Position, &Arc<Event>)> {
         self.pending.values().flatten().map(|(position, event)| (*position, event))
+    }
+
+    /// The parts of a range of positions that hold no event and never will.
+    pub fn dead_within(&self, start: Position, end: Position) -> Vec<(Position, Position)> {
+        let (visible, open) = (self.visible.range(start..=end), self.open.range(start..=end));
+        let taken: BTreeSet<Position> =
+            visible.map(|(position, _)| *position).chain(open.map(|(position, _)| *position)).collect();
+        let (mut dead, mut next) = (Vec::new(), Some(start));
+        for position in taken {
+            dead.extend(next.map(|first| (first, position.previous())));
+            next = position.checked_next();
+        }
+        dead.extend(next.map(|first| (first, end.min(self.sequence))));
+        dead.retain(|(first, last)| first <= last);
+        dead
     }
 
     /// Whether the position was taken and its transaction rolled back.

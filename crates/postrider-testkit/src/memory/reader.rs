@@ -52,13 +52,13 @@ impl Reader {
         let mut bytes = 0;
         let gaps = self.taken.gaps(log.sequence());
         for (position, event) in gaps.into_iter().flat_map(|(start, end)| log.range(start..=end)) {
-            bytes += event.payload.len();
+            bytes += event.size_bytes();
             let rows = reading.events.len() + reading.damaged.len();
             if rows > 0 && (rows >= budget.events_max || bytes > budget.bytes_max) {
                 reading.more = true;
                 break;
             }
-            if log.is_damaged(position) {
+            if log.is_unreadable(position) {
                 reading.damaged.push((position, format!("the event at position {position} cannot be read")));
                 continue;
             }
@@ -104,19 +104,8 @@ impl Reader {
     /// Takes every hole whose transaction rolled back out of the book.
     fn bury(&mut self, log: &Log) -> Vec<(Position, Position)> {
         let Some(mark) = self.highest else { return Vec::new() };
-        let mut dead: Vec<(Position, Position)> = Vec::new();
-        for (start, end) in self.taken.gaps(mark.position) {
-            for number in start.get()..=end.get() {
-                let position = Position::new(number);
-                if !log.is_dead(position) {
-                    continue;
-                }
-                match dead.last_mut() {
-                    Some((_, last)) if last.next() == position => *last = position,
-                    _ => dead.push((position, position)),
-                }
-            }
-        }
+        let gaps = self.taken.gaps(mark.position).into_iter();
+        let dead: Vec<_> = gaps.flat_map(|(start, end)| log.dead_within(start, end)).collect();
         for (start, end) in &dead {
             self.taken.insert_range(*start, *end);
         }

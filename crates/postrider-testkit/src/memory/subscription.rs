@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::Position;
-use postrider::ledger::{ParkedRow, ParkedState, Progress};
+use postrider::ledger::{Change, KnownRows, ParkedRow, ParkedState, Progress, seal};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement};
 use uuid::Uuid;
 
@@ -30,6 +30,8 @@ pub struct Subscription {
     pub lease: Option<Lease>,
     /// What is parked, by position.
     pub parked: BTreeMap<Position, ParkedRow>,
+    /// The parked rows as its owner knows them.
+    pub known: KnownRows,
     /// Which events were parked: their positions may be given to others.
     pub parked_ids: BTreeMap<Position, Uuid>,
     /// Its last owner did not leave in good order, or has not left.
@@ -54,6 +56,7 @@ impl Subscription {
         self.epoch = Epoch(self.epoch.0 + 1);
         self.lease = Some(Lease { holder: request.holder.clone(), until: now + request.duration });
         let clean = !std::mem::replace(&mut self.unclean, true);
+        self.known = KnownRows::loaded(self.epoch, self.parked.values());
         Acquired::Granted(Box::new(self.load(clean)))
     }
 
@@ -76,7 +79,9 @@ impl Subscription {
         match &mut self.lease {
             Some(lease) if self.epoch == epoch && lease.holder == request.holder => {
                 lease.until = now + request.duration;
-                Renewed::Held { paused: self.paused.clone() }
+                let found: Vec<_> = self.parked.values().map(|row| (row.position, seal(row))).collect();
+                let parked_changed = self.known.differ(epoch, &found);
+                Renewed::Held { paused: self.paused.clone(), parked_changed }
             }
             _ => Renewed::Lost,
         }
@@ -92,8 +97,16 @@ impl Subscription {
         if self.epoch != settlement.epoch {
             return Settled::Fenced;
         }
-        let Settlement { done, highest, trial, park, unpark, .. } = settlement;
-        self.progress = Progress { done, highest, trial };
+        let mut known = std::mem::take(&mut self.known);
+        let change = Change::of(&settlement);
+        let as_known = |parked: &BTreeMap<Position, ParkedRow>, position: Position| {
+            parked.get(&position).map(seal).as_deref() == known.expected(settlement.epoch, position)
+        };
+        let (mut park, mut unpark) = (settlement.park.clone(), settlement.unpark.clone());
+        park.retain(|row| as_known(&self.parked, row.position));
+        unpark.retain(|position| as_known(&self.parked, *position));
+        self.progress =
+            Progress { done: settlement.done, highest: settlement.highest, trial: settlement.trial };
         for position in unpark {
             self.parked.remove(&position);
             self.parked_ids.remove(&position);
@@ -107,6 +120,8 @@ impl Subscription {
             }
             self.parked.insert(row.position, row);
         }
+        known.settle(change);
+        self.known = known;
         Settled::Done
     }
 

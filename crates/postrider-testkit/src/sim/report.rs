@@ -33,6 +33,8 @@ const fn name(report: &Report) -> &'static str {
         Report::Deposed(Deposed::LeaseExpired) => "report: deposed, lease expired",
         Report::Deposed(Deposed::Fenced) => "report: deposed, fenced",
         Report::Deposed(Deposed::StoreFailed(_)) => "report: deposed, store failed",
+        Report::Deposed(Deposed::ParkedChanged) => "report: deposed, parked rows changed",
+        Report::ParkedChanged => "report: parked rows changed",
         Report::Deposed(Deposed::HistoryChanged) => "report: deposed, history changed",
         Report::Deposed(Deposed::Released) => "report: deposed, released",
         Report::StandingBy { .. } => "report: standing by",

@@ -101,7 +101,7 @@ impl<'s> Copying<'s> {
             epoch: loaded.epoch,
             was_clean: loaded.clean,
             counts: Counts::default(),
-            reading: Reading::of(source, &loaded, adoption.batch_events_max),
+            reading: Reading::of(source, &lease.subscription, &loaded, adoption.batch_events_max),
             done: loaded.progress.done,
             highest: loaded.progress.highest,
             lease,
@@ -137,7 +137,10 @@ impl<'s> Copying<'s> {
         }
         let loaded = acquire(self.source, &self.lease).await?;
         self.epoch = loaded.epoch;
-        self.reading = Reading::of(self.source, &loaded, self.adoption.batch_events_max);
+        self.reading = {
+            let name = &self.lease.subscription;
+            Reading::of(self.source, name, &loaded, self.adoption.batch_events_max)
+        };
         (self.done, self.highest) = (loaded.progress.done, loaded.progress.highest);
         Ok(())
     }
@@ -238,7 +241,7 @@ impl<'s> Copying<'s> {
             if !refuse::moves(self.start, item.event.time) {
                 continue;
             }
-            bytes += item.event.payload.len();
+            bytes += item.event.size_bytes();
             items.push(item);
         }
         Ok((!items.is_empty()).then_some(items))
@@ -274,12 +277,12 @@ impl<'s> Copying<'s> {
 }
 
 impl Reading {
-    fn of(source: &dyn HandsOver, loaded: &Loaded, events_max: usize) -> Self {
+    fn of(source: &dyn HandsOver, subscription: &str, loaded: &Loaded, events_max: usize) -> Self {
         let mut parked = loaded.parked.clone();
         parked.sort_by_key(|row| row.position);
         Self {
             parked: parked.into(),
-            claimer: source.claimer_of(loaded),
+            claimer: source.claimer_of(subscription, loaded),
             claimed: VecDeque::new(),
             ready: VecDeque::new(),
             damaged: Vec::new(),

@@ -79,10 +79,14 @@ pub struct Action {
 }
 
 impl Event {
-    /// Bytes of everything that can be long in it: payload, headers and the action's parameters.
-    pub(crate) fn size_bytes(&self) -> usize {
+    /// Bytes of all its texts, its payload, headers and action included: what it takes in memory, besides a constant.
+    pub fn size_bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.payload.len() + headers + self.action.as_ref().map_or(0, |action| action.params.len())
+        let action = self.action.as_ref().map_or(0, |action| action.name.len() + action.params.len());
+        let about = self.aggregate.as_ref().map_or(0, |about| about.kind.len() + about.id.len());
+        let texts = [&self.key, &self.topic, &self.namespace, &self.producer];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        self.payload.len() + headers + action + about + texts + self.event_type.len()
     }
 
     /// The key that orders this event, if it has one.

@@ -85,17 +85,15 @@ impl Intervals {
     /// The ranges of absent positions between the floor and `up_to`, ascending, both ends included.
     pub fn gaps(&self, up_to: Position) -> Vec<(Position, Position)> {
         let mut gaps = Vec::new();
-        let mut next = self.floor.next();
+        // After the last position there is can be nothing.
+        let within = |next: Position| next.checked_next().filter(|next| *next <= up_to);
+        let mut next = within(self.floor);
         for (start, end) in self.ranges() {
-            if next > up_to {
-                break;
-            }
-            gaps.push((next, start.previous().min(up_to)));
-            next = end.next();
+            let Some(first) = next else { return gaps };
+            gaps.push((first, start.previous().min(up_to)));
+            next = within(end);
         }
-        if next <= up_to {
-            gaps.push((next, up_to));
-        }
+        gaps.extend(next.map(|first| (first, up_to)));
         gaps
     }
 
@@ -201,6 +199,24 @@ mod tests {
         assert_eq!(gaps("4 6-8 10", 9), [(5, 5), (9, 9)]);
         assert_eq!(gaps("4", 4), []);
         assert_eq!(gaps("4 9", 6), [(5, 6)]);
+    }
+
+    #[test]
+    fn the_last_position_there_can_be_is_one_like_any_other() {
+        const LAST: i64 = i64::MAX;
+        let gaps = |text: &str| {
+            let ranges = set(text).gaps(Position::LAST);
+            ranges.iter().map(|(a, b)| (a.get(), b.get())).collect::<Vec<_>>()
+        };
+        assert_eq!(with("4", LAST, LAST), format!("4 {LAST}"));
+        assert_eq!(with(&format!("4 {LAST}"), LAST, LAST), format!("4 {LAST}"));
+        assert_eq!(with(&format!("4 {LAST}"), 9, LAST - 1), format!("4 9-{LAST}"));
+        assert_eq!(with(&format!("4 {LAST}"), 5, LAST - 1), format!("{LAST}"));
+        assert_eq!(with(&format!("{LAST}"), 5, LAST), format!("{LAST}"));
+        assert_eq!(gaps(&format!("4 {LAST}")), [(5, LAST - 1)]);
+        assert_eq!(gaps(&format!("{LAST}")), []);
+        assert_eq!(gaps(&format!("4 6-{LAST}")), [(5, 5)]);
+        assert!(set(&format!("{LAST}")).contains(Position::LAST));
     }
 
     #[test]

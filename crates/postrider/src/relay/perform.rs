@@ -65,7 +65,7 @@ impl Performer {
                         if let Err(code) = trouble.hear(Verb::TakeOver, taken_over) {
                             return done(Reply::Acquired(Err(code)));
                         }
-                        claimer = Some(store.claimer_of(loaded));
+                        claimer = Some(store.claimer_of(&subscription, loaded));
                         if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
                             acquired = Err(error);
                         }

@@ -12,6 +12,12 @@ pub(super) fn log(subscription: &str, report: &Report) {
             tracing::info!(subscription, holder, "standing by: another relay has the lease");
         }
         Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
+        Report::Deposed(Deposed::ParkedChanged) => {
+            tracing::info!(subscription, "loading everything again: parked rows were changed");
+        }
+        Report::ParkedChanged => {
+            tracing::warn!(subscription, "somebody else has changed parked rows; what they say now is done");
+        }
         Report::Deposed(why) => tracing::warn!(subscription, ?why, "no longer leading"),
         Report::Halted(reason) => tracing::error!(subscription, reason, "halted until an operator decides"),
         Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),

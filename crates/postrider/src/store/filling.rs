@@ -1,7 +1,7 @@
 //! A page being filled up to its budget.
 
 use super::Budget;
-use crate::{Code, Error, Position, Result, StoredEvent};
+use crate::{Code, Error, Limits, Position, Result, StoredEvent};
 
 /// Takes events in until the budget is used up. The first always fits: a budget never stops the outbox.
 pub(super) struct Filling {
@@ -18,16 +18,16 @@ impl Filling {
         Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }
     }
 
-    /// Whether an event with a payload of this size is one too many. A damaged row counts as an event: whoever
+    /// Whether an event of this size is one too many. A damaged row counts as an event: whoever
     /// asked for so many rows and got them must not take the last one for the end.
-    pub(super) fn is_full_for(&self, payload_bytes: usize) -> bool {
-        let bytes = self.bytes.saturating_add(payload_bytes);
+    pub(super) fn is_full_for(&self, bytes_more: usize) -> bool {
+        let bytes = self.bytes.saturating_add(bytes_more);
         let taken = self.events.len() + self.damaged.len();
         taken > 0 && (taken >= self.budget.events_max || bytes > self.budget.bytes_max)
     }
 
-    fn push(&mut self, event: StoredEvent, payload_bytes: usize) {
-        self.bytes = self.bytes.saturating_add(payload_bytes);
+    fn push(&mut self, event: StoredEvent, bytes_more: usize) {
+        self.bytes = self.bytes.saturating_add(bytes_more);
         self.events.push(event);
     }
 
@@ -50,5 +50,35 @@ impl Filling {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+}
+
+/// How long the columns of a row are that only the library keeps short.
+#[derive(Debug, Default)]
+pub(super) struct Widths {
+    /// Names and lengths of the short texts.
+    pub(super) texts: Vec<(&'static str, usize)>,
+    pub(super) headers: usize,
+    pub(super) action: usize,
+}
+
+impl Widths {
+    /// Refuses a row that is beyond what a relay reads.
+    ///
+    /// # Errors
+    /// [`Code::RowDamaged`]: the row is parked, and no other waits for it.
+    pub(super) fn refuse(&self) -> Result<()> {
+        let texts = self.texts.iter().map(|(name, bytes)| (*name, *bytes, Limits::READ_TEXT_BYTES_MAX));
+        let wide = [
+            ("headers", self.headers, Limits::READ_HEADERS_BYTES_MAX),
+            ("action", self.action, Limits::READ_ACTION_BYTES_MAX),
+        ];
+        match texts.chain(wide).find(|(_, bytes, most)| bytes > most) {
+            None => Ok(()),
+            Some((name, bytes, most)) => {
+                let what = format!("its {name} has {bytes} bytes or more, and a relay reads at most {most}");
+                Err(Error::new(Code::RowDamaged, what))
+            }
+        }
     }
 }

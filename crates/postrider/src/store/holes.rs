@@ -25,7 +25,7 @@ use crate::Position;
 use crate::ledger::Intervals;
 
 /// The highest position there can be: where the tail ends.
-const END: Position = Position::new(i64::MAX);
+const END: Position = Position::LAST;
 
 /// What one claimer has read and what it still waits for.
 #[derive(Debug)]
@@ -149,11 +149,13 @@ impl Holes {
         for (first, last) in self.unread(END) {
             asked.push(first, last);
             asked.up_to = last;
-            room -= (last.get() - first.get()).saturating_add(1).min(room);
+            room -= last.get().saturating_sub(first.get()).saturating_add(1).min(room);
             if room == 0 {
-                break;
+                return asked;
             }
         }
+        // All that is left, the tail included, if the last position there can be has not been read.
+        asked.up_to = END;
         asked
     }
 
@@ -193,9 +195,9 @@ impl Holes {
 
     /// The ranges above the frontier that are not done, the last of which is the tail.
     fn unread(&self, up_to: Position) -> impl Iterator<Item = (Position, Position)> {
-        let next = self.frontier.next();
-        let gaps = self.done.gaps(up_to).into_iter();
-        gaps.filter(move |(_, last)| *last >= next).map(move |(first, last)| (first.max(next), last))
+        let frontier = self.frontier;
+        let gaps = self.done.gaps(up_to).into_iter().filter(move |(_, last)| *last > frontier);
+        gaps.map(move |(first, last)| (first.max(frontier.next()), last))
     }
 
     /// Takes one position out of its hole.
@@ -260,12 +262,12 @@ impl Holes {
         let mut found = found.iter().copied().filter(|position| *position > self.frontier).peekable();
         let mut holes = Vec::new();
         for (first, last) in self.unread(reached) {
-            let mut next = first;
+            let mut next = Some(first);
             while let Some(position) = found.next_if(|position| *position <= last) {
-                holes.push((next, position.previous()));
-                next = position.next();
+                holes.extend(next.map(|next| (next, position.previous())));
+                next = position.checked_next();
             }
-            holes.push((next, last));
+            holes.extend(next.map(|next| (next, last)));
         }
         for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
             self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None, held: false });

@@ -71,11 +71,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// The same for a state that came with a lease. It reads from the server that told the state and from no other:
     /// one that has taken its place since may know other events.
-    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+    fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
 
-    /// Reads events again by position, in the order asked, until the payloads exceed `bytes_max` (at least one).
+    /// Reads events again by position, in the order asked, until they exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
     /// The same for who only wants to know: nothing is marked as handed out.
@@ -83,7 +83,8 @@ pub trait Store: Send + Sync + 'static {
         self.fetch(positions, bytes_max)
     }
 
-    /// Records progress, all of it or none, if the epoch is still the subscription's.
+    /// Records progress, all of it or none, if the epoch is still the subscription's. A parked row that somebody else has
+    /// changed since this owner loaded or settled it is left as it is; the next renewal tells of it.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
     /// Sets or clears the operator's pause. The relay learns of it at its next renewal.
@@ -147,7 +148,7 @@ pub trait Wakes: Send {
 pub struct Budget {
     /// Events at most.
     pub events_max: usize,
-    /// Bytes at most: payloads, headers and actions' parameters.
+    /// Bytes at most: all columns count, see [`Event::size_bytes`](crate::Event::size_bytes).
     pub bytes_max: usize,
 }
 
@@ -275,6 +276,9 @@ pub enum Renewed {
     Held {
         /// Why it is paused, if it is.
         paused: Option<String>,
+        /// Somebody else has changed, added or removed parked rows since this owner loaded or settled them. Its settles leave
+        /// these rows alone; it has to load everything again.
+        parked_changed: bool,
     },
     /// It is no longer ours.
     Lost,

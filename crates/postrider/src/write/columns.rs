@@ -87,7 +87,8 @@ pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Writte
         id: row.event.id,
         position: Position::new(position),
     };
-    Ok(rows.iter().zip(first..).map(written).collect())
+    // Not past the last position there can be.
+    Ok(rows.iter().zip(first..=i64::MAX).map(written).collect())
 }
 
 /// A trigger or rule of the table's owner is at work.

@@ -144,7 +144,7 @@ pub(crate) async fn acquired(source: &dyn HandsOver, holder: &str) -> Result<Loa
 /// Everything that a store has, read and packed.
 pub(crate) async fn packed(source: &dyn HandsOver, loaded: &Loaded, to: Outbox) -> Result<Parcel> {
     let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
-    let Claimed::Page(page) = source.claimer_of(loaded).claim(budget).await? else { panic!("no page") };
+    let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
     page.events.iter().for_each(|event| done.insert(event.position));
     let mut events: Vec<Event> = page.events.iter().map(|event| (*event.event).clone()).collect();

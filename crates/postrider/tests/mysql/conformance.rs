@@ -84,6 +84,26 @@ impl<W: Which> StoreUnderTest for Case<W> {
         self.run(&format!("ALTER TABLE {{schema}}.events AUTO_INCREMENT = {}", last + 1)).await
     }
 
+    async fn skip_to(&self, position: Position) -> Result<()> {
+        self.run(&format!("ALTER TABLE {{schema}}.events AUTO_INCREMENT = {}", position.next())).await
+    }
+
+    async fn widen(&self, position: Position, bytes: usize) -> Result<()> {
+        self.run(&format!(
+            "UPDATE {{schema}}.events SET headers = CONCAT('{{\"wide\":\"', REPEAT('w', {bytes}), '\"}}')
+             WHERE position = {position}"
+        ))
+        .await
+    }
+
+    async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
+        let what = match state {
+            Some(state) => format!("UPDATE {{schema}}.parked SET state = '{state}', attempts = 0"),
+            None => "DELETE FROM {schema}.parked".to_owned(),
+        };
+        self.run(&format!("{what} WHERE subscription = '{name}' AND position = {position}")).await
+    }
+
     async fn expire_lease(&self, subscription: &str) -> Result<()> {
         self.run(&format!(
             "UPDATE {{schema}}.leases SET expires_at = '1970-01-01' WHERE name = '{subscription}'"

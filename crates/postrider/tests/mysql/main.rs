@@ -10,6 +10,7 @@
 
 mod blind;
 mod case;
+mod chosen;
 mod conformance;
 mod connection;
 mod engine;

@@ -76,7 +76,7 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
         duration: Duration::from_secs(60),
     };
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    Ok(store.claimer_of(&loaded))
+    Ok(store.claimer_of("mail", &loaded))
 }
 
 case! {

@@ -67,6 +67,26 @@ impl StoreUnderTest for Case {
         self.run(&format!("SELECT setval('{{schema}}.events_position_seq', {}, false)", last + 1)).await
     }
 
+    async fn skip_to(&self, position: Position) -> Result<()> {
+        self.run(&format!("SELECT setval('{{schema}}.events_position_seq', {position})")).await
+    }
+
+    async fn widen(&self, position: Position, bytes: usize) -> Result<()> {
+        self.run(&format!(
+            "UPDATE {{schema}}.events SET headers = json_build_object('wide', repeat('w', {bytes}))
+             WHERE position = {position}"
+        ))
+        .await
+    }
+
+    async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
+        let what = match state {
+            Some(state) => format!("UPDATE {{schema}}.parked SET state = '{state}', attempts = 0"),
+            None => "DELETE FROM {schema}.parked".to_owned(),
+        };
+        self.run(&format!("{what} WHERE subscription = '{name}' AND position = {position}")).await
+    }
+
     async fn expire_lease(&self, subscription: &str) -> Result<()> {
         self.run(&format!("UPDATE {{schema}}.leases SET expires_at = 'epoch' WHERE name = '{subscription}'"))
             .await

@@ -96,7 +96,7 @@ case! {
         while case.one::<i64>(waiting).await? == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(store.renew(lease(), owner.epoch).await?, Renewed::Held { paused: None });
+        assert_eq!(store.renew(lease(), owner.epoch).await?, Renewed::Held { paused: None, parked_changed: false });
         assert!(!creating.is_finished(), "the renewal came first");
         case.run(&format!("SELECT pg_advisory_unlock{deleting}")).await?;
         assert!(creating.await.unwrap()?);

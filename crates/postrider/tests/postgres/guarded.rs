@@ -32,7 +32,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
         store.subscribe(&if number == 2 { name.clone() } else { format!("{name}.{number}") }, start).await?;
     }
     let Acquired::Granted(loaded) = store.acquire(lease(&name)).await? else { panic!("the lease is free") };
-    let mut claimer = store.claimer_of(&loaded);
+    let mut claimer = store.claimer_of(&name, &loaded);
     // The hole is noticed, then watched, then buried: each with statements of its own.
     let (mut seen, mut dead) = (BTreeSet::new(), 0);
     while dead == 0 {

@@ -29,7 +29,7 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                     Effect::Acquire => Reply::Acquired(Ok(granted())),
                     Effect::Renew(_) => {
                         renewals += counted;
-                        Reply::Renewed(Ok(Renewed::Held { paused: None }))
+                        Reply::Renewed(Ok(Renewed::Held { paused: None, parked_changed: false }))
                     }
                     Effect::Claim(_) => {
                         looks += counted;

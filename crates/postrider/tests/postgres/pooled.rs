@@ -70,6 +70,18 @@ impl StoreUnderTest for Pooled {
         self.0.restore(last).await
     }
 
+    async fn skip_to(&self, position: Position) -> Result<()> {
+        self.0.skip_to(position).await
+    }
+
+    async fn widen(&self, position: Position, bytes: usize) -> Result<()> {
+        self.0.widen(position, bytes).await
+    }
+
+    async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
+        self.0.revise_parked(name, position, state).await
+    }
+
     async fn expire_lease(&self, subscription: &str) -> Result<()> {
         self.0.expire_lease(subscription).await
     }

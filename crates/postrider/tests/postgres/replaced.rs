@@ -121,10 +121,10 @@ case! {
         store.renew(lease(), before.epoch).await.unwrap_err();
         store.is_pooled().await?;
         let budget = Budget { events_max: 1, bytes_max: 1 };
-        let error = store.claimer_of(&before).claim(budget).await.unwrap_err();
+        let error = store.claimer_of("mail", &before).claim(budget).await.unwrap_err();
         assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
         let Acquired::Granted(after) = store.acquire(lease()).await? else { panic!("the lease is ours") };
-        store.claimer_of(&after).claim(budget).await?;
+        store.claimer_of("mail", &after).claim(budget).await?;
         case.run(&format!("DROP DATABASE {} WITH (FORCE)", stage.name)).await?;
     }
 }

@@ -2,10 +2,10 @@
 
 use postrider::Result;
 use postrider::ledger::{ParkedRow, ParkedState};
-use postrider::store::{Acquired, Epoch, Renewed, Settled, Settlement, Start};
+use postrider::store::{Acquired, Epoch, Settled, Settlement, Start};
 
 use super::StoreUnderTest;
-use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
+use super::stage::{NAME, events, granted, held, lease, set_of, settlement, subscribed, unread};
 
 /// And so is its end.
 pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -> Result<()> {
@@ -14,11 +14,11 @@ pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -
     assert_eq!(owner.paused, None);
     store.pause(NAME, Some("maintenance")).await?;
     let paused = Some("maintenance".to_owned());
-    assert_eq!(store.renew(lease("a"), owner.epoch).await?, Renewed::Held { paused: paused.clone() });
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(paused.clone()));
     let owner = granted(&store, "a").await?;
     assert_eq!(owner.paused, paused);
     store.pause(NAME, None).await?;
-    assert_eq!(store.renew(lease("a"), owner.epoch).await?, Renewed::Held { paused: None });
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
     Ok(())
 }
 
@@ -42,10 +42,10 @@ pub async fn who_lost_the_lease_can_neither_halt_nor_pause<S: StoreUnderTest>() 
     let owner = granted(&store, "b").await?;
     assert_eq!(store.halt(NAME, zombie.epoch, "restored").await?, Settled::Fenced);
     assert_eq!(store.pause_as_owner(NAME, zombie.epoch, "gone").await?, Settled::Fenced);
-    assert_eq!(store.renew(lease("b"), owner.epoch).await?, Renewed::Held { paused: None });
+    assert_eq!(store.renew(lease("b"), owner.epoch).await?, held(None));
     assert_eq!(store.pause_as_owner(NAME, owner.epoch, "gone").await?, Settled::Done);
     let paused = Some("gone".to_owned());
-    assert_eq!(store.renew(lease("b"), owner.epoch).await?, Renewed::Held { paused });
+    assert_eq!(store.renew(lease("b"), owner.epoch).await?, held(paused));
     assert_eq!(store.halt(NAME, owner.epoch, "restored").await?, Settled::Done);
     assert_eq!(store.acquire(lease("b")).await?, Acquired::Halted("restored".to_owned()));
     Ok(())

@@ -34,17 +34,22 @@ macro_rules! store_conformance {
                 parked_rows_are_replaced_and_removed
                 subscriptions_do_not_share_progress_or_parked_rows
                 a_fenced_settlement_changes_nothing_at_all
+                a_parked_row_that_an_operator_changed_is_told_and_never_overwritten
+                what_an_owner_parks_itself_is_no_change_of_somebody_else
                 an_expired_lease_that_nobody_took_can_still_settle
             }
             claim {
                 every_event_is_read_once_and_in_order
                 a_page_keeps_to_the_number_of_events
                 a_page_keeps_to_the_number_of_bytes
+                every_column_counts_against_the_bytes_of_a_page
+                an_event_beyond_the_limits_is_named_and_stops_nobody
                 an_event_larger_than_the_budget_is_read_alone
                 an_idle_outbox_gives_empty_pages
                 after_a_load_exactly_what_is_not_done_is_read
                 a_wasted_position_is_reported_dead
                 a_position_with_an_event_is_never_reported_dead
+                the_last_position_there_can_be_is_read_once_like_any_other
                 two_claimers_read_independently
                 a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody
                 damaged_rows_fill_a_page_like_events

@@ -1,8 +1,9 @@
 //! Reading events: each once, in order, within the budget.
 
-use postrider::ledger::Progress;
+use postrider::ledger::{Intervals, Progress};
 use postrider::store::{Budget, Fetched};
-use postrider::{Event, Result};
+use postrider::{Action, Event, Limits, Position, Result, Timestamp};
+use uuid::Uuid;
 
 use super::StoreUnderTest;
 use super::stage::{
@@ -36,10 +37,10 @@ pub async fn a_page_keeps_to_the_number_of_events<S: StoreUnderTest>() -> Result
     Ok(())
 }
 
-/// Payload bytes are counted; what would go over is left for the next page.
+/// All columns are counted; what would go over is left for the next page.
 pub async fn a_page_keeps_to_the_number_of_bytes<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
-    let written = under_test.write((0..5).map(|_| Event::new("ten", "0123456789")).collect()).await?;
+    let written = under_test.write((0..5).map(|_| Event::new("seven..", "123")).collect()).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let budget = Budget { bytes_max: 20, ..PLENTY };
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
@@ -121,6 +122,29 @@ pub async fn a_position_with_an_event_is_never_reported_dead<S: StoreUnderTest>(
     Ok(())
 }
 
+/// Nothing comes after it: no number may be counted beyond it, and nobody looks for more.
+pub async fn the_last_position_there_can_be_is_read_once_like_any_other<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let mut written = under_test.write(events(1)).await?;
+    under_test.skip_to(Position::LAST.previous()).await?;
+    written.extend(under_test.write(events(1)).await?);
+    assert_eq!(written[1], Position::LAST);
+    let owner = granted(&store, "a").await?;
+    assert_eq!(positions(&drain(&mut store.claimer(&owner.progress)).await?), written);
+    let mut claimer = store.claimer(&owner.progress);
+    dead_until(&mut claimer, Position::LAST.previous()).await?;
+    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    store.overview(10).await?;
+    store.settle(settlement(owner.epoch, Intervals::up_to(Position::LAST))).await?;
+    let loaded = granted(&store, "a").await?;
+    assert_eq!(loaded.progress.done.floor(), Position::LAST);
+    let mut claimer = store.claimer(&loaded.progress);
+    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    let overview = store.overview(10).await?;
+    assert_eq!(overview.subscriptions.len(), 1);
+    Ok(())
+}
+
 /// Each subscription reads for itself.
 pub async fn two_claimers_read_independently<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
@@ -175,6 +199,65 @@ pub async fn damaged_rows_fill_a_page_like_events<S: StoreUnderTest>() -> Result
     Ok(())
 }
 
+/// So that wide columns do not fill the memory: headers, keys, actions and topics are held to the budget as payloads are.
+pub async fn every_column_counts_against_the_bytes_of_a_page<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let limits = Limits::default();
+    let wide = |_| {
+        let text = "t".repeat(limits.text_bytes_max);
+        let action = Action {
+            id: Uuid::from_u128(1),
+            name: text.clone(),
+            params: format!("\"{}\"", "p".repeat(6_000)),
+            started: Timestamp::from_micros(1),
+            completed: Timestamp::from_micros(2),
+        };
+        let event = Event::new(&text, "x").with_key(&text).with_topic(&text).with_aggregate(&text, &text);
+        let event = event.with_namespace(&text).with_producer(&text).with_action(action);
+        event.with_header("wide", "w".repeat(limits.header_value_bytes_max))
+    };
+    let written = under_test.write((0..30).map(wide).collect()).await?;
+    let bytes_max = 40_000;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let mut read = Vec::new();
+    while read.len() < written.len() {
+        let page = page(&mut claimer, Budget { bytes_max, ..PLENTY }).await?;
+        let held: usize = page.events.iter().map(|event| event.event.size_bytes()).sum();
+        assert!(held <= bytes_max && !page.events.is_empty(), "{held} bytes in a page of {bytes_max}");
+        let whole = wide(0);
+        for event in &page.events {
+            assert_eq!((&event.event.headers, &event.event.action), (&whole.headers, &whole.action));
+        }
+        read.extend(positions(&page.events));
+    }
+    assert_eq!(read, written);
+    let fetched = store.fetch(written, bytes_max).await?;
+    let held: usize = fetched.events.iter().map(|event| event.event.size_bytes()).sum();
+    assert!(held <= bytes_max && !fetched.events.is_empty(), "{held} bytes fetched of {bytes_max}");
+    Ok(())
+}
+
+/// It is parked as dead by whoever is told; all others are read.
+pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody<S: StoreUnderTest>() -> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let written = under_test.write(events(3)).await?;
+    under_test.widen(written[1], 5 * 1024 * 1024).await?;
+    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
+    let (mut read, mut damaged) = (Vec::new(), Vec::new());
+    while read.len() < 2 || damaged.is_empty() {
+        let page = page(&mut claimer, PLENTY).await?;
+        assert!(!page.events.is_empty() || !page.damaged.is_empty(), "{read:?} {damaged:?} and nothing more");
+        read.extend(positions(&page.events));
+        damaged.extend(page.damaged);
+    }
+    assert_eq!(read, [written[0], written[2]]);
+    assert_eq!(damaged.len(), 1, "{damaged:?}");
+    assert_eq!(damaged[0].0, written[1]);
+    let fetched = store.fetch(written.clone(), usize::MAX).await?;
+    assert_eq!((positions(&fetched.events), fetched.gone), (vec![written[0], written[2]], vec![written[1]]));
+    Ok(())
+}
+
 /// In the order asked; what is gone is named.
 pub async fn fetch_reads_again_and_says_what_is_gone<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
@@ -191,7 +274,7 @@ pub async fn fetch_reads_again_and_says_what_is_gone<S: StoreUnderTest>() -> Res
 /// At least one, however large; the others are neither there nor gone.
 pub async fn fetch_stops_at_its_byte_budget<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
-    let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes));
+    let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes - "sized".len()));
     let written = under_test.write(vec![payload(100), payload(100), payload(100)]).await?;
     for (bytes_max, expected) in [(0, 1), (199, 1), (200, 2), (1000, 3)] {
         let fetched = store.fetch(written.clone(), bytes_max).await?;

@@ -7,7 +7,7 @@ use postrider::Result;
 use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Start, Store};
 
 use super::StoreUnderTest;
-use super::stage::{NAME, failed, granted, lease, set_of, settlement, subscribed};
+use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// The holder and the time that is left are told to the one who has to wait.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not<S: StoreUnderTest>() -> Result<()> {
@@ -50,7 +50,7 @@ pub async fn renewing_prolongs_until_somebody_takes_over<S: StoreUnderTest>() ->
     let (under_test, store) = subscribed::<S>().await?;
     let first = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
-    assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Held { paused: None });
+    assert_eq!(store.renew(lease("a"), first.epoch).await?, held(None));
     assert!(is_held(&store, "b").await?, "the renewal prolonged it");
     under_test.expire_lease(NAME).await?;
     granted(&store, "b").await?;

@@ -63,6 +63,26 @@ pub trait StoreUnderTest: Sized + Send + Sync {
     /// Makes the outbox what it was then. The subscriptions stay as they are.
     fn restore(&self, backup: Self::Backup) -> impl Future<Output = Result<()>> + Send;
 
+    /// Makes the next event take the position after this one.
+    fn skip_to(&self, _position: Position) -> impl Future<Output = Result<()>> + Send {
+        async { Err(stage::failed("this outbox cannot skip positions")) }
+    }
+
+    /// Gives a committed event a header of so many bytes, as a writer with SQL of its own can.
+    fn widen(&self, _position: Position, _bytes: usize) -> impl Future<Output = Result<()>> + Send {
+        async { Err(stage::failed("this outbox cannot widen an event")) }
+    }
+
+    /// What an operator does to a parked row with SQL: gives it this state and no attempts, or removes it.
+    fn revise_parked(
+        &self,
+        _subscription: &str,
+        _position: Position,
+        _state: Option<&str>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        async { Err(stage::failed("this outbox has no parked rows")) }
+    }
+
     /// Makes the lease's time run out.
     fn expire_lease(&self, subscription: &str) -> impl Future<Output = Result<()>> + Send;
 }

@@ -1,12 +1,12 @@
 //! Recording progress.
 
 use postrider::ledger::{Mark, ParkedRow, ParkedState, Progress, Trial};
-use postrider::store::{Acquired, LeaseRequest, Settled, Settlement, Start};
+use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Settlement, Start};
 use postrider::{Position, Result, Timestamp};
 use uuid::Uuid;
 
 use super::StoreUnderTest;
-use super::stage::{NAME, failed, granted, lease, set_of, settlement, subscribed};
+use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// Ranges above the floor, the mark and the trial included.
 pub async fn progress_is_loaded_as_it_was_settled<S: StoreUnderTest>() -> Result<()> {
@@ -42,6 +42,56 @@ pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
     assert_eq!(sorted(loaded.parked), waiting);
     assert_eq!(loaded.dead, dead);
     assert_eq!(loaded.parked_count, rows.len() as u64);
+    Ok(())
+}
+
+/// Neither by removing it, nor by writing it again, nor by bringing back what was removed; and the next owner loads it.
+pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten<S: StoreUnderTest>()
+-> Result<()> {
+    let (under_test, store) = subscribed::<S>().await?;
+    let owner = granted(&store, "a").await?;
+    let rows: Vec<_> = (1..=5).map(|number| row(number, ParkedState::Dead)).collect();
+    store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
+    under_test.revise_parked(NAME, Position::new(1), Some("retry")).await?;
+    let told = Renewed::Held { paused: None, parked_changed: true };
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, told);
+    under_test.revise_parked(NAME, Position::new(2), Some("retry")).await?;
+    under_test.revise_parked(NAME, Position::new(3), None).await?;
+    let later = ParkedRow { attempts: 9, ..row(2, ParkedState::Retry) };
+    let back = ParkedRow { attempts: 9, ..row(3, ParkedState::Retry) };
+    let ours = ParkedRow { attempts: 9, ..row(4, ParkedState::Retry) };
+    let done = Settlement {
+        park: vec![later, back, ours.clone()],
+        unpark: at([1, 5]).to_vec(),
+        ..settlement(owner.epoch, set_of(&at([1, 2, 3, 4, 5])))
+    };
+    assert_eq!(store.settle(done).await?, Settled::Done);
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, told);
+    let loaded = granted(&store, "a").await?;
+    let revised = |number| ParkedRow { attempts: 0, ..row(number, ParkedState::Retry) };
+    assert_eq!(sorted(loaded.parked), [revised(1), revised(2), ours]);
+    assert_eq!((loaded.dead, loaded.parked_count), (Vec::new(), 3));
+    assert_eq!(loaded.progress.done, set_of(&at([1, 2, 3, 4, 5])));
+    assert_eq!(store.renew(lease("a"), loaded.epoch).await?, held(None));
+    Ok(())
+}
+
+/// Also after another owner's rows were loaded, replaced and removed.
+pub async fn what_an_owner_parks_itself_is_no_change_of_somebody_else<S: StoreUnderTest>() -> Result<()> {
+    let (_under_test, store) = subscribed::<S>().await?;
+    let first = granted(&store, "a").await?;
+    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
+    store.settle(Settlement { park: rows, ..settlement(first.epoch, set_of(&[])) }).await?;
+    let owner = granted(&store, "a").await?;
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
+    for (number, state) in (1..).zip(ParkedState::ALL.into_iter().rev()) {
+        let park = vec![ParkedRow { attempts: 7, ..row(number, state) }];
+        let unpark = at([number, number + 1]).to_vec();
+        store.settle(Settlement { park, unpark, ..settlement(owner.epoch, set_of(&[])) }).await?;
+        assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None), "{state:?}");
+    }
+    assert_eq!(granted(&store, "a").await?.parked_count, 6);
     Ok(())
 }
 

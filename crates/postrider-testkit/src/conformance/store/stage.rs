@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark};
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, LeaseRequest, Loaded, Page, Settlement, Start, Store,
+    Acquired, Budget, Claimed, Claimer, Epoch, LeaseRequest, Loaded, Page, Renewed, Settlement, Start, Store,
 };
 use postrider::{Code, Error, Event, Position, Result, StoredEvent};
 
@@ -48,6 +48,11 @@ pub(super) async fn granted(store: &Arc<dyn Store>, holder: &str) -> Result<Load
         Acquired::Granted(loaded) => Ok(*loaded),
         other => Err(failed(format!("{holder} should have the lease, but: {other:?}"))),
     }
+}
+
+/// The answer to a renewal while nobody else has changed anything.
+pub(super) fn held(paused: Option<String>) -> Renewed {
+    Renewed::Held { paused, parked_changed: false }
 }
 
 /// A settlement that records `done` and nothing else.

@@ -11,7 +11,7 @@ use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
 
-/// What an event costs in memory besides its long parts: its short texts, the line, the queues.
+/// What an event costs in memory besides its texts: the line, the queues.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Leader {

@@ -48,7 +48,7 @@ struct Room {
 
 impl Room {
     fn take(&mut self, entry: &Entry) -> bool {
-        let bytes = entry.body.as_ref().map_or(0, |body| body.event.payload.len());
+        let bytes = entry.body.as_ref().map_or(0, |body| body.event.size_bytes());
         // One event may be larger than a batch; it then goes alone.
         if self.events == 0 || (self.filled && bytes > self.bytes) {
             return false;

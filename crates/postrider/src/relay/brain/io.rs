@@ -181,7 +181,7 @@ pub enum Effect {
     },
     /// Read on in the outbox.
     Claim(Budget),
-    /// Read parked events again, as many of these as fit into so many payload bytes, at least one.
+    /// Read parked events again, as many of these as fit into so many bytes, at least one.
     Fetch(Vec<Position>, usize),
     /// Hand a batch to the sink.
     Publish(BatchId, Vec<Routed>),
@@ -257,6 +257,8 @@ pub enum Report {
     OrderBroken(Position),
     /// A limit is reached, or there is room again.
     Brake(Option<Brake>),
+    /// Somebody else has changed parked rows. What is in flight is settled, then everything is loaded again.
+    ParkedChanged,
 }
 
 /// A limit that somebody should know of.
@@ -283,6 +285,8 @@ pub enum Deposed {
     StoreFailed(Code),
     /// The database's history changed.
     HistoryChanged,
+    /// Somebody else has changed parked rows: everything is loaded again, at once.
+    ParkedChanged,
     /// It was given up in good order.
     Released,
 }

@@ -68,6 +68,8 @@ pub(super) struct Leader {
     pub(super) paused: Option<String>,
     /// Until when a shutdown waits for what is in flight.
     pub(super) draining_until: Option<Duration>,
+    /// Somebody else has changed parked rows: everything is loaded again once what is in flight is settled, or then.
+    pub(super) reload_by: Option<Duration>,
 }
 
 /// Events in memory.
@@ -126,6 +128,7 @@ impl Leader {
             brake: None,
             paused: None,
             draining_until: None,
+            reload_by: None,
         };
         leader.set_paused(turn, loaded.paused);
         leader.load_parked(turn, parked, dead);
@@ -174,9 +177,14 @@ impl Leader {
     /// Takes a reply in. An error deposes this owner.
     pub(super) fn hear(&mut self, turn: &mut Turn<'_>, reply: Reply) -> Result<(), Deposed> {
         match reply {
-            Reply::Renewed(Ok(Renewed::Held { paused })) => {
+            Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
                 self.set_paused(turn, paused);
+                if parked_changed && self.reload_by.is_none() {
+                    turn.report(Report::ParkedChanged);
+                    self.reload_by = Some(turn.elapsed() + turn.policy().drain_timeout);
+                    self.unstage(turn);
+                }
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(turn.elapsed()),
@@ -260,12 +268,20 @@ impl Leader {
             self.claim(turn);
         }
         self.flush(turn);
-        Ok(())
+        match self.reload_by {
+            Some(by) if self.is_settled() || now >= by => Err(Deposed::ParkedChanged),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing is in flight and everything is recorded.
+    fn is_settled(&self) -> bool {
+        self.batches.is_empty() && self.books.is_clean()
     }
 
     /// Publishing and reading, not paused and not on the way out.
     fn is_working(&self) -> bool {
-        self.paused.is_none() && self.draining_until.is_none()
+        self.paused.is_none() && self.draining_until.is_none() && self.reload_by.is_none()
     }
 
     pub(super) fn set_paused(&mut self, turn: &mut Turn<'_>, paused: Option<String>) {
@@ -291,7 +307,7 @@ impl Leader {
     /// Whether the way out is at its end, and whether everything was settled.
     pub(super) fn drained(&self, now: Duration) -> Option<bool> {
         let until = self.draining_until?;
-        let settled = self.batches.is_empty() && self.books.is_clean();
+        let settled = self.is_settled();
         (settled || now >= until).then_some(settled)
     }
 
@@ -351,7 +367,8 @@ impl Leader {
     fn flush(&mut self, turn: &mut Turn<'_>) {
         let now = turn.elapsed();
         let window_full = self.books.unsettled() > 0 && self.window_room(turn) == 0;
-        let last = self.draining_until.is_some() && self.batches.is_empty();
+        let leaves = self.draining_until.is_some() || self.reload_by.is_some();
+        let last = leaves && self.batches.is_empty();
         let urgent = window_full || last || self.is_staged() || self.must_prove;
         if self.books.flush_due(turn.policy(), urgent).is_some_and(|due| due <= now) {
             turn.emit(Effect::Settle(self.books.flush(&turn.setup.subscription, self.lease.epoch)));
@@ -371,6 +388,7 @@ impl Leader {
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));
         at(self.books.flush_due(turn.policy(), self.is_staged() || self.must_prove));
         at(self.draining_until);
+        at(self.reload_by);
         at(self.retries.peek().map(|Reverse((moment, _))| *moment));
         if self.is_working() {
             at(self.reader.due().filter(|_| self.claim_budget(turn).is_some()));

@@ -122,7 +122,7 @@ pub struct Snapshot {
     pub highest_done: Position,
     /// Events in memory.
     pub events_in_memory: usize,
-    /// Payload bytes in memory, with overhead.
+    /// Bytes in memory, all columns and overhead.
     pub bytes_in_memory: usize,
     /// Parked keys that are being brought back into memory.
     pub recalling: usize,
@@ -302,12 +302,15 @@ impl Brain {
         turn.report(Report::Deposed(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
-            self.fruitless = if leader.has_settled { 0 } else { self.fruitless.saturating_add(1) };
+            // Whoever loads again because an operator changed something found no trouble.
+            let is_fruitful = leader.has_settled || why == Deposed::ParkedChanged;
+            self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();
         }
         let lease = turn.policy().lease;
         let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
-        self.phase = Phase::Standby { try_at: turn.soon(wait) };
+        let try_at = if why == Deposed::ParkedChanged { turn.elapsed() } else { turn.soon(wait) };
+        self.phase = Phase::Standby { try_at };
         // Replies to what the deposed owner asked for must not reach the next one.
         self.session = Session(self.session.0 + 1);
         if self.stopping {

@@ -143,6 +143,8 @@ pub(super) async fn accept_history(work: &mut Work<'_>, subscription: &str, star
     let sql = "UPDATE {schema}.subscriptions SET epoch = ?, halted = NULL, history = ? WHERE name = ?";
     work.execute(sql, params![epoch.0, history, subscription]).await?;
     work.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
+    // In another history other events may have these positions.
+    work.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
     let progress = begin(work, start).await?;
     forget_parked(work, subscription, &progress.done).await?;
     progress::put(work, subscription, epoch, &progress).await

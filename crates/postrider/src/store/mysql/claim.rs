@@ -12,16 +12,17 @@ use std::time::Duration;
 use mysql_async::Row;
 use uuid::Uuid;
 
+use super::absent::Absent;
 use super::connect::MySqlConfig;
-use super::history::NEXT;
-use super::page::{Read, payload_limit};
+use super::history::{NEXT, before};
+use super::page::{Read, small};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
 use super::session::{Alone, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
-use crate::ledger::{Mark, Progress};
+use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
-use crate::store::{Budget, Claimed, Claimer, Page, history};
+use crate::store::{Budget, Claimed, Claimer, Loaded, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
 /// Index: the primary key (position), one range per hole and one for the tail, read in order.
@@ -52,6 +53,9 @@ pub(super) struct MySqlClaimer {
     clock: SystemClock,
     holes: Holes,
     lister: Lister,
+    /// What was done at the start, and the positions of it that are empty.
+    done: Intervals,
+    absent: Absent,
     /// The highest event known: it tells this history from another.
     highest: Option<Mark>,
     /// The outbox was seen to reach at least here.
@@ -75,9 +79,21 @@ struct Answer {
 }
 
 impl MySqlClaimer {
+    /// Goes on from a state that came with a lease.
+    pub(super) fn of(
+        config: MySqlConfig,
+        server: Option<String>,
+        subscription: &str,
+        loaded: &Loaded,
+    ) -> Self {
+        Self { absent: Absent::of(subscription, loaded.epoch), ..Self::new(config, server, &loaded.progress) }
+    }
+
     pub(super) fn new(config: MySqlConfig, server: Option<String>, progress: &Progress) -> Self {
         let highest = progress.highest;
         Self {
+            done: progress.done.clone(),
+            absent: Absent::default(),
             holes: Holes::new(&progress.done, config.patience()),
             lister: Lister::default(),
             reached: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
@@ -116,7 +132,8 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        let read = answer.read.complete(session).await?;
+        let turned_up = self.absent.look(session, &self.done, now).await?;
+        let mut read = answer.read.complete(session).await?;
 
         // From here on nothing waits and nothing fails.
         self.reached = self.reached.max(answer.last);
@@ -135,6 +152,8 @@ impl MySqlClaimer {
         let (left, held) = (read.left, &held);
         let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
         let dead = self.holes.enter_between(look, now, self.clock.now().elapsed);
+        self.absent.add(&dead);
+        read.filling.damaged.extend(turned_up);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
@@ -175,7 +194,7 @@ impl MySqlClaimer {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
-            last = rows.first().map_or(Ok(last), |row| row::position(row, 0).map(Position::previous))?;
+            last = rows.first().map_or(Ok(last), before)?;
         }
         Ok(Answer { listed, read, found, last })
     }
@@ -186,16 +205,18 @@ async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<R
     let mut read = Read::new(budget);
     let mut take = |row| read.take(row);
     // One more than fits, to know whether there is more.
-    let (small, limit) = (payload_limit(budget), budget.events_max.max(1).saturating_add(1));
+    let (mut values, limit) = (small(budget), budget.events_max.max(1).saturating_add(1));
     match (asked.first.as_slice(), asked.last.as_slice()) {
         ([first], [i64::MAX]) => {
             let statement = READ.replace("{ranges}", TAIL);
-            session.each(Prepared::Kept, &statement, params![small, *first, limit], &mut take).await?;
+            values.extend(params![*first, limit]);
+            session.each(Prepared::Kept, &statement, values, &mut take).await?;
         }
         (first, last) => {
             let ranges = within(first.iter().copied().zip(last.iter().copied()));
             let statement = READ.replace("{ranges}", &ranges);
-            session.each(Prepared::Once, &statement, params![small, limit], &mut take).await?;
+            values.extend(params![limit]);
+            session.each(Prepared::Once, &statement, values, &mut take).await?;
         }
     }
     Ok(read)

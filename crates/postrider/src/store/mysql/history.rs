@@ -1,6 +1,8 @@
 //! What a server tells of the history of its outbox.
 
-use super::row::{self, get_opt};
+use mysql_async::Row;
+
+use super::row::{self, get, get_opt};
 use super::session::{Params, Work, params};
 use crate::ledger::Mark;
 use crate::{Position, Result};
@@ -16,7 +18,20 @@ pub(super) const NEXT: &str = "
 pub(super) async fn last_position(work: &mut Work<'_>) -> Result<Position> {
     let sql = NEXT.replace("{name}", work.schema().as_str());
     let row = work.query_opt(&sql, Params::new()).await?;
-    row.map_or(Ok(Position::ZERO), |row| row::position(&row, 0).map(Position::previous))
+    let given = row.map_or(Ok(Position::ZERO), |row| before(&row))?;
+    // The counter of MySQL stops at the last position there can be.
+    Ok(if given >= Position::LAST.previous() { given.max(last_row(work).await?) } else { given })
+}
+
+/// The position before the one that the counter would give next. The counter is unsigned, and beyond every position once the
+/// last one there can be was given.
+pub(super) fn before(row: &Row) -> Result<Position> {
+    get(row, 0).map(below)
+}
+
+/// The same for the number itself.
+pub(super) fn below(next: u64) -> Position {
+    i64::try_from(next.saturating_sub(1)).map_or(Position::LAST, Position::new)
 }
 
 /// Where the last event stands that is there.

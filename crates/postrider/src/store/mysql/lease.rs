@@ -9,35 +9,35 @@ use super::progress::SubscriptionRow;
 use super::row::{get, get_opt};
 use super::session::{Alone, Work, params};
 use super::{failover, park, progress};
-use crate::ledger::ParkedState;
+use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Result};
 
-/// See [`Store::acquire`](crate::store::Store::acquire).
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
 pub(super) async fn acquire(
     work: &mut Work<'_>,
     lease: &LeaseRequest,
     after_failover: AfterFailover,
     reached: Option<Reached>,
-) -> Result<Acquired> {
+) -> Result<(Acquired, Option<KnownRows>)> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return Ok((refused, None));
     }
     let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
     if let Some(refused) = refusal(work, lease).await? {
-        return Ok(refused);
+        return Ok((refused, None));
     }
     let moved = failover::refusal(work, name, &row, after_failover).await?;
     if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
         super::admin::set_halted(work, name, &reason).await?;
-        return Ok(Acquired::Halted(reason));
+        return Ok((Acquired::Halted(reason), None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
     take(work, lease, epoch).await?;
     let rows = park::load(work, name).await?;
-    let parked_count = rows.len() as u64;
+    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
     let loaded = Loaded {
@@ -50,7 +50,7 @@ pub(super) async fn acquire(
         paused: row.paused,
         origin: Some(work.server().origin()),
     };
-    Ok(Acquired::Granted(Box::new(loaded)))
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
@@ -119,7 +119,13 @@ pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoc
     // Index: the primary key (name).
     let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
     let rows = turn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
-    Ok(Renewed::Held { paused: rows.first().map_or(Ok(None), |row| get(row, 0))? })
+    let paused = rows.first().map_or(Ok(None), |row| get(row, 0))?;
+    let (is_known, rows_max) = (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+    if !is_known {
+        return Ok(Renewed::Held { paused, parked_changed: false });
+    }
+    let found = park::seals(turn.session()?, subscription, rows_max).await?;
+    Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
 }
 
 /// See [`Store::release`](crate::store::Store::release). A lease that was not taken on this server is not ours to

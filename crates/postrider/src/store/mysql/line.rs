@@ -7,6 +7,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::connect::MySqlConfig;
 use super::session::{Session, Work};
+use crate::ledger::KnownRows;
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
 
@@ -33,6 +34,8 @@ struct Slot {
     /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
     /// does not know that it was.
     reached: HashMap<String, Reached>,
+    /// The parked rows of those subscriptions, as their owner here knows them.
+    known: HashMap<String, KnownRows>,
 }
 
 /// How far a subscription had come when this process last knew of it.
@@ -131,6 +134,11 @@ impl Turn<'_> {
             Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
             None => _ = self.0.reached.remove(subscription),
         }
+    }
+
+    /// The parked rows of a subscription as its owner here knows them.
+    pub(super) fn known(&mut self, subscription: &str) -> &mut KnownRows {
+        self.0.known.entry(subscription.to_owned()).or_default()
     }
 
     /// Remembers that a lease was taken over this connection.

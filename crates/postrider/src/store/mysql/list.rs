@@ -37,7 +37,7 @@ const AT: &str = concat!(
 );
 
 /// Index: the primary key (position), both ends.
-const ENDS: &str = "SELECT COALESCE(MIN(position), 1), COALESCE(MAX(position), 0) + 1 FROM {schema}.events";
+const ENDS: &str = "SELECT COALESCE(MIN(position), 1), LEAST(COALESCE(MAX(position), 0), 9223372036854775806) + 1 FROM {schema}.events";
 
 /// The conditions that a filter makes, and their parameters.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@
 //! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
 //! delays only its own events. Times are the database's clock.
 
+mod absent;
 mod address;
 mod admin;
 mod adopt;
@@ -57,7 +58,7 @@ use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
-use crate::ledger::Progress;
+use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
@@ -147,6 +148,26 @@ impl MySqlStore {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
+    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: whoever
+    /// wrote them chose their positions. A relay that runs parks them as dead within seconds. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn turned_up(config: &MySqlConfig) -> Result<Vec<(String, Vec<Position>)>> {
+        absent::turned_up(&mut config.connect_unchecked().await?).await
+    }
+
+    /// The last position that the counter has given, whether its event was committed or not. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
+        let mut session = config.connect_unchecked().await?;
+        let mut work = session.look().await?;
+        let last = history::last_position(&mut work).await;
+        work.finish(last).await
+    }
+
     /// The newest events that pass a filter, newest first. Changes nothing.
     ///
     /// # Errors
@@ -221,9 +242,10 @@ impl Store for MySqlStore {
             let choice = self.0.config.failover_choice();
             let mut work = turn.begin().await?;
             let acquired = lease::acquire(&mut work, &lease, choice, reached).await;
-            let acquired = work.finish(acquired).await?;
+            let (acquired, known) = work.finish(acquired).await?;
             match &acquired {
                 Acquired::Granted(loaded) => {
+                    *turn.known(&lease.subscription) = known.unwrap_or_default();
                     let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
                     turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
                     turn.remember_lease(&lease.subscription)?;
@@ -263,9 +285,9 @@ impl Store for MySqlStore {
         Box::new(claim::MySqlClaimer::new(self.0.config.clone(), server, progress))
     }
 
-    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+    fn claimer_of(&self, subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         let server = loaded.origin.as_ref().map(|origin| origin.history.clone());
-        Box::new(claim::MySqlClaimer::new(self.0.config.clone(), server, &loaded.progress))
+        Box::new(claim::MySqlClaimer::of(self.0.config.clone(), server, subscription, loaded))
     }
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
@@ -285,8 +307,10 @@ impl Store for MySqlStore {
             turn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let change = Change::of(&settlement);
             let settled = settle::settle(&mut turn, settlement).await?;
             if settled == Settled::Done {
+                turn.known(&name).settle(change);
                 turn.set_reached(&name, Some(reached));
             }
             Ok(settled)

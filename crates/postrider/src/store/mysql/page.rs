@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mysql_async::Row;
 use uuid::Uuid;
 
 use super::ranges::listed;
-use super::row::{self, event_columns, get};
+use super::row::{self, event_columns};
 use super::session::{Alone, Params, Prepared, Session, params};
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
@@ -17,7 +16,7 @@ use crate::{Code, Error, Position, Result};
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
 
-/// A payload up to this size always comes along with its event.
+/// A payload, headers or action up to this size always come along with their event.
 const PAYLOAD_BYTES_SMALL: usize = 1_024;
 
 /// The size up to which payloads come along with their events: all together they keep to the budget. Larger ones
@@ -27,12 +26,18 @@ pub(super) fn payload_limit(budget: Budget) -> i64 {
     i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX).into()
 }
 
+/// The first parameters of a statement with [`event_columns!`].
+pub(super) fn small(budget: Budget) -> Params {
+    let limit = payload_limit(budget);
+    params![limit, limit, limit]
+}
+
 /// Events that fit the budget.
 pub(super) struct Read {
     pub(super) filling: Filling,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
-    /// Places of events whose payload is still to come.
+    /// Places of events of which some is still to come.
     bare: Vec<usize>,
 }
 
@@ -48,7 +53,7 @@ impl Read {
         if self.left.is_some() {
             return Ok(());
         }
-        let (position, bytes) = (row::position(&row, 0)?, row::payload_len(&row)?);
+        let (position, bytes) = (row::position(&row, 0)?, row::size_bytes(&row)?);
         if self.filling.is_full_for(bytes) {
             self.left = Some(position);
             return Ok(());
@@ -62,28 +67,37 @@ impl Read {
         self.filling.take(position, event, bytes)
     }
 
-    /// Reads the payloads that stayed behind.
+    /// Reads what stayed behind.
     pub(super) async fn complete(mut self, session: &mut Session) -> Result<Self> {
         if self.bare.is_empty() {
             return Ok(self);
         }
         // Index: the primary key (position).
         let list = listed(self.bare.iter().map(|place| self.filling.events[*place].position));
-        let sql = format!("SELECT position, id, payload FROM {{schema}}.events WHERE position IN ({list})");
-        let mut payloads: HashMap<(Position, Uuid), Vec<u8>> = HashMap::new();
+        let sql = format!(
+            "SELECT position, id, payload, headers, action FROM {{schema}}.events WHERE position IN ({list})"
+        );
+        let mut rests: HashMap<(Position, Uuid), Row> = HashMap::new();
         for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
-            payloads.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), get(&row, 2)?);
+            rests.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), row);
         }
+        let mut damaged = Vec::new();
         for place in std::mem::take(&mut self.bare) {
             let event = &mut self.filling.events[place];
             // With the id, so that an event never gets the payload of another.
-            let Some(payload) = payloads.remove(&(event.position, event.event.id)) else {
+            let Some(row) = rests.remove(&(event.position, event.event.id)) else {
                 return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
             };
-            // Nobody else has seen the event yet.
-            if let Some(event) = Arc::get_mut(&mut event.event) {
-                event.payload = Bytes::from(payload);
+            match row::Rest::of(row) {
+                // Nobody else has seen the event yet.
+                Ok(rest) => _ = Arc::get_mut(&mut event.event).map(|event| rest.put_into(event)),
+                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.sentence())),
+                Err(error) => return Err(error),
             }
+        }
+        for (place, why) in damaged.into_iter().rev() {
+            let event = self.filling.events.remove(place);
+            self.filling.damaged.push((event.position, why));
         }
         Ok(self)
     }
@@ -119,7 +133,7 @@ pub(super) async fn fetch(
         found.insert(row::position(&row, 0)?, row);
         Ok(())
     };
-    session.each(Prepared::Once, &sql, params![payload_limit(budget)], &mut keep).await?;
+    session.each(Prepared::Once, &sql, small(budget), &mut keep).await?;
     let mut read = Read::new(budget);
     for row in positions.iter().filter_map(|position| found.remove(position)) {
         read.take(row)?;

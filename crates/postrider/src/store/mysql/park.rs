@@ -6,8 +6,9 @@ use mysql_async::Row;
 use serde::Serialize;
 
 use super::row::{self, get, get_opt, micros};
-use super::session::{Work, params};
-use crate::ledger::{ParkedRow, ParkedState};
+use super::session::{Alone, Session, Work, params};
+use crate::ledger::{KnownRows, ParkedRow, ParkedState};
+use crate::store::Epoch;
 use crate::{Code, Error, Position, Result, Timestamp};
 
 /// All rows of a subscription, by position.
@@ -41,6 +42,31 @@ fn read(row: &Row) -> Result<ParkedRow> {
     })
 }
 
+/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
+macro_rules! seal {
+    () => {
+        "CAST(CONCAT(p.state, ' ', p.attempts, ' ',
+                     COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p.next_attempt_at), '-')) AS BINARY)"
+    };
+}
+pub(super) use seal;
+
+/// The seals of all rows of a subscription, or of as many as may be.
+pub(super) async fn seals(
+    session: &mut Session,
+    subscription: &str,
+    rows_max: usize,
+) -> Result<Vec<(Position, String)>> {
+    // Index: the primary key (subscription, position).
+    let sql = concat!(
+        "SELECT p.position, ",
+        seal!(),
+        " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
+    );
+    let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
+    rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
+}
+
 /// A row to write, as JSON for the server to take apart again.
 #[derive(Debug, Serialize)]
 struct Written {
@@ -55,10 +81,30 @@ struct Written {
     n: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     e: Option<String>,
+    /// The seal it must have now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    w: Option<String>,
+}
+
+/// A row to remove, in the same way.
+#[derive(Debug, Serialize)]
+struct Removed {
+    p: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    w: Option<String>,
+}
+
+/// Rows to remove as one JSON text.
+pub(super) fn removed_to_json(positions: &[Position], epoch: Epoch, known: &KnownRows) -> Result<String> {
+    let removed = positions.iter().map(|position| Removed {
+        p: position.get(),
+        w: known.expected(epoch, *position).map(str::to_owned),
+    });
+    json(&removed.collect::<Vec<_>>())
 }
 
 /// Rows to write as one JSON text. Of several for one position the last counts.
-pub(super) fn to_json(rows: Vec<ParkedRow>) -> Result<String> {
+pub(super) fn to_json(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Result<String> {
     let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
     let written = rows.into_values().map(|row| Written {
         p: row.position.get(),
@@ -68,7 +114,12 @@ pub(super) fn to_json(rows: Vec<ParkedRow>) -> Result<String> {
         a: row.attempts,
         n: row.next_attempt_at.map(Timestamp::as_micros),
         e: row.last_error,
+        w: known.expected(epoch, row.position).map(str::to_owned),
     });
-    serde_json::to_string(&written.collect::<Vec<_>>())
+    json(&written.collect::<Vec<_>>())
+}
+
+fn json(rows: &impl Serialize) -> Result<String> {
+    serde_json::to_string(rows)
         .map_err(|cause| Error::new(Code::StoreFailed, "parked rows cannot be written as JSON").source(cause))
 }

@@ -20,6 +20,7 @@ GRANT SELECT, UPDATE ON {schema}.migrations TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.absent TO '{relay}';
 -- Who has the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 -- MariaDB alone reads what follows M!: it tells only with PROCESS that the transaction of another user rests. That shows the

@@ -12,7 +12,8 @@ use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
-use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
+use crate::store::filling::Widths;
+use crate::{Action, Aggregate, Code, Error, Event, Headers, Position, Result, StoredEvent, Timestamp};
 
 /// A time as microseconds since 1970, whatever the session's zone: `DATETIME` has none.
 macro_rules! micros {
@@ -22,14 +23,16 @@ macro_rules! micros {
 }
 pub(super) use micros;
 
-/// The columns of a SELECT that [`event`] reads, in its order. The first parameter: a payload larger than that
-/// many bytes stays behind; its length says how much room it will need. Times are taken as they are: a server that
-/// counts microseconds for every row needs half as long again for a page.
+/// The columns of a SELECT that [`event`] reads, in its order. The first three parameters: a payload, headers and an action
+/// larger than that many bytes stay behind; their lengths say how much room they will need. Times are taken as they are: a
+/// server that counts microseconds for every row needs half as long again for a page.
 macro_rules! event_columns {
     () => {
         "position, id, type, aggregate_type, aggregate_id, `key`,
-         CASE WHEN LENGTH(payload) <= ? THEN payload END, LENGTH(payload), headers, time, topic, max_attempts,
-         expires_at, action, namespace, producer"
+         CASE WHEN LENGTH(payload) <= ? THEN payload END, LENGTH(payload),
+         CASE WHEN LENGTH(headers) <= ? THEN headers END, time, topic, max_attempts,
+         expires_at, CASE WHEN LENGTH(action) <= ? THEN action END, namespace, producer,
+         LENGTH(headers), LENGTH(action)"
     };
 }
 pub(super) use event_columns;
@@ -77,12 +80,36 @@ pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
     number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is no count")))
 }
 
-/// How long the payload of an event is.
-pub(super) fn payload_len(row: &Row) -> Result<usize> {
-    get::<i64>(row, 7).map(|bytes| usize::try_from(bytes).unwrap_or(0))
+/// Bytes of all its columns, those included that stayed behind.
+pub(super) fn size_bytes(row: &Row) -> Result<usize> {
+    let widths = widths(row)?;
+    let texts: usize = widths.texts.iter().map(|(_, bytes)| bytes).sum();
+    Ok(length(row, 7)? + widths.headers + widths.action + texts)
 }
 
-/// The event of the row, and whether its payload stayed behind.
+fn length(row: &Row, column: usize) -> Result<usize> {
+    Ok(get_opt::<i64>(row, column)?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
+}
+
+fn widths(row: &Row) -> Result<Widths> {
+    let texts = [
+        ("type", 2),
+        ("aggregate_type", 3),
+        ("aggregate_id", 4),
+        ("key", 5),
+        ("topic", 10),
+        ("namespace", 14),
+        ("producer", 15),
+    ];
+    let text = |(name, column)| match row.as_ref(column) {
+        Some(Value::Bytes(bytes)) => (name, bytes.len()),
+        _ => (name, 0),
+    };
+    let texts = texts.into_iter().map(text).collect();
+    Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
+}
+
+/// The event of the row, and whether some of it stayed behind; see [`Rest`].
 pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
     let position = position(&row, 0)?;
     match read(row) {
@@ -97,14 +124,17 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
 
 /// Texts and payload move out of the row; nothing is copied.
 fn read(mut row: Row) -> Result<(Event, bool)> {
+    let widths = widths(&row)?;
+    widths.refuse()?;
     let aggregate = match (text(&mut row, 3)?, text(&mut row, 4)?) {
         (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
         _ => None,
     };
     let payload = bytes(&mut row, 6)?;
-    let is_bare = payload.is_none();
     let headers = text(&mut row, 8)?;
     let action = text(&mut row, 13)?;
+    let is_bare =
+        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
     let event = Event {
         id: uuid(&row, 1)?,
         event_type: text(&mut row, 2)?.ok_or_else(|| unreadable(2))?,
@@ -121,6 +151,29 @@ fn read(mut row: Row) -> Result<(Event, bool)> {
         producer: text(&mut row, 15)?,
     };
     Ok((event, is_bare))
+}
+
+/// Payload, headers and action of an event, read once it is known that they fit.
+pub(super) struct Rest {
+    payload: Bytes,
+    headers: Headers,
+    action: Option<Action>,
+}
+
+impl Rest {
+    /// The columns `payload, headers, action` from the third on.
+    pub(super) fn of(mut row: Row) -> Result<Self> {
+        let (headers, action) = (text(&mut row, 3)?, text(&mut row, 4)?);
+        Ok(Self {
+            payload: bytes(&mut row, 2)?.map(Bytes::from).ok_or_else(|| unreadable(2))?,
+            headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
+            action: action.map(|text| columns::action_from_json(&text)).transpose()?,
+        })
+    }
+
+    pub(super) fn put_into(self, event: &mut Event) {
+        (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
+    }
 }
 
 /// Bytes that nobody asks the row for again.

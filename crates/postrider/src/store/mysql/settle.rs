@@ -1,28 +1,30 @@
 //! Settling: progress and parked rows in one transaction, fenced by the epoch.
 
+use std::collections::BTreeSet;
+
 use super::line::Turn;
-use super::park;
+use super::park::{self, seal};
 use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
 use super::session::{Alone, params};
 use crate::ledger::Progress;
 use crate::store::{Settled, Settlement};
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Position, Result};
 
 /// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
 /// middle leaves no lock behind.
 const REMEMBER: &str = "
     SET @postrider_floor = ?, @postrider_done = ?, @postrider_highest = ?, @postrider_highest_id = ?,
         @postrider_trial = ?, @postrider_deaths = ?, @postrider_name = ?, @postrider_epoch = ?,
-        @postrider_parked = ?";
+        @postrider_parked = ?, @postrider_removed = ?";
 
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either.
+/// nothing else finds the epoch either. Of the parked rows, one that somebody else has changed is left alone.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
-const SETTLE: &str = "
-    START TRANSACTION READ WRITE;
+const SETTLE: &str = concat!(
+    "START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions
     SET floor = @postrider_floor, done = @postrider_done, highest_position = @postrider_highest,
         highest_id = @postrider_highest_id, trial = @postrider_trial, trial_deaths = @postrider_deaths,
@@ -31,23 +33,37 @@ const SETTLE: &str = "
     SELECT COUNT(*) INTO @postrider_owns
     FROM {schema}.subscriptions
     WHERE name = @postrider_name AND epoch = @postrider_epoch;
-    DELETE FROM {schema}.parked
-    WHERE @postrider_owns = 1 AND subscription = @postrider_name AND position IN ({removed});
+    DELETE p FROM {schema}.parked AS p
+    JOIN JSON_TABLE(@postrider_removed, '$[*]' COLUMNS (
+             p BIGINT PATH '$.p', w VARCHAR(64) PATH '$.w')) AS r ON r.p = p.position
+    WHERE @postrider_owns = 1 AND p.subscription = @postrider_name AND p.position IN ({removed})
+      AND (CAST(r.w AS BINARY) = '*' OR CAST(r.w AS BINARY) = ",
+    seal!(),
+    ");
+    UPDATE {schema}.parked AS p
+    JOIN JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
+             p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
+             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e', w VARCHAR(64) PATH '$.w')) AS r
+      ON r.p = p.position
+    SET p.`key` = COALESCE(r.k, p.`key`), p.destination = COALESCE(r.d, p.destination), p.state = r.s,
+        p.attempts = r.a, p.next_attempt_at = TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), p.last_error = r.e,
+        p.updated_at = UTC_TIMESTAMP(6)
+    WHERE @postrider_owns = 1 AND p.subscription = @postrider_name AND p.position IN ({written})
+      AND (CAST(r.w AS BINARY) = '*' OR CAST(r.w AS BINARY) = ",
+    seal!(),
+    ");
     INSERT INTO {schema}.parked (subscription, position, `key`, destination, state, attempts,
                                  next_attempt_at, last_error, event_id)
     SELECT @postrider_name, r.p, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e,
            (SELECT id FROM {schema}.events WHERE position = r.p)
     FROM JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
              p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
-             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e')) AS r
-    WHERE @postrider_owns = 1
-    ON DUPLICATE KEY UPDATE
-        `key` = COALESCE(VALUES(`key`), parked.`key`),
-        destination = COALESCE(VALUES(destination), parked.destination),
-        state = VALUES(state), attempts = VALUES(attempts), next_attempt_at = VALUES(next_attempt_at),
-        last_error = VALUES(last_error), updated_at = UTC_TIMESTAMP(6);
+             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e', w VARCHAR(64) PATH '$.w')) AS r
+    WHERE @postrider_owns = 1 AND (r.w IS NULL OR CAST(r.w AS BINARY) = '*')
+    ON DUPLICATE KEY UPDATE position = parked.position;
     COMMIT;
-    SELECT @postrider_owns";
+    SELECT @postrider_owns"
+);
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Result<Settled> {
@@ -58,10 +74,14 @@ pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Resul
         let found = turn.session()?.alone_changes(RECORD, values).await?;
         return Ok(if found > 0 { Settled::Done } else { Settled::Fenced });
     }
-    // What is written stays, whether it is also to be removed or not: the removal comes first.
-    values.extend(params![park::to_json(park)?]);
+    // What is written stays, whether it is also to be removed or not.
+    let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
+    let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
+    let known = turn.known(&subscription);
+    values
+        .extend(params![park::to_json(park, epoch, known)?, park::removed_to_json(&removed, epoch, known)?]);
     turn.session()?.alone(Alone::Reads, REMEMBER, values).await?;
-    let statements = SETTLE.replace("{removed}", &listed(unpark));
+    let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let session = turn.session()?;
     let answers = match session.several(Alone::Writes, &statements).await {
         Ok(answers) => answers,

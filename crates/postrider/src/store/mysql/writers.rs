@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::engine::Engine;
-use super::history::last_row;
+use super::history::{self, last_row};
 use super::locks::{Holders, Locks};
 use super::names::Names;
 use super::ranges::within;
@@ -94,8 +94,8 @@ async fn holders(session: &mut Session, locks: Locks) -> Result<Option<(Holders,
     let mut answers = session.several(Alone::Reads, &statements).await?;
     let next = answers.pop().and_then(|rows| rows.into_iter().next());
     // A server that does not tell its counter has given nothing yet, or is being altered: then nothing is known.
-    let next = next.map(|row| get_opt::<i64>(&row, 0)).transpose()?.flatten();
-    let taken = next.map_or(Position::new(i64::MAX), |next| Position::new(next).previous());
+    let next = next.map(|row| get_opt::<u64>(&row, 0)).transpose()?.flatten();
+    let taken = next.map_or(Position::LAST, history::below);
     Ok(locks.read(answers)?.map(|holders| (holders, taken)))
 }
 

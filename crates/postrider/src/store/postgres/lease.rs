@@ -13,18 +13,19 @@ use super::session::Work;
 use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::{failover, park, progress};
-use crate::ledger::ParkedState;
+use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Position, Result};
 
-/// See [`Store::acquire`](crate::store::Store::acquire). Also tells how far whoever has the lease has come.
+/// See [`Store::acquire`](crate::store::Store::acquire). Also tells how far whoever has the lease has come, and with the lease
+/// what its owner knows of the parked rows.
 pub(super) async fn acquire(
     work: &Work<'_>,
     lease: &LeaseRequest,
     server: &Incarnation,
     after_failover: AfterFailover,
     reached: Option<Reached>,
-) -> Result<(Acquired, Option<Reached>)> {
+) -> Result<(Acquired, Option<Reached>, Option<KnownRows>)> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
@@ -37,12 +38,12 @@ pub(super) async fn acquire(
     shape::check(&work.query(SHAPE, &[]).await?)?;
     if let Some(reason) = changed(work, name, &row, server, after_failover, reached).await? {
         super::admin::set_halted(work, name, &reason).await?;
-        return Ok((Acquired::Halted(reason), None));
+        return Ok((Acquired::Halted(reason), None, None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
     take(work, lease, epoch).await?;
     let rows = park::load(work, name).await?;
-    let parked_count = rows.len() as u64;
+    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
     let loaded = Loaded {
@@ -56,7 +57,7 @@ pub(super) async fn acquire(
         origin: Some(server.origin()),
     };
     let reached = Reached { epoch, floor: loaded.progress.done.floor() };
-    Ok((Acquired::Granted(Box::new(loaded)), Some(reached)))
+    Ok((Acquired::Granted(Box::new(loaded)), Some(reached), Some(known)))
 }
 
 /// Why the subscription must halt: the database is not the one that its progress, or this process, knew.
@@ -79,16 +80,20 @@ async fn changed(
 
 /// How far the owner of a subscription has come, for who stands by: should everything be put back to an older state, it is
 /// noticed by whoever knew the newer one.
-async fn stood_by(work: &Work<'_>, name: &str, refused: Acquired) -> Result<(Acquired, Option<Reached>)> {
+async fn stood_by(
+    work: &Work<'_>,
+    name: &str,
+    refused: Acquired,
+) -> Result<(Acquired, Option<Reached>, Option<KnownRows>)> {
     // Index: the primary key (name).
     let sql = "SELECT epoch, floor FROM {schema}.subscriptions WHERE name = $1";
     let row = match refused {
         Acquired::Held { .. } => work.query_opt(sql, &[&name]).await?,
         Acquired::Granted(_) | Acquired::Halted(_) => None,
     };
-    let Some(row) = row else { return Ok((refused, None)) };
+    let Some(row) = row else { return Ok((refused, None, None)) };
     let reached = Reached { epoch: Epoch(get(&row, 0)?), floor: Position::new(get(&row, 1)?) };
-    Ok((refused, Some(reached)))
+    Ok((refused, Some(reached), None))
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
@@ -169,7 +174,16 @@ pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoc
     let rows = turn.query(RENEW, params).await?;
     match rows.first() {
         Some(row) if !get::<bool>(row, 0)? => Err(turn.give_up()),
-        Some(row) if get(row, 1)? => Ok(Renewed::Held { paused: get(row, 2)? }),
+        Some(row) if get(row, 1)? => {
+            let paused = get(row, 2)?;
+            let (is_known, rows_max) =
+                (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+            if !is_known {
+                return Ok(Renewed::Held { paused, parked_changed: false });
+            }
+            let found = park::seals(turn, subscription, rows_max).await?;
+            Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+        }
         _ => Ok(Renewed::Lost),
     }
 }

@@ -10,6 +10,7 @@ use super::connect::PostgresConfig;
 use super::history::Incarnation;
 use super::session::{Alone, Session, Sharing, Work};
 use super::statement::Params;
+use crate::ledger::KnownRows;
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
 
@@ -36,6 +37,8 @@ struct Slot {
     /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
     /// does not know that it was.
     reached: HashMap<String, Reached>,
+    /// The parked rows of those subscriptions, as their owner here knows them.
+    known: HashMap<String, KnownRows>,
 }
 
 impl Slot {
@@ -123,6 +126,11 @@ impl Turn<'_> {
             .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to PostgreSQL is gone"))
     }
 
+    /// The connection itself.
+    pub(super) fn session(&mut self) -> Result<&Session> {
+        Ok(&self.open()?.session)
+    }
+
     /// Which server this is.
     pub(super) fn incarnation(&mut self) -> Result<Incarnation> {
         Ok(self.open()?.session.incarnation.clone())
@@ -153,6 +161,11 @@ impl Turn<'_> {
         {
             self.set_reached(subscription, Some(reached));
         }
+    }
+
+    /// The parked rows of a subscription as its owner here knows them.
+    pub(super) fn known(&mut self, subscription: &str) -> &mut KnownRows {
+        self.0.known.entry(subscription.to_owned()).or_default()
     }
 
     /// Remembers that a lease was taken over this connection.

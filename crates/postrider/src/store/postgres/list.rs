@@ -28,7 +28,8 @@ const AT: &str = "
 
 /// Index: the primary key (position), both ends.
 const ENDS: &str =
-    "SELECT coalesce(min(position), 1), coalesce(max(position), 0) + 1 FROM ONLY {schema}.events";
+    "SELECT coalesce(min(position), 1), least(coalesce(max(position), 0), 9223372036854775806) + 1
+                    FROM ONLY {schema}.events";
 
 /// The newest events that pass a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {

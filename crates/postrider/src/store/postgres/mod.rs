@@ -29,6 +29,7 @@ mod page;
 mod park;
 mod pooler;
 mod progress;
+mod rest;
 mod roles;
 mod row;
 mod rows;
@@ -61,7 +62,7 @@ use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
     Overview, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
-use crate::ledger::Progress;
+use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
@@ -214,10 +215,11 @@ impl Store for PostgresStore {
             let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
             let work = turn.begin().await?;
             let choice = self.0.config.failover_choice();
-            let (acquired, reached) = lease::acquire(&work, &lease, &server, choice, reached).await?;
+            let (acquired, reached, known) = lease::acquire(&work, &lease, &server, choice, reached).await?;
             work.commit().await?;
             match &acquired {
                 Acquired::Granted(_) => {
+                    *turn.known(&lease.subscription) = known.unwrap_or_default();
                     turn.set_reached(&lease.subscription, reached);
                     turn.remember_lease(&lease.subscription)?;
                 }
@@ -258,7 +260,7 @@ impl Store for PostgresStore {
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, progress))
     }
 
-    fn claimer_of(&self, loaded: &Loaded) -> Box<dyn Claimer> {
+    fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         let server = loaded.origin.clone().map(Incarnation::from);
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, &loaded.progress))
     }
@@ -280,8 +282,10 @@ impl Store for PostgresStore {
             turn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let change = Change::of(&settlement);
             let settled = settle::settle(&mut turn, settlement).await?;
             if settled == Settled::Done {
+                turn.known(&name).settle(change);
                 turn.set_reached(&name, Some(reached));
             }
             Ok(settled)

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::line::Turn;
-use super::row::{self, event_columns, get};
-use super::session::{Alone, Session};
+use super::rest::{self, Rest};
+use super::row::{self, event_columns};
+use super::session::Session;
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
-use crate::{Code, Error, Position, Result, StoredEvent};
+use crate::{Position, Result, StoredEvent};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
 
-/// A payload up to this size always comes along with its event.
+/// A payload, headers or action up to this size always come along with their event.
 const PAYLOAD_BYTES_SMALL: usize = 1_024;
 
 /// Payloads up to this size come along with their events: all together they keep to the budget. Larger ones
@@ -33,7 +33,7 @@ pub(super) struct Read {
     pub(super) damaged: Vec<(Position, String)>,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
-    /// Places of events whose payload is still to come.
+    /// Places of events of which some is still to come.
     bare: Vec<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Read {
         let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
         let (mut bare, mut left) = (Vec::new(), None);
         for row in rows {
-            let (position, bytes) = (row::position(row, 0)?, row::payload_len(row)?);
+            let (position, bytes) = (row::position(row, 0)?, row::size_bytes(row)?);
             if filling.is_full_for(bytes) {
                 left = Some(position);
                 break;
@@ -59,12 +59,12 @@ impl Read {
         Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
     }
 
-    /// Reads the payloads that stayed behind.
+    /// Reads what stayed behind.
     pub(super) async fn complete(mut self, session: &Session) -> Result<Self> {
         if !self.bare.is_empty() {
             let (positions, ids) = self.asked();
-            let rows = session.alone(Alone::Reads, PAYLOADS, &[&positions, &ids]).await?;
-            self.take_in(&rows)?;
+            let rests = rest::of(session, &positions, &ids).await?;
+            self.take_in(rests);
         }
         Ok(self)
     }
@@ -85,28 +85,21 @@ impl Read {
         bare.map(|event| (event.position.get(), event.event.id)).unzip()
     }
 
-    /// Gives the bare events their payloads, which come in the same order.
-    fn take_in(&mut self, rows: &[Row]) -> Result<()> {
-        if rows.len() != self.bare.len() {
-            return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
-        }
-        for (place, row) in self.bare.drain(..).zip(rows) {
-            let payload = Bytes::copy_from_slice(get(row, 0)?);
-            // Nobody else has seen the event yet.
-            if let Some(event) = Arc::get_mut(&mut self.events[place].event) {
-                event.payload = payload;
+    /// Gives the bare events what they lack, which comes in the same order.
+    fn take_in(&mut self, rests: Vec<Result<Rest>>) {
+        let mut damaged = Vec::new();
+        for (place, rest) in self.bare.drain(..).zip(rests) {
+            match rest {
+                // Nobody else has seen the event yet.
+                Ok(rest) => _ = Arc::get_mut(&mut self.events[place].event).map(|event| rest.put_into(event)),
+                Err(error) => damaged.push((place, error.sentence())),
             }
         }
-        Ok(())
+        for (place, why) in damaged.into_iter().rev() {
+            self.damaged.push((self.events.remove(place).position, why));
+        }
     }
 }
-
-/// With the id, so that an event never gets the payload of another. Index: the primary key (position).
-const PAYLOADS: &str = "
-    SELECT payload
-    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
-    JOIN ONLY {schema}.events USING (position, id)
-    ORDER BY place";
 
 /// Index: the primary key (position).
 const FETCH: &str = concat!(
@@ -127,13 +120,8 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
     let work = turn.look().await?;
     let rows = work.query(FETCH, &[&payload_limit(budget), &asked]).await?;
-    let mut read = Read::of(&rows, budget)?;
-    if !read.bare.is_empty() {
-        let (positions, ids) = read.asked();
-        let payloads = work.query(PAYLOADS, &[&positions, &ids]).await?;
-        read.take_in(&payloads)?;
-    }
     work.commit().await?;
+    let read = Read::of(&rows, budget)?.complete(turn.session()?).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
+use super::line::Turn;
 use super::row::{self, get};
 use super::session::Work;
 use super::time::Time;
-use crate::ledger::{ParkedRow, ParkedState};
+use crate::ledger::{KnownRows, ParkedRow, ParkedState};
+use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
 
 /// All rows of a subscription, by position.
@@ -18,6 +20,30 @@ pub(super) async fn load(work: &Work<'_>, subscription: &str) -> Result<Vec<Park
                WHERE subscription = $1
                ORDER BY position";
     work.query(sql, &[&subscription]).await?.iter().map(read).collect()
+}
+
+/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal).
+macro_rules! seal {
+    () => {
+        "concat(p.state, ' ', p.attempts, ' ',
+                coalesce((extract(epoch FROM p.next_attempt_at) * 1000000)::bigint::text, '-'))"
+    };
+}
+pub(super) use seal;
+
+/// Index: the primary key (subscription, position).
+const SEALS: &str =
+    concat!("SELECT p.position, ", seal!(), " FROM {schema}.parked AS p WHERE p.subscription = $1 LIMIT $2");
+
+/// The seals of all rows of a subscription, or of as many as may be.
+pub(super) async fn seals(
+    turn: &mut Turn<'_>,
+    subscription: &str,
+    rows_max: usize,
+) -> Result<Vec<(Position, String)>> {
+    let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let rows = turn.read(SEALS, &[&subscription, &rows_max]).await?;
+    rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 
 fn read(row: &Row) -> Result<ParkedRow> {
@@ -47,11 +73,13 @@ pub(super) struct Rows {
     pub(super) attempts: Vec<i64>,
     pub(super) next_attempts_at: Vec<Option<Time>>,
     pub(super) last_errors: Vec<Option<String>>,
+    /// The seals they must have now.
+    pub(super) seals: Vec<Option<String>>,
 }
 
 impl Rows {
     /// Of several rows for one position the last counts.
-    pub(super) fn new(rows: Vec<ParkedRow>) -> Self {
+    pub(super) fn new(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Self {
         let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
         let mut arrays = Self::default();
         for (position, row) in rows {
@@ -62,6 +90,7 @@ impl Rows {
             arrays.attempts.push(row.attempts.into());
             arrays.next_attempts_at.push(row.next_attempt_at.map(Time));
             arrays.last_errors.push(row.last_error.map(storable));
+            arrays.seals.push(known.expected(epoch, position).map(str::to_owned));
         }
         arrays
     }

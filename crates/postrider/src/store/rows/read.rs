@@ -10,6 +10,7 @@ use super::book::RowId;
 use crate::event::columns;
 use crate::layout::made_id;
 use crate::store::Budget;
+use crate::store::filling::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// What a statement told of one row beside its event.
@@ -57,6 +58,21 @@ pub(crate) struct Body {
 }
 
 impl Body {
+    fn widths(&self) -> Widths {
+        let long = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let about = self.aggregate.as_ref().map_or((0, 0), |about| (about.kind.len(), about.id.len()));
+        let texts = vec![
+            ("event id", long(&self.event_key)),
+            ("event type", self.event_type.len()),
+            ("aggregate type", about.0),
+            ("aggregate id", about.1),
+            ("key", long(&self.key)),
+            ("topic", long(&self.topic)),
+            ("producer", long(&self.producer)),
+        ];
+        Widths { texts, headers: long(&self.headers), action: 0 }
+    }
+
     /// The event of the row with this id; `max_attempts` is what is left of its tries.
     fn event(self, row: &str, max_attempts: u32) -> Result<Event> {
         let Some(time) = self.created.or(self.read_at) else {
@@ -152,7 +168,13 @@ impl Read {
                 read.bare.push(read.rows.len());
             }
             let left = told.limit.saturating_sub(told.tried()).max(1);
-            let event = body(row).and_then(|body| body.event(&told.id, left));
+            let event = body(row).and_then(|body| {
+                body.widths().refuse()?;
+                body.event(&told.id, left)
+            });
+            // The short texts count as well; they are known only now.
+            bytes = bytes
+                .saturating_add(event.as_ref().map_or(0, |event| event.size_bytes() - event.payload.len()));
             read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&told.id, cause)), told });
         }
         Ok(read)

@@ -6,6 +6,7 @@ use super::failure::Attempt;
 use super::{SqliteStore, overview, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
 use crate::layout::RowTable;
+use crate::ledger::KnownRows;
 use crate::store::Settled;
 use crate::{BoxFuture, Result};
 
@@ -22,7 +23,7 @@ impl HandsOver for SqliteStore {
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(self.writer.write(move |tx| {
             let settlement = parcel.settlement.clone();
-            match settle::settle(tx, settlement)? {
+            match settle::settle(tx, settlement, &KnownRows::default())? {
                 Settled::Fenced => Ok(HandedOver::Fenced),
                 Settled::Done => write(tx, parcel).map(|()| HandedOver::Done),
             }

@@ -31,8 +31,8 @@ pub(super) struct SqliteClaimer {
 struct Cursor {
     /// What was done when the state was loaded; skipped.
     done: Arc<Intervals>,
-    /// Everything below was handed out, is dead, or was done.
-    next: Position,
+    /// Everything up to here was handed out, is dead, or was done.
+    read_to: Position,
     /// The highest event known: it tells this history from another.
     highest: Option<Mark>,
     /// The sequence was seen at least here.
@@ -45,7 +45,7 @@ impl SqliteClaimer {
         let sequence = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
         let cursor = Cursor {
             done: Arc::new(progress.done.clone()),
-            next: progress.done.floor().next(),
+            read_to: progress.done.floor(),
             highest,
             sequence,
         };
@@ -91,7 +91,7 @@ impl Cursor {
               WHERE position BETWEEN ?1 AND ?2
               ORDER BY position"
         ))?;
-        let waiting = usize::try_from(sequence.get() - self.next.get() + 1).unwrap_or(0);
+        let waiting = usize::try_from(sequence.get().saturating_sub(self.read_to.get())).unwrap_or(0);
         let mut filling = Filling::new(budget, waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
         let mut dead = Vec::new();
         let mut bury = |first: Position, last: Position| {
@@ -100,15 +100,15 @@ impl Cursor {
             }
         };
         for (start, end) in self.done.gaps(sequence) {
-            if end < self.next {
+            if end <= self.read_to {
                 continue;
             }
-            self.next = self.next.max(start);
-            let mut rows = statement.query(params![self.next.get(), end.get()])?;
+            self.read_to = self.read_to.max(start.previous());
+            let mut rows = statement.query(params![self.read_to.next().get(), end.get()])?;
             while let Some(row) = rows.next()? {
                 let position = row::position(row)?;
-                bury(self.next, position.previous());
-                self.next = position;
+                bury(self.read_to.next(), position.previous());
+                self.read_to = position.previous();
                 let bytes = row::size_bytes(row)?;
                 if filling.is_full_for(bytes) {
                     let Filling { events, damaged, .. } = filling;
@@ -116,10 +116,12 @@ impl Cursor {
                     return Ok(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() });
                 }
                 filling.take(position, row::event(row), bytes)?;
-                self.next = position.next();
+                self.read_to = position;
             }
-            bury(self.next, end);
-            self.next = end.next();
+            if self.read_to < end {
+                bury(self.read_to.next(), end);
+            }
+            self.read_to = end;
         }
         let Filling { events, damaged, .. } = filling;
         Ok(Page { events, dead, damaged, ..Page::default() })

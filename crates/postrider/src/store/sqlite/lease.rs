@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::{park, progress};
-use crate::ledger::ParkedState;
+use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Timestamp};
 
@@ -17,22 +17,22 @@ pub(super) fn now(connection: &Connection) -> Attempt<i64> {
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// See [`Store::acquire`](crate::store::Store::acquire).
-pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired> {
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
+pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<(Acquired, Option<KnownRows>)> {
     let name = &lease.subscription;
     let row = progress::load(tx, Ledger::Log, name)?.ok_or_else(|| unknown(name))?;
     if let Some(reason) = row.halted {
-        return Ok(Acquired::Halted(reason));
+        return Ok((Acquired::Halted(reason), None));
     }
     let now = now(tx)?;
     if let Some((holder, expires_at)) = other_holder(tx, Ledger::Log, lease, now)? {
         let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
-        return Ok(Acquired::Held { holder, remaining });
+        return Ok((Acquired::Held { holder, remaining }, None));
     }
     let epoch = Epoch(row.epoch + 1);
     take(tx, Ledger::Log, lease, epoch, now)?;
     let rows = park::load(tx, name)?;
-    let parked_count = rows.len() as u64;
+    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
     let loaded = Loaded {
@@ -45,7 +45,7 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<Acquired
         paused: row.paused,
         origin: None,
     };
-    Ok(Acquired::Granted(Box::new(loaded)))
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Somebody else who has the lease now, and until when.
@@ -108,7 +108,7 @@ pub(super) fn renew(tx: &Connection, ledger: Ledger, lease: &LeaseRequest, epoch
     let paused = tx
         .prepare_cached(&ledger.put_into("SELECT paused FROM {subscriptions} WHERE name = ?1"))?
         .query_row([&lease.subscription], |row| row.get(0))?;
-    Ok(Renewed::Held { paused })
+    Ok(Renewed::Held { paused, parked_changed: false })
 }
 
 /// See [`Store::release`](crate::store::Store::release).

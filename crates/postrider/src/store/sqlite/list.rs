@@ -25,7 +25,7 @@ const AT: &str = "SELECT position, time FROM postrider_events WHERE position >= 
 /// Index: the position itself, both ends.
 const ENDS: &str = "
     SELECT coalesce((SELECT min(position) FROM postrider_events), 1),
-           coalesce((SELECT max(position) FROM postrider_events), 0) + 1";
+           min(coalesce((SELECT max(position) FROM postrider_events), 0), 9223372036854775806) + 1";
 
 /// The newest events that pass a filter, newest first.
 pub(super) fn list(snapshot: &Connection, filter: &EventFilter) -> Attempt<Vec<ListedEvent>> {

@@ -30,7 +30,9 @@ mod tally;
 mod thread;
 mod views;
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -46,7 +48,7 @@ use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Renewed, Settled,
     Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
-use crate::ledger::Progress;
+use crate::ledger::{Change, KnownRows, Progress};
 use crate::{BoxFuture, Code, Error, Position, Result};
 
 /// How often a statement looks whether another process's transaction is over before it is
@@ -66,6 +68,27 @@ fn wait_for_lock(looks: i32) -> bool {
 pub struct SqliteStore {
     reader: Thread,
     writer: Thread,
+    /// The parked rows of subscriptions whose leases were taken here, by name.
+    known: Known,
+}
+
+/// What owners know of their parked rows. Used by the writing thread alone, within its transactions.
+#[derive(Debug, Clone, Default)]
+struct Known(Arc<Mutex<HashMap<String, KnownRows>>>);
+
+impl Known {
+    fn of(&self, subscription: &str) -> KnownRows {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(subscription).cloned().unwrap_or_default()
+    }
+
+    fn take(&self, subscription: &str) -> Option<KnownRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(subscription)
+    }
+
+    fn set(&self, subscription: &str, rows: KnownRows) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(subscription.to_owned(), rows);
+    }
 }
 
 impl SqliteStore {
@@ -110,6 +133,7 @@ impl SqliteStore {
         Ok(Self {
             reader: Thread::start("postrider-read", reader)?,
             writer: Thread::start("postrider-settle", writer)?,
+            known: Known::default(),
         })
     }
 
@@ -251,11 +275,23 @@ impl Store for SqliteStore {
     }
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
-        Box::pin(self.writer.write(move |tx| lease::acquire(tx, &lease)))
+        let known = self.known.clone();
+        Box::pin(self.writer.write(move |tx| {
+            let (acquired, rows) = lease::acquire(tx, &lease)?;
+            rows.into_iter().for_each(|rows| known.set(&lease.subscription, rows));
+            Ok(acquired)
+        }))
     }
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        Box::pin(self.writer.write(move |tx| lease::renew(tx, Ledger::Log, &lease, epoch)))
+        let known = self.known.clone();
+        Box::pin(self.writer.write(move |tx| {
+            let known = known.of(&lease.subscription);
+            let renewed = lease::renew(tx, Ledger::Log, &lease, epoch)?;
+            let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
+            let found = park::seals(tx, &lease.subscription, known.count() + 1)?;
+            Ok(Renewed::Held { paused, parked_changed: known.differ(epoch, &found) })
+        }))
     }
 
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
@@ -272,7 +308,28 @@ impl Store for SqliteStore {
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
-        Box::pin(self.writer.write(move |tx| settle::settle(tx, settlement)))
+        let (known, name) = (self.known.clone(), settlement.subscription.clone());
+        Box::pin(async move {
+            let before = Known::default();
+            let undo = before.clone();
+            let verb = move |tx: &Connection| {
+                let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
+                let name = settlement.subscription.clone();
+                let settled = settle::settle(tx, settlement, &rows)?;
+                if settled == Settled::Done {
+                    undo.set(&name, rows.clone());
+                    rows.settle(change);
+                    known.set(&name, rows);
+                }
+                Ok(settled)
+            };
+            let settled = self.writer.write(verb).await;
+            if settled.is_err() {
+                // It was not committed.
+                before.take(&name).into_iter().for_each(|rows| self.known.set(&name, rows));
+            }
+            settled
+        })
     }
 
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {

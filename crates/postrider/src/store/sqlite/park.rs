@@ -1,27 +1,45 @@
 //! Parked rows of a subscription.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use super::failure::Attempt;
-use crate::ledger::{ParkedRow, ParkedState};
+use crate::ledger::{ANY, ParkedRow, ParkedState};
 use crate::{Code, Error, Position, Timestamp};
 
-/// Writes rows, replacing those of the same position; when a row was first parked stays.
-pub(super) fn put(tx: &Connection, subscription: &str, rows: &[ParkedRow], now: i64) -> Attempt<()> {
+/// What of a row decides about its event; see [`seal`](crate::ledger::seal).
+macro_rules! seal {
+    () => {
+        "state || ' ' || attempts || ' ' || coalesce(next_attempt_at, '-')"
+    };
+}
+
+/// Writes rows, replacing those of the same position that are as they are known; when a row was first parked stays.
+pub(super) fn put<'k>(
+    tx: &Connection,
+    subscription: &str,
+    rows: &[ParkedRow],
+    now: i64,
+    known: impl Fn(Position) -> Option<&'k str>,
+) -> Attempt<()> {
     // Indexes: the primary keys (subscription, position) and (position).
-    let mut statement = tx.prepare_cached(
+    let mut insert = tx.prepare_cached(
         "INSERT INTO postrider_parked (subscription, position, key, destination, state, attempts,
                                        next_attempt_at, last_error, parked_at, updated_at, event_id)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
                  (SELECT id FROM postrider_events WHERE position = ?2))
-         ON CONFLICT (subscription, position) DO UPDATE
-         SET key = coalesce(excluded.key, key), destination = coalesce(excluded.destination, destination),
-             state = excluded.state,
-             attempts = excluded.attempts, next_attempt_at = excluded.next_attempt_at,
-             last_error = excluded.last_error, updated_at = excluded.updated_at",
+         ON CONFLICT (subscription, position) DO NOTHING",
     )?;
+    let mut update = tx.prepare_cached(concat!(
+        "UPDATE postrider_parked
+         SET key = coalesce(?3, key), destination = coalesce(?4, destination), state = ?5, attempts = ?6,
+             next_attempt_at = ?7, last_error = ?8, updated_at = ?9
+         WHERE subscription = ?1 AND position = ?2 AND (?10 = '*' OR ?10 = ",
+        seal!(),
+        ")"
+    ))?;
     for row in rows {
-        statement.execute(params![
+        let was = known(row.position);
+        let values = params![
             subscription,
             row.position.get(),
             row.key,
@@ -31,20 +49,53 @@ pub(super) fn put(tx: &Connection, subscription: &str, rows: &[ParkedRow], now: 
             row.next_attempt_at.map(Timestamp::as_micros),
             row.last_error,
             now,
-        ])?;
+        ];
+        if was.is_some() {
+            let values: Vec<&dyn ToSql> = values.iter().copied().chain([&was as &dyn ToSql]).collect();
+            update.execute(&*values)?;
+        }
+        if was.is_none_or(|was| was == ANY) {
+            insert.execute(values)?;
+        }
     }
     Ok(())
 }
 
-/// Removes rows; one that is not there is no error.
-pub(super) fn remove(tx: &Connection, subscription: &str, positions: &[Position]) -> Attempt<()> {
+/// Removes rows that are as they are known; one that is not there is no error.
+pub(super) fn remove<'k>(
+    tx: &Connection,
+    subscription: &str,
+    positions: &[Position],
+    known: impl Fn(Position) -> Option<&'k str>,
+) -> Attempt<()> {
     // Index: the primary key (subscription, position).
-    let mut statement =
-        tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position = ?2")?;
+    let mut statement = tx.prepare_cached(concat!(
+        "DELETE FROM postrider_parked WHERE subscription = ?1 AND position = ?2 AND (?3 = '*' OR ?3 = ",
+        seal!(),
+        ")"
+    ))?;
     for position in positions {
-        statement.execute(params![subscription, position.get()])?;
+        statement.execute(params![subscription, position.get(), known(*position)])?;
     }
     Ok(())
+}
+
+/// The seals of all rows of a subscription, or of as many as may be.
+pub(super) fn seals(
+    tx: &Connection,
+    subscription: &str,
+    rows_max: usize,
+) -> Attempt<Vec<(Position, String)>> {
+    // Index: the primary key (subscription, position).
+    let mut statement = tx.prepare_cached(concat!(
+        "SELECT position, ",
+        seal!(),
+        " FROM postrider_parked WHERE subscription = ?1 LIMIT ?2"
+    ))?;
+    let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let rows = statement
+        .query_map(params![subscription, rows_max], |row| Ok((Position::new(row.get(0)?), row.get(1)?)))?;
+    Ok(rows.collect::<std::result::Result<_, _>>()?)
 }
 
 /// All rows of a subscription, by position.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::failure::Attempt;
 use crate::event::columns;
+use crate::store::filling::Widths;
 use crate::{Aggregate, Code, Error, Event, Position, StoredEvent, Timestamp};
 
 /// The columns of a SELECT that [`event`] reads, in its order.
@@ -29,15 +30,33 @@ pub(super) fn position(row: &Row<'_>) -> Attempt<Position> {
     Ok(Position::new(row.get(0)?))
 }
 
-/// Bytes of what can be long in it: payload, headers, action.
+/// Bytes of all its columns.
 pub(super) fn size_bytes(row: &Row<'_>) -> Attempt<usize> {
-    let length = |column: usize| -> Attempt<usize> {
-        match row.get_ref(column)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
-            _ => Ok(0),
-        }
-    };
-    Ok(length(6)? + length(7)? + length(12)?)
+    let widths = widths(row)?;
+    let texts: usize = widths.texts.iter().map(|(_, bytes)| bytes).sum();
+    Ok(length(row, 6)? + widths.headers + widths.action + texts)
+}
+
+fn length(row: &Row<'_>, column: usize) -> Attempt<usize> {
+    match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
+        _ => Ok(0),
+    }
+}
+
+fn widths(row: &Row<'_>) -> Attempt<Widths> {
+    let texts = [
+        ("type", 2),
+        ("aggregate_type", 3),
+        ("aggregate_id", 4),
+        ("key", 5),
+        ("topic", 9),
+        ("namespace", 13),
+        ("producer", 14),
+    ];
+    let texts = texts.into_iter().map(|(name, column)| Ok((name, length(row, column)?)));
+    let texts = texts.collect::<Attempt<_>>()?;
+    Ok(Widths { texts, headers: length(row, 7)?, action: length(row, 12)? })
 }
 
 /// The event of the row.
@@ -55,6 +74,7 @@ pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
 }
 
 fn read(row: &Row<'_>) -> Attempt<Event> {
+    widths(row)?.refuse()?;
     let aggregate = match (row.get(3)?, row.get(4)?) {
         (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
         _ => None,

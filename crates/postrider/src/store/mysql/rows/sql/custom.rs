@@ -31,7 +31,7 @@ const LIST: &str = "
 const READ: &str = "
     SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
            CASE WHEN t.{c.payload} IS NULL THEN '' WHEN LENGTH(t.{c.payload}) <= {payload_max} THEN t.{c.payload} END,
-           COALESCE(LENGTH(t.{c.payload}), 0), {c.headers}, {c.created}, {c.topic},
+           COALESCE(LENGTH(t.{c.payload}), 0), LEFT({c.headers}, 1048577), {c.created}, {c.topic},
            GREATEST(COALESCE({c.max_attempts}, {limit}), 1), NULL, COALESCE({c.attempts}, 0),
            {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))

@@ -38,7 +38,7 @@ const READ: &str = "
                 WHEN pg_column_size(t.{c.payload}) < 2000 OR octet_length(t.{c.payload}::text) <= $1
                 THEN t.{c.payload}::text END,
            CASE WHEN pg_column_size(t.{c.payload}) >= 2000 THEN octet_length(t.{c.payload}::text)::bigint END,
-           {c.headers}, {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
+           left({c.headers}, 1048577), {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
            coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            statement_timestamp()
     FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)

@@ -34,7 +34,7 @@ const READ: &str = concat!(
     "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
             coalesce(t.partition_key, t.aggregate_id::text), ",
     body!(),
-    "     , t.headers::text, t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
+    "     , left(t.headers::text, 1048577), t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
             t.retry_count::bigint, t.status = 'pending', t.status <> 'published'
      FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS asked (id, place)
      JOIN {table} AS t ON t.id = asked.id::uuid

@@ -27,7 +27,7 @@ const LIST: &str = "
 /// Index: the one over the id. A payload that is missing is an empty one.
 const READ: &str = "
     SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
-           coalesce(t.{c.payload}, ''), {c.headers}, {c.created}, {c.topic}, max(coalesce({c.max_attempts}, {limit}), 1),
+           coalesce(t.{c.payload}, ''), substr({c.headers}, 1, 1048577), {c.created}, {c.topic}, max(coalesce({c.max_attempts}, {limit}), 1),
            coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
     FROM {table} AS t

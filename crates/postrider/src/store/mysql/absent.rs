@@ -1,0 +1,316 @@
+//! Rows that turn up at positions which were settled as empty.
+//!
+//! Whoever may INSERT may also choose the position, by `SET insert_id`. Where the position is still to be read, its event is
+//! delivered like any other. Where it was settled as empty, nobody would ever read it: so the claimer keeps the newest of
+//! these positions in mind, looks at them from time to time, and names every row it finds there, once (ADR 42).
+//!
+//! They are also written down, so that a row which turns up while no relay runs is found by the next one, and by `doctor`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::ranges::within;
+use super::row::{get, get_opt};
+use super::session::{Alone, Params, Session, params};
+use crate::ledger::Intervals;
+use crate::store::Epoch;
+use crate::{Code, Position, Result};
+
+/// Between two looks. A lease is renewed about as often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Ranges of positions kept in mind; of more, the lowest are forgotten, but never what lies before the first event.
+pub(super) const RANGES_MAX: usize = 1_000;
+
+/// At the start, empty positions are looked for among the last so many that are done.
+const WINDOW_POSITIONS: i64 = 10_000;
+
+/// Rows named per look; the others by the next.
+const ROWS_MAX: usize = 100;
+
+/// Positions that are done and hold no event, as far as they are kept in mind.
+#[derive(Debug, Default)]
+pub(super) struct Absent {
+    /// First to last, both included; disjoint.
+    ranges: BTreeMap<i64, i64>,
+    /// Whose they are, to write them down; a claimer without a lease does not.
+    owner: Option<(String, Epoch)>,
+    /// All up to here was done at the start.
+    floor: i64,
+    looked_at: Option<Duration>,
+    /// Rows named by the last look. They are forgotten by the next: by then their parked rows are settled.
+    named: Vec<i64>,
+    is_changed: bool,
+    is_read: bool,
+}
+
+impl Absent {
+    /// For a state that came with a lease.
+    pub(super) fn of(subscription: &str, epoch: Epoch) -> Self {
+        Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
+    }
+
+    /// Takes in ranges that were proven to hold no event, ever.
+    pub(super) fn add(&mut self, dead: &[(Position, Position)]) {
+        for (first, last) in dead {
+            self.insert(first.get(), last.get());
+        }
+    }
+
+    /// The rows that have turned up, and why each is of note. Answers at once, with none, if it is not time to look.
+    pub(super) async fn look(
+        &mut self,
+        session: &mut Session,
+        done: &Intervals,
+        now: Duration,
+    ) -> Result<Vec<(Position, String)>> {
+        if self.looked_at.is_some_and(|at| now.saturating_sub(at) < LOOK_EVERY) {
+            return Ok(Vec::new());
+        }
+        if !self.is_read {
+            self.read(session, done).await?;
+            self.is_read = true;
+        }
+        for position in std::mem::take(&mut self.named) {
+            self.remove(position);
+        }
+        self.extend_to_first_event(session).await?;
+        let owner = self.owner.as_ref().map_or("", |(name, _)| name.as_str());
+        let mut turned_up = Vec::new();
+        for (position, is_parked) in rows_at(session, &self.ranges, owner).await? {
+            if is_parked {
+                // It was named before, or the operator has it in hand.
+                self.remove(position);
+            } else {
+                turned_up.push((Position::new(position), reason(position)));
+                self.named.push(position);
+            }
+        }
+        self.write(session).await?;
+        self.looked_at = Some(now);
+        Ok(turned_up)
+    }
+
+    /// What was written down, and what is empty now among the last positions done.
+    async fn read(&mut self, session: &mut Session, done: &Intervals) -> Result<()> {
+        self.floor = done.floor().get();
+        if let Some((name, _)) = &self.owner {
+            let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
+            let rows = allowed(session.alone(Alone::Reads, sql, params![name.as_str()]).await)?;
+            if let Some(text) = rows.first().map(|row| get::<String>(row, 0)).transpose()? {
+                self.ranges = parsed(&text);
+            }
+        }
+        let last = done.highest().get();
+        let first = last.saturating_sub(WINDOW_POSITIONS).max(0) + 1;
+        // Index: the primary key (position), one range. One row per gap: what stands before it and where it ends.
+        let sql = "SELECT before_it, position FROM (
+                       SELECT COALESCE(LAG(position) OVER (ORDER BY position), ?) AS before_it, position
+                       FROM {schema}.events WHERE position BETWEEN ? AND ?) AS steps
+                   WHERE position <> before_it + 1
+                   UNION ALL
+                   SELECT COALESCE(MAX(position), ?), ? FROM {schema}.events WHERE position BETWEEN ? AND ?";
+        let end = last.saturating_add(1);
+        let values = params![first - 1, first, last, first - 1, end, first, last];
+        for row in session.alone(Alone::Reads, sql, values).await? {
+            let (before, next): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+            self.insert_done(done, before.saturating_add(1), next.saturating_sub(1).min(last));
+        }
+        Ok(())
+    }
+
+    /// Takes in what of a range is done.
+    fn insert_done(&mut self, done: &Intervals, first: i64, last: i64) {
+        let mut next = first;
+        for (start, end) in done.gaps(Position::new(last)) {
+            self.insert(next, start.get().saturating_sub(1));
+            next = next.max(end.get().saturating_add(1));
+        }
+        self.insert(next, last);
+    }
+
+    /// What lies before the first event was deleted, or was never there.
+    async fn extend_to_first_event(&mut self, session: &mut Session) -> Result<()> {
+        // Index: the primary key (position), its first entry.
+        let sql = "SELECT MIN(position) FROM {schema}.events";
+        let rows = session.alone(Alone::Reads, sql, Params::new()).await?;
+        let first = rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten();
+        let before = first.map_or(self.floor, |first| first.saturating_sub(1)).min(self.floor);
+        if before >= 1 && self.ranges.get(&1).is_none_or(|last| *last < before) {
+            self.insert(1, before);
+        }
+        Ok(())
+    }
+
+    /// Writes them down, if the lease is still its owner's.
+    async fn write(&mut self, session: &mut Session) -> Result<()> {
+        let Some((name, epoch)) = self.owner.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
+        // Index: the primary keys (name) and (subscription).
+        let sql = "INSERT INTO {schema}.absent (subscription, ranges)
+                   SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
+                   ON DUPLICATE KEY UPDATE ranges = VALUES(ranges), updated_at = UTC_TIMESTAMP(6)";
+        let values = params![text(&self.ranges), name.as_str(), epoch.0];
+        allowed(session.alone(Alone::Writes, sql, values).await)?;
+        self.is_changed = false;
+        Ok(())
+    }
+
+    fn insert(&mut self, first: i64, last: i64) {
+        if first > last {
+            return;
+        }
+        let (mut first, mut last) = (first, last);
+        // Those that touch or overlap become one.
+        while let Some((start, end)) = self.ranges.range(..=last.saturating_add(1)).next_back()
+            && end.saturating_add(1) >= first
+        {
+            let (start, end) = (*start, *end);
+            if start <= first && end >= last {
+                return;
+            }
+            self.ranges.remove(&start);
+            (first, last) = (first.min(start), last.max(end));
+        }
+        self.ranges.insert(first, last);
+        self.is_changed = true;
+        while self.ranges.len() > RANGES_MAX {
+            let lowest = self.ranges.keys().copied().find(|first| *first > 1);
+            if lowest.and_then(|lowest| self.ranges.remove(&lowest)).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn remove(&mut self, position: i64) {
+        let Some((first, last)) = self.ranges.range(..=position).next_back() else { return };
+        let (first, last) = (*first, *last);
+        if last < position {
+            return;
+        }
+        self.ranges.remove(&first);
+        if first < position {
+            self.ranges.insert(first, position - 1);
+        }
+        if position < last {
+            self.ranges.insert(position + 1, last);
+        }
+        self.is_changed = true;
+    }
+}
+
+/// Rows at positions that a subscription has settled as empty and that no row of `parked` tells of, by subscription.
+pub(super) async fn turned_up(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
+    // No index: one row per subscription.
+    let rows = session
+        .alone(Alone::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
+        .await?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (name, ranges): (String, String) = (get(&row, 0)?, get(&row, 1)?);
+        let at = rows_at(session, &parsed(&ranges), &name).await?;
+        let at: Vec<Position> =
+            at.into_iter().filter(|(_, is_parked)| !is_parked).map(|(at, _)| Position::new(at)).collect();
+        if !at.is_empty() {
+            found.push((name, at));
+        }
+    }
+    Ok(found)
+}
+
+/// Rows within ranges, and whether they are parked by a subscription.
+async fn rows_at(
+    session: &mut Session,
+    ranges: &BTreeMap<i64, i64>,
+    subscription: &str,
+) -> Result<Vec<(i64, bool)>> {
+    if ranges.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ranges = within(ranges.iter().map(|(first, last)| (*first, *last)));
+    // Indexes: the primary keys (position), one range each, and (subscription, position).
+    let sql = format!(
+        "SELECT position, EXISTS (SELECT 1 FROM {{schema}}.parked AS p
+                                  WHERE p.subscription = ? AND p.position = e.position)
+         FROM {{schema}}.events AS e FORCE INDEX (PRIMARY)
+         WHERE {ranges} ORDER BY position LIMIT {ROWS_MAX}"
+    );
+    let rows = session.alone(Alone::Reads, &sql, params![subscription]).await?;
+    rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
+}
+
+/// A role from before the table knows nothing of it: then they are kept in memory alone.
+fn allowed<T: Default>(answer: Result<T>) -> Result<T> {
+    match answer {
+        Err(error) if error.code() == Code::PrivilegeMissing => {
+            tracing::warn!("the relay may not use the table `absent`: run `postrider migrate roles` again");
+            Ok(T::default())
+        }
+        answer => answer,
+    }
+}
+
+fn reason(position: i64) -> String {
+    format!(
+        "position {position} was settled as empty and has a row now: its writer chose the position (SET insert_id), or \
+         the row was put back. It was not delivered. To deliver it, set the state of its row in `parked` to 'retry'"
+    )
+}
+
+fn text(ranges: &BTreeMap<i64, i64>) -> String {
+    let words = ranges.iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
+        },
+    );
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What cannot be read is left out: it is a hint, and made again.
+fn parsed(text: &str) -> BTreeMap<i64, i64> {
+    let words = text.split(' ').filter_map(|word| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| *first >= 1 && first <= last)
+    });
+    words.take(RANGES_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absent(words: &str) -> Absent {
+        Absent { ranges: parsed(words), ..Absent::default() }
+    }
+
+    #[test]
+    fn ranges_are_joined_taken_apart_and_written_down() {
+        let mut absent = absent("1-4 9 20-30");
+        absent.add(&[(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)]);
+        absent.add(&[(Position::new(21), Position::new(22))]);
+        assert_eq!(text(&absent.ranges), "1-9 20-30 40-9223372036854775807");
+        absent.remove(20);
+        absent.remove(25);
+        absent.remove(100);
+        absent.remove(15);
+        assert_eq!(text(&absent.ranges), "1-9 21-24 26-30 40-99 101-9223372036854775807");
+        assert_eq!(parsed(&text(&absent.ranges)), absent.ranges);
+        assert_eq!(parsed("x 3 5-4 -7"), BTreeMap::from([(3, 3)]));
+    }
+
+    #[test]
+    fn only_what_is_done_is_kept_in_mind() {
+        let mut absent = absent("");
+        absent.insert_done(&"4 8-12".parse().unwrap(), 3, 20);
+        assert_eq!(text(&absent.ranges), "3-4 8-12");
+    }
+
+    #[test]
+    fn of_too_many_ranges_the_lowest_are_forgotten_and_never_the_first() {
+        let mut absent = absent("1-5");
+        for place in 0..RANGES_MAX as i64 {
+            absent.insert(10 + 3 * place, 10 + 3 * place);
+        }
+        assert_eq!(absent.ranges.len(), RANGES_MAX);
+        assert!(absent.ranges.contains_key(&1) && !absent.ranges.contains_key(&10));
+    }
+}
