@@ -75,6 +75,8 @@ impl From<Code> for Exit {
             | Code::LoginRefused
             | Code::ServerTooOld
             | Code::ServerUnfit
+            | Code::RowsHidden
+            | Code::EncodingUnfit
             | Code::TlsFailed
             | Code::HistoryChanged => Self::Database,
             Code::NameInvalid

@@ -12,6 +12,8 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
         // Undefined table, column or function, invalid schema name.
         "42P01" | "42703" | "42883" | "3F000" => Code::SchemaMissing,
         "42501" => Code::PrivilegeMissing,
+        // Data corrupted.
+        "XX001" => Code::RowDamaged,
         // Invalid authorization, wrong password, no such database.
         "28000" | "28P01" | "3D000" => Code::LoginRefused,
         _ => Code::StoreFailed,

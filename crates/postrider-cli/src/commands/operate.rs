@@ -108,23 +108,24 @@ enum Place {
 
 impl AcceptHistory {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        self.target.decide(context, |store, name| Box::pin(self.accept(store, name)))?;
+        let from = self.from;
+        self.target.decide(context, |store, name| Box::pin(accept(store, name, from)))?;
         context.output.say(format!("{} goes on with the database as it is", self.target.subscription));
         Ok(())
     }
+}
 
-    async fn accept(&self, store: &dyn Store, name: &str) -> Result<()> {
-        let start = match self.from {
-            Place::At(start) => start,
-            Place::Floor => {
-                let known = store.overview(0).await?.subscriptions;
-                let floor = known.iter().find(|known| known.name == name).map(|known| known.floor);
-                // One that nobody knows is refused by the store.
-                Start::Position(floor.unwrap_or(Position::ZERO).next())
-            }
-        };
-        store.accept_history(name, start).await
-    }
+async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
+    let start = match from {
+        Place::At(start) => start,
+        Place::Floor => {
+            let known = store.overview(0).await?.subscriptions;
+            let floor = known.iter().find(|known| known.name == name).map(|known| known.floor);
+            // One that nobody knows is refused by the store.
+            Start::Position(floor.unwrap_or(Position::ZERO).next())
+        }
+    };
+    store.accept_history(name, start).await
 }
 
 fn parse_place(text: &str) -> Result<Place, String> {

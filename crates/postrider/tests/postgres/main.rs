@@ -27,6 +27,7 @@ mod rewritten;
 mod roles;
 mod schema;
 mod sequence;
+mod slow;
 mod start;
 mod wake;
 mod write;

@@ -58,7 +58,8 @@ async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
 
 async fn read(store: &PostgresStore) -> Result<Vec<i64>> {
     let loaded = granted(store).await?;
-    let claimed = store.claimer_of("mail", &loaded).claim(Budget { events_max: 100, bytes_max: 1 << 20 }).await?;
+    let claimed =
+        store.claimer_of("mail", &loaded).claim(Budget { events_max: 100, bytes_max: 1 << 20 }).await?;
     let Claimed::Page(page) = claimed else { panic!("the history did not change") };
     Ok(page.events.iter().map(|event| event.position.get()).collect())
 }

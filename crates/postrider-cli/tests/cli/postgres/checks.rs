@@ -66,14 +66,12 @@ fn every_right_that_a_relay_does_not_need_is_told() {
 fn a_server_with_another_time_is_told() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
-    // Nobody sets the clock of a machine for a test; a function of that name that is found first does as well.
-    let name = shop.url.rsplit_once('/').unwrap().1;
-    shop.sql(&format!(
-        "CREATE SCHEMA wrong;
-         CREATE FUNCTION wrong.clock_timestamp() RETURNS timestamptz LANGUAGE sql
-             AS $$ SELECT pg_catalog.clock_timestamp() - interval '2 minutes' $$;
-         ALTER DATABASE {name} SET search_path = wrong, pg_catalog"
-    ));
+    // Nobody sets the clock of a machine for a test; another function in the place of the server's own does as well.
+    shop.sql(
+        "ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO true_time;
+         CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+             AS $$ SELECT pg_catalog.true_time() - interval '2 minutes' $$",
+    );
     warns(&found(&program, "PD-0126"), "the clocks are 2m");
 }
 

@@ -3,6 +3,7 @@
 mod checks;
 mod commit;
 mod down;
+mod guarded;
 mod health;
 mod layouts;
 mod roles;

@@ -58,8 +58,11 @@ pub(super) async fn seals(
     rows_max: usize,
 ) -> Result<Vec<(Position, String)>> {
     // Index: the primary key (subscription, position).
-    let sql =
-        concat!("SELECT p.position, ", seal!(), " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?");
+    let sql = concat!(
+        "SELECT p.position, ",
+        seal!(),
+        " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
+    );
     let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }

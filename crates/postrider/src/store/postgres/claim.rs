@@ -129,7 +129,14 @@ impl PostgresClaimer {
         let now = self.clock.now().elapsed;
         let was_full = self.holes.is_full();
         let asked = self.holes.ranges(budget.events_max);
-        let answer = session.in_time(Alone::Reads, self.ask(session, &asked, budget, now)).await?;
+        let ask = |payload_bytes_max| {
+            session.in_time(Alone::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
+        };
+        let answer = match ask(payload_limit(budget)).await {
+            // The server cannot read some of a row. What is large is then asked for event by event.
+            Err(error) if error.code() == Code::RowDamaged => ask(-1).await?,
+            answer => answer?,
+        };
         let sequence = row::position(&answer.head, 2)?;
         if let Some(change) = self.history_change(&answer.head, sequence)? {
             return Ok(Claimed::HistoryChanged(change));
@@ -180,11 +187,17 @@ impl PostgresClaimer {
     }
 
     /// Sends the statements of a claim without waiting in between, in the order they must run.
-    async fn ask(&self, session: &Session, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
+    async fn ask(
+        &self,
+        session: &Session,
+        asked: &Ranges,
+        budget: Budget,
+        payload_bytes_max: i32,
+        now: Duration,
+    ) -> Result<Answer> {
         let Session { client, statements, .. } = session;
         // One more than fits, to know whether there is more.
         let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
-        let payload_bytes_max = payload_limit(budget);
         let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
             ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
             _ => (READ, &[&payload_bytes_max, &asked.first, &asked.last, &limit]),

@@ -126,6 +126,11 @@ impl Turn<'_> {
             .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to PostgreSQL is gone"))
     }
 
+    /// The connection itself.
+    pub(super) fn session(&mut self) -> Result<&Session> {
+        Ok(&self.open()?.session)
+    }
+
     /// Which server this is.
     pub(super) fn incarnation(&mut self) -> Result<Incarnation> {
         Ok(self.open()?.session.incarnation.clone())

@@ -30,6 +30,7 @@ mod park;
 mod pooler;
 mod progress;
 mod relays;
+mod rest;
 mod roles;
 mod row;
 mod rows;

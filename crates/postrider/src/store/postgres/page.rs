@@ -6,11 +6,12 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::line::Turn;
+use super::rest::{self, Rest};
 use super::row::{self, event_columns};
-use super::session::{Alone, Session};
+use super::session::Session;
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
-use crate::{Code, Error, Position, Result, StoredEvent};
+use crate::{Position, Result, StoredEvent};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
@@ -62,8 +63,8 @@ impl Read {
     pub(super) async fn complete(mut self, session: &Session) -> Result<Self> {
         if !self.bare.is_empty() {
             let (positions, ids) = self.asked();
-            let rows = session.alone(Alone::Reads, PAYLOADS, &[&positions, &ids]).await?;
-            self.take_in(&rows)?;
+            let rests = rest::of(session, &positions, &ids).await?;
+            self.take_in(rests);
         }
         Ok(self)
     }
@@ -85,32 +86,20 @@ impl Read {
     }
 
     /// Gives the bare events what they lack, which comes in the same order.
-    fn take_in(&mut self, rows: &[Row]) -> Result<()> {
-        if rows.len() != self.bare.len() {
-            return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
-        }
+    fn take_in(&mut self, rests: Vec<Result<Rest>>) {
         let mut damaged = Vec::new();
-        for (place, row) in self.bare.drain(..).zip(rows) {
-            match row::Rest::of(row) {
+        for (place, rest) in self.bare.drain(..).zip(rests) {
+            match rest {
                 // Nobody else has seen the event yet.
                 Ok(rest) => _ = Arc::get_mut(&mut self.events[place].event).map(|event| rest.put_into(event)),
-                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.sentence())),
-                Err(error) => return Err(error),
+                Err(error) => damaged.push((place, error.sentence())),
             }
         }
         for (place, why) in damaged.into_iter().rev() {
             self.damaged.push((self.events.remove(place).position, why));
         }
-        Ok(())
     }
 }
-
-/// With the id, so that an event never gets the payload of another. Index: the primary key (position).
-const PAYLOADS: &str = "
-    SELECT payload, headers, action
-    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
-    JOIN ONLY {schema}.events USING (position, id)
-    ORDER BY place";
 
 /// Index: the primary key (position).
 const FETCH: &str = concat!(
@@ -131,13 +120,8 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
     let work = turn.look().await?;
     let rows = work.query(FETCH, &[&payload_limit(budget), &asked]).await?;
-    let mut read = Read::of(&rows, budget)?;
-    if !read.bare.is_empty() {
-        let (positions, ids) = read.asked();
-        let payloads = work.query(PAYLOADS, &[&positions, &ids]).await?;
-        read.take_in(&payloads)?;
-    }
     work.commit().await?;
+    let read = Read::of(&rows, budget)?.complete(turn.session()?).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();

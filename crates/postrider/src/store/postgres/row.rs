@@ -14,12 +14,20 @@ use tokio_postgres::types::{FromSql, Type, accepts};
 use super::time::Time;
 use crate::event::columns;
 use crate::store::filling::Widths;
-use crate::{Action, Aggregate, Code, Error, Event, Headers, Position, Result, StoredEvent, Timestamp};
+use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
 /// A text, cut off where a relay would no longer read it: one that is longer than the limit is named and not carried.
 macro_rules! short {
     ($column:literal) => {
-        concat!("CASE WHEN octet_length(", $column, ") <= 4096 THEN ", $column, " ELSE left(", $column, ", 4097) END")
+        concat!(
+            "CASE WHEN octet_length(",
+            $column,
+            ") <= 4096 THEN ",
+            $column,
+            " ELSE left(",
+            $column,
+            ", 4097) END"
+        )
     };
 }
 pub(super) use short;
@@ -96,7 +104,7 @@ fn widths(row: &Row) -> Result<Widths> {
     Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
 }
 
-/// The event of the row, and whether some of it stayed behind; see [`Rest`].
+/// The event of the row, and whether some of it stayed behind; see [`rest`](super::rest).
 pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
     let position = position(row, 0)?;
     match read(row) {
@@ -119,9 +127,8 @@ fn read(row: &Row) -> Result<(Event, bool)> {
     let payload: Option<&[u8]> = get(row, 6)?;
     let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
     let (headers, action) = (json(8)?, json(13)?);
-    let is_bare = payload.is_none()
-        || headers.is_none() && widths.headers > 0
-        || action.is_none() && widths.action > 0;
+    let is_bare =
+        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
     let event = Event {
         id: get(row, 1)?,
         event_type: get(row, 2)?,
@@ -144,29 +151,6 @@ fn read(row: &Row) -> Result<(Event, bool)> {
     Ok((event, is_bare))
 }
 
-/// Payload, headers and action of an event, read once it is known that they fit.
-pub(super) struct Rest {
-    payload: Bytes,
-    headers: Headers,
-    action: Option<Action>,
-}
-
-impl Rest {
-    /// The columns `payload, headers, action`.
-    pub(super) fn of(row: &Row) -> Result<Self> {
-        let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
-        Ok(Self {
-            payload: Bytes::copy_from_slice(get(row, 0)?),
-            headers: json(1)?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
-            action: json(2)?.map(columns::action_from_json).transpose()?,
-        })
-    }
-
-    pub(super) fn put_into(self, event: &mut Event) {
-        (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
-    }
-}
-
 /// A time that every receiver can be told.
 fn said(time: Timestamp, what: &str) -> Result<Timestamp> {
     if time.is_storable() {
@@ -177,7 +161,7 @@ fn said(time: Timestamp, what: &str) -> Result<Timestamp> {
 }
 
 /// A `json` column as the text it is.
-struct Json<'a>(&'a str);
+pub(super) struct Json<'a>(pub(super) &'a str);
 
 impl<'a> FromSql<'a> for Json<'a> {
     fn from_sql(_: &Type, raw: &'a [u8]) -> std::result::Result<Self, Box<dyn StdError + Sync + Send>> {

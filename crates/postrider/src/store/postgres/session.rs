@@ -1,5 +1,6 @@
 //! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::failure::{commit_failed, failed};
 use super::history::{Incarnation, Kind, WHO};
 use super::pooler::{BEGIN_LOOK, newer_settings};
 use super::row::get;
-use super::statement::{Params, Ready, Statements};
+use super::statement::{Heard, Params, Ready, Statements};
 use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result};
 
@@ -51,8 +52,10 @@ pub(super) struct Session {
 struct Trust {
     /// Another server has answered, or none in time.
     is_lost: AtomicBool,
-    /// How long an answer may take.
+    /// How long nothing may come of an answer.
     answer_within: Duration,
+    /// Rows that came.
+    heard: Heard,
 }
 
 /// What a statement that stands alone does.
@@ -78,8 +81,9 @@ impl Session {
             client.batch_execute(newer.trim_start_matches("; ")).await.map_err(failed)?;
         }
         let begins = Begins::new(sharing, kind.version, rows.is_none().then_some(&schema));
-        let statements = Statements::new(schema, rows, sharing == Sharing::Own);
-        let trust = Trust { is_lost: AtomicBool::new(false), answer_within };
+        let heard = Heard::default();
+        let statements = Statements::new(schema, rows, sharing == Sharing::Own, heard.clone());
+        let trust = Trust { is_lost: AtomicBool::new(false), answer_within, heard };
         Ok(Self { client, statements, incarnation, sharing, begins, trust })
     }
 
@@ -279,8 +283,8 @@ impl Trust {
             .hint("nothing to do: the subscription is loaded anew")
     }
 
-    /// An answer, unless the time is over first. Then the connection is of no use: what comes next on it would
-    /// wait behind this.
+    /// An answer, unless nothing of it comes for too long. Then the connection is of no use: what comes next on it would
+    /// wait behind this. While rows come, however slowly, it is waited for.
     async fn in_time<T>(
         &self,
         times: u32,
@@ -288,7 +292,16 @@ impl Trust {
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let within = self.answer_within.saturating_mul(times);
-        let Ok(answer) = tokio::time::timeout(within, answer).await else {
+        let (mut answer, mut heard) = (pin!(answer), self.heard.load(Ordering::Relaxed));
+        let answer = loop {
+            let waited = tokio::time::timeout(within, &mut answer).await.ok();
+            let now = self.heard.load(Ordering::Relaxed);
+            if waited.is_some() || now == heard {
+                break waited;
+            }
+            heard = now;
+        };
+        let Some(answer) = answer else {
             self.is_lost.store(true, Ordering::Relaxed);
             let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
             return Err(Error::new(code, format!("PostgreSQL has not answered within {within:?}"))

@@ -5,8 +5,11 @@
 //! goes out unnamed with the types of its parameters, in one message.
 
 use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::StreamExt;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error as SqlError, Row, Statement};
 use uuid::Uuid;
@@ -77,19 +80,29 @@ pub(super) struct Statements {
     rows: Option<Arc<RowTable>>,
     /// Whether they may be prepared under a name.
     named: bool,
+    heard: Heard,
     ready: Mutex<HashMap<&'static str, Ready>>,
 }
 
+/// How many rows have come over a connection: while the number grows, the server is not dead.
+pub(super) type Heard = Arc<AtomicU64>;
+
 /// A statement that can be sent.
 #[derive(Clone)]
-pub(super) enum Ready {
+pub(super) struct Ready {
+    how: How,
+    heard: Heard,
+}
+
+#[derive(Clone)]
+enum How {
     Named(Statement),
     Unnamed(Arc<str>),
 }
 
 impl Statements {
-    pub(super) fn new(schema: Ident, rows: Option<Arc<RowTable>>, named: bool) -> Self {
-        Self { schema, rows, named, ready: Mutex::default() }
+    pub(super) fn new(schema: Ident, rows: Option<Arc<RowTable>>, named: bool, heard: Heard) -> Self {
+        Self { schema, rows, named, heard, ready: Mutex::default() }
     }
 
     /// The table is known better by now.
@@ -110,12 +123,13 @@ impl Statements {
         }
         let of_rows = self.rows.as_ref().map(|rows| rows.put_into(statement));
         let text = self.schema.put_into(of_rows.as_deref().unwrap_or(statement));
-        let ready = if self.named {
+        let how = if self.named {
             let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
-            Ready::Named(client.prepare_typed(&text, &types).await.map_err(failed)?)
+            How::Named(client.prepare_typed(&text, &types).await.map_err(failed)?)
         } else {
-            Ready::Unnamed(text.into())
+            How::Unnamed(text.into())
         };
+        let ready = Ready { how, heard: self.heard.clone() };
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(statement, ready.clone());
         Ok(ready)
     }
@@ -124,23 +138,32 @@ impl Statements {
 impl Ready {
     /// Sends the statement when the future is first asked, and reads the whole answer.
     pub(super) async fn query(&self, client: &Client, params: Params<'_>) -> Result<Vec<Row>, SqlError> {
-        match self {
-            Self::Named(statement) => {
+        let stream = match &self.how {
+            How::Named(statement) => {
                 let params: Vec<_> = params.iter().map(|param| param.as_sql()).collect();
-                client.query(statement, &params).await
+                client.query_raw(statement, params).await?
             }
-            Self::Unnamed(text) => query_unnamed(client, text, params).await,
+            How::Unnamed(text) => {
+                let params: Vec<_> = params.iter().map(|param| (param.as_sql(), param.sql_type())).collect();
+                client.query_typed_raw(text, params).await?
+            }
+        };
+        let (mut stream, mut rows) = (pin!(stream), Vec::new());
+        while let Some(row) = stream.next().await {
+            rows.push(row?);
+            self.heard.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(rows)
     }
 
     /// The same for a statement without rows; answers how many it changed.
     pub(super) async fn execute(&self, client: &Client, params: Params<'_>) -> Result<u64, SqlError> {
-        match self {
-            Self::Named(statement) => {
+        match &self.how {
+            How::Named(statement) => {
                 let params: Vec<_> = params.iter().map(|param| param.as_sql()).collect();
                 client.execute(statement, &params).await
             }
-            Self::Unnamed(text) => {
+            How::Unnamed(text) => {
                 let params: Vec<_> = params.iter().map(|param| (param.as_sql(), param.sql_type())).collect();
                 client.execute_typed(text, &params).await
             }

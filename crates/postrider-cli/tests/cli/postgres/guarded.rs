@@ -1,0 +1,135 @@
+//! Commands rest on nothing that others can change, and say so where somebody has.
+
+use postrider_testkit::servers::postgres::TRAPS;
+
+use super::health::found;
+use super::roles::{program, staffed};
+use super::{Shop, config};
+use crate::adopt::both;
+use crate::program::Program;
+
+fn works(program: &Program, args: &[&str]) -> String {
+    let ran = program.run(args);
+    assert_eq!(ran.exit, Some(0), "{args:?}: {ran:?}");
+    ran.stdout
+}
+
+/// Whoever uses this database looks every name up among the traps first, the superuser too.
+fn trapped() -> Option<Shop> {
+    let shop = Shop::new()?;
+    shop.sql(TRAPS);
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    shop.sql(&format!("ALTER DATABASE {name} SET search_path = trap, public, pg_catalog"));
+    Some(shop)
+}
+
+#[test]
+fn whoever_plants_functions_and_operators_on_the_search_path_runs_nothing_in_any_command() {
+    let Some(shop) = trapped() else { return };
+    let program = shop.program();
+    works(&program, &["migrate", "up", "--with", "views"]);
+    works(&program, &["migrate", "status"]);
+    let roles = works(&program, &["migrate", "roles"]);
+    shop.sql(&roles);
+    works(&program, &["write", "--type", "shop.opened"]);
+    works(&program, &["relay", "--drain"]);
+    works(&program, &["write", "--type", "shop.closed"]);
+    for args in [
+        &["status"][..],
+        &["status", "--by", "type"],
+        &["status", "--by", "hour"],
+        &["status", "--by", "producer"],
+        &["events", "list", "--type", "shop.opened"],
+        &["events", "list", "--since", "1h", "--contains", "{}"],
+        &["events", "list", "--plan"],
+        &["pause", "orders"],
+        &["resume", "orders"],
+        &["accept-history", "orders", "--from", "floor"],
+    ] {
+        works(&program, args);
+    }
+    let examined = program.run(&["doctor"]);
+    assert!(!format!("{examined:?}").contains("trapped"), "{examined:?}");
+    assert!(!format!("{examined:?}").contains("cannot be told"), "{examined:?}");
+    works(&program, &["relay", "--drain"]);
+}
+
+#[test]
+fn the_printed_migrations_look_nothing_up_elsewhere() {
+    let Some(shop) = trapped() else { return };
+    let program = shop.program();
+    shop.sql(&works(&program, &["migrate", "print"]));
+    works(&program, &["write", "--type", "shop.opened"]);
+    works(&program, &["relay", "--drain"]);
+}
+
+#[test]
+fn an_adoption_among_traps_runs_none_of_them() {
+    let Some(shop) = trapped() else { return };
+    let old = format!("url = '{}'\nlayout = 'outbox_events'\nschema = 'of_rows'", shop.url);
+    let program = both(&old, &format!("url = '{}'", shop.url));
+    shop.sql(
+        "INSERT INTO public.outbox_events (aggregate_type, aggregate_id, event_type, payload)
+         VALUES ('Order', '1', 'order.placed', '{}'), ('Order', '2', 'order.placed', '{}')",
+    );
+    works(&program, &["events", "list", "--outbox", "old", "--contains", "{}"]);
+    works(&program, &["status"]);
+    works(&program, &["adopt", "--from", "outbox_events", "--to", "postrider", "--start", "beginning"]);
+    assert_eq!(shop.number("SELECT count(*) FROM postrider.events"), 2);
+}
+
+#[test]
+fn hidden_rows_an_altered_sequence_and_another_encoding_are_told_by_the_doctor() {
+    let Some((shop, schema)) = staffed() else { return };
+    let relay = program(&shop, &schema, "relay");
+    for code in ["PD-0135", "PD-0136", "PD-0137", "PD-0138"] {
+        assert_eq!(found(&relay, code).0, "ok", "{code}");
+    }
+    shop.sql(&format!("ALTER TABLE {schema}.events ENABLE ROW LEVEL SECURITY"));
+    let (outcome, what) = found(&relay, "PD-0135");
+    assert!(outcome == "fail" && what.contains("events"), "{what}");
+    let refused = relay.run(&["relay", "--drain"]);
+    assert!(refused.exit == Some(3) && refused.stderr.starts_with("error[PR-0340]"), "{refused:?}");
+    shop.sql(&format!("ALTER TABLE {schema}.events DISABLE ROW LEVEL SECURITY"));
+    shop.sql(&format!("ALTER SEQUENCE {schema}.events_position_seq CACHE 20"));
+    let (outcome, what) = found(&relay, "PD-0137");
+    assert!(outcome == "fail" && what.contains("CACHE 20"), "{what}");
+
+    let (server, _) = shop.url.rsplit_once('/').unwrap();
+    let latin = format!("{schema}_latin");
+    shop.sql(&format!(
+        "CREATE DATABASE {latin} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+    ));
+    let elsewhere = Program::with_config(&config(&format!("{server}/{latin}")));
+    let (outcome, what) = found(&elsewhere, "PD-0136");
+    assert!(outcome == "fail" && what.contains("LATIN1"), "{what}");
+    let refused = elsewhere.run(&["migrate", "up"]);
+    assert!(refused.exit == Some(3) && refused.stderr.starts_with("error[PR-0341]"), "{refused:?}");
+}
+
+#[test]
+fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_where_it_says() {
+    let Some(shop) = Shop::new() else { return };
+    let program = shop.ready();
+    for _ in 0..4 {
+        works(&program, &["write", "--type", "old"]);
+    }
+    works(&program, &["relay", "--drain"]);
+    shop.sql("DELETE FROM postrider.events WHERE position < 5; ALTER SEQUENCE postrider.events_position_seq RESTART");
+    let (outcome, what) = found(&program, "PD-0138");
+    assert!(
+        outcome == "fail" && what.contains("position 5 was given before, and the sequence is at 0"),
+        "{what}"
+    );
+    for _ in 0..4 {
+        works(&program, &["write", "--type", "new"]);
+    }
+    assert_ne!(program.run(&["write", "--type", "refused"]).exit, Some(0), "its position holds an event");
+    let (outcome, what) = found(&program, "PD-0138");
+    assert!(outcome == "fail" && what.contains("later events stand at positions 1 to 4"), "{what}");
+    works(&program, &["accept-history", "orders", "--from", "position:1"]);
+    works(&program, &["relay", "--drain"]);
+    assert_eq!(found(&program, "PD-0138").0, "ok");
+    let delivered = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert_eq!(delivered.lines().filter(|line| line.contains("\"new\"")).count(), 4, "{delivered}");
+}
