@@ -92,7 +92,9 @@ fn kind(kind: Kind) -> Value {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Number { min } => json!({ "type": "integer", "minimum": min }),
         Kind::Duration => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" }),
-        Kind::Retention => json!({ "type": "string", "pattern": "^([0-9]+(ms|s|m|h|d)|forever|expires_at)$" }),
+        Kind::Retention => {
+            json!({ "type": "string", "pattern": "^([0-9]+(ms|s|m|h|d)|forever|expires_at)$" })
+        }
         Kind::Size => json!({ "type": "string", "pattern": "^[0-9]*[1-9][0-9]*(B|KiB|MiB|GiB)$" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::List => {

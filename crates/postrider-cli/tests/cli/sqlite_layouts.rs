@@ -65,7 +65,10 @@ fn left(program: &Program) -> i64 {
 fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
     for (keys, told) in [
         ("", None),
-        ("retention = '7d'\n", Some("rows of outbox_events that Postrider delivers from now on are deleted 7d after")),
+        (
+            "retention = '7d'\n",
+            Some("rows of outbox_events that Postrider delivers from now on are deleted 7d after"),
+        ),
         (
             "retention = '7d'\nretention_scope = 'all'\n",
             Some("all delivered rows of outbox_events are deleted 7d after their delivery, including those"),
@@ -75,7 +78,9 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
         let made = program.run(&["migrate", "up"]);
         let doctor = program.run(&["doctor"]);
         let drained = program.run(&["relay", "--drain"]);
-        for (where_to, text) in [("migrate up", &made.stderr), ("doctor", &doctor.stdout), ("relay", &drained.stderr)] {
+        for (where_to, text) in
+            [("migrate up", &made.stderr), ("doctor", &doctor.stdout), ("relay", &drained.stderr)]
+        {
             match told {
                 Some(told) => assert!(text.contains(told), "{where_to}: {text}"),
                 None => assert!(!text.contains("are deleted"), "{where_to}: {text}"),

@@ -43,8 +43,7 @@ async fn deliver(
     records: usize,
 ) -> Result<Vec<Vec<Record>>> {
     let sink = open(&KafkaConfig::new(kafka.brokers()).with_delivery_timeout(DELIVERY)).await;
-    let subscription =
-        Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
+    let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
     while relay.status()[0].brain.acknowledged < records as u64 {
         tokio::task::yield_now().await;

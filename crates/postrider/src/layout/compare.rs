@@ -188,6 +188,9 @@ mod tests {
             definition: "btree (consumer_group, event_id)".to_owned(),
         };
         let different = compare(&table, shape, &[], &[key]);
-        assert!(!different.is_empty() && different.iter().all(|different| !different.is_harmful), "{different:?}");
+        assert!(
+            !different.is_empty() && different.iter().all(|different| !different.is_harmful),
+            "{different:?}"
+        );
     }
 }

@@ -18,9 +18,9 @@ mod subscription;
 mod trouble;
 mod waker;
 
+pub use crate::store::RetentionScope;
 pub use builder::RelayBuilder;
 pub use policy::{OnDead, Order, Policy};
-pub use crate::store::RetentionScope;
 pub use retention::Retention;
 pub use shell::SubscriptionStatus;
 pub use subscription::Subscription;

@@ -69,7 +69,8 @@ impl Retention {
         if !self.at_expiry || layout == RowLayout::Outbox.name() {
             return Ok(());
         }
-        let what = format!("retention = \"expires_at\" needs layout outbox, and this outbox has layout {layout}");
+        let what =
+            format!("retention = \"expires_at\" needs layout outbox, and this outbox has layout {layout}");
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
@@ -77,7 +78,9 @@ impl Retention {
     pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
         let after = span(self.keep?);
         let Some(table) = table else {
-            return Some(format!("events that every subscription is done with are deleted {after} after their time"));
+            return Some(format!(
+                "events that every subscription is done with are deleted {after} after their time"
+            ));
         };
         if table.columns().is_some_and(ColumnMap::deletes_deliveries) {
             return None;
@@ -93,7 +96,9 @@ impl Retention {
                  programs, adopted rows and rows delivered before retention was set stay"
             ),
             RetentionScope::All => {
-                format!("all delivered rows of {name} are deleted {when}, including those delivered by other programs")
+                format!(
+                    "all delivered rows of {name} are deleted {when}, including those delivered by other programs"
+                )
             }
         };
         if table.layout() == RowLayout::Outbox {
@@ -113,7 +118,9 @@ impl Default for Retention {
 /// A length of time in its largest whole unit.
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
-    let unit = [(86_400, "d"), (3_600, "h"), (60, "m")].into_iter().find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+    let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
+        .into_iter()
+        .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
     match unit {
         Some((unit, name)) => format!("{}{name}", seconds / unit),
         None if seconds > 0 => format!("{seconds}s"),
@@ -248,7 +255,8 @@ impl Cleaner {
     fn tell_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
-            let subscription = self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
+            let subscription =
+                self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
             tracing::info!(deleted, subscription, "delivered events past their retention were deleted");
         }
     }

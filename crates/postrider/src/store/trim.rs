@@ -99,13 +99,7 @@ impl Standing {
 impl Trim {
     /// A batch of what is older than this, from the first event on.
     pub const fn new(older_than: Duration, events_max: usize) -> Self {
-        Self {
-            after: Position::ZERO,
-            older_than,
-            events_max,
-            scope: RetentionScope::Own,
-            at_expiry: false,
-        }
+        Self { after: Position::ZERO, older_than, events_max, scope: RetentionScope::Own, at_expiry: false }
     }
 
     /// Only what happened before this may be deleted.

@@ -96,7 +96,8 @@ async fn an_aggregate_does_not_wait_for_another_type_with_its_id() {
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
     let events = sink.wait_for(1).await;
     assert_eq!(events[0].aggregate.as_ref().unwrap().kind, "User");
-    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE key = 'Order/2' AND state = 'retry'", 1).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE key = 'Order/2' AND state = 'retry'", 1)
+        .await;
     relay.shutdown().await.unwrap();
 }
 
@@ -105,13 +106,15 @@ async fn an_event_that_an_earlier_version_parked_under_its_aggregates_id_goes_on
     let shop = Shop::open();
     let failing = Kept::that(|_| Outcome::Failed(Failure::new("the handler failed")));
     Outbox::new().write_all(&shop.connect(), (0..2).map(|_| order(2))).unwrap();
-    let subscription = |sink: Kept| Subscription::new("audit", sink).start(Start::Beginning).policy(patient());
+    let subscription =
+        |sink: Kept| Subscription::new("audit", sink).start(Start::Beginning).policy(patient());
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription(failing)]).spawn().await.unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'retry'", 1).await;
     relay.shutdown().await.unwrap();
     shop.connect().execute("UPDATE postrider_parked SET key = '2'", []).unwrap();
     let sink = Kept::new();
-    let relay = Relay::builder().outbox(shop.store.clone(), [subscription(sink.clone())]).spawn().await.unwrap();
+    let relay =
+        Relay::builder().outbox(shop.store.clone(), [subscription(sink.clone())]).spawn().await.unwrap();
     assert_eq!(sink.wait_for(2).await.len(), 2);
     shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
     relay.shutdown().await.unwrap();

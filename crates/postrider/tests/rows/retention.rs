@@ -22,7 +22,11 @@ async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
     let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
-    eventually("all else is deleted", async || Ok(case.one::<i64>("SELECT count(*) FROM {t}").await? == rows)).await?;
+    eventually(
+        "all else is deleted",
+        async || Ok(case.one::<i64>("SELECT count(*) FROM {t}").await? == rows),
+    )
+    .await?;
     relay.shutdown().await.map(|_| ())
 }
 
@@ -67,7 +71,8 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
     for number in 0..6 {
         case.run(&case.insert("k", number)).await?;
     }
-    case.run("UPDATE outbox SET expires_at = now() - interval '1 s' WHERE payload->>'n' IN ('1', '4')").await?;
+    case.run("UPDATE outbox SET expires_at = now() - interval '1 s' WHERE payload->>'n' IN ('1', '4')")
+        .await?;
     left(&case, Retention::EXPIRES_AT, 4).await?;
     let expired = "SELECT count(*) FROM outbox WHERE expires_at < now() OR status <> 'published'";
     assert_eq!(case.one::<i64>(expired).await?, 0, "what is not expired stays");
@@ -80,7 +85,8 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
 }
 
 #[tokio::test]
-async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being_worked_and_cleaned() -> Result<()> {
+async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being_worked_and_cleaned()
+-> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -98,7 +104,10 @@ async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being
     case.run("UPDATE outbox SET expires_at = '2020-01-01'").await?;
     left(&case, Retention::EXPIRES_AT, 0).await?;
     let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
-    eventually("expired rows of the inbox are deleted", async || Ok(case.one::<String>(groups).await? == "b5")).await?;
+    eventually("expired rows of the inbox are deleted", async || {
+        Ok(case.one::<String>(groups).await? == "b5")
+    })
+    .await?;
     let different = PostgresRowStore::differences(&case.config, &case.table).await?;
     assert!(!different.is_empty() && different.iter().all(|told| !told.is_harmful), "{different:?}");
 

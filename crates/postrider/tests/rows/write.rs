@@ -105,7 +105,7 @@ async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
     let events = read(&case).await?;
     let event = &events[0].event;
     assert_eq!(event.headers.get("event_key"), Some("order-7-placed"));
-    assert_eq!((event.key.as_deref(), event.producer.as_deref()), (Some("orders/7"), Some("shop-1")));
+    assert_eq!((event.message_key(), event.producer.as_deref()), (Some("7"), Some("shop-1")));
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use postrider::layout::RowTable;
 use postrider::relay::Retention;
 use postrider::store::{AfterFailover, RetentionScope};
-use postrider::layout::RowTable;
 use postrider::{Code, Limits};
 
 use super::{Read, rows};

@@ -49,6 +49,24 @@ fn the_views_belong_to_who_migrates_and_are_for_who_looks() {
 }
 
 #[test]
+fn hours_of_the_view_are_hours_of_utc_in_every_zone() {
+    let Some(shop) = Shop::new() else { return };
+    assert_eq!(shop.program().run(&["migrate", "up", "--with", "views"]).exit, Some(0));
+    shop.sql(
+        "INSERT INTO postrider.events (type, payload, time)
+         VALUES ('placed', '{}', '2026-01-01 10:10:00Z'), ('placed', '{}', '2026-01-01 10:40:00Z')",
+    );
+    for zone in ["UTC", "Asia/Kolkata"] {
+        shop.sql(&format!(
+            "ALTER DATABASE \"{}\" SET TimeZone = '{zone}'",
+            shop.url.rsplit('/').next().unwrap()
+        ));
+        let hours = "SELECT count(*) FROM postrider.vw_outbox_throughput_hourly WHERE outbox_cnt = 2";
+        assert_eq!(shop.number(hours), 1, "{zone}");
+    }
+}
+
+#[test]
 fn rows_of_event_outbox_are_counted_by_type_hour_and_producer() {
     let Some(shop) = Shop::new() else { return };
     at(&shop, &program(&shop, "event_outbox"), event_outbox_is_counted);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use postrider::ledger::ParkedState;
 use postrider::Result;
+use postrider::ledger::ParkedState;
 use postrider::store::{RetentionScope, Trim};
 
 use super::RowsUnderTest;

@@ -29,7 +29,8 @@ pub async fn due_rows_are_read_once_and_in_order<S: RowsUnderTest>() -> Result<(
 }
 
 /// Rows of an aggregate are ordered by its type and id, and its id goes with the message; a key of the row's own is both.
-pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key<S: RowsUnderTest>() -> Result<()> {
+pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key<S: RowsUnderTest>()
+-> Result<()> {
     let (_, _, _, events) = owned::<S>(1).await?;
     let event = &events[0].event;
     assert_eq!(event.message_key(), Some("k"));

@@ -52,9 +52,10 @@ impl ColumnMap {
         }
         all.extend(self.unfit_word(table, found));
         if all.is_empty() && !self.tells_order() {
-            let what = "no column orders the rows of a key, so a relay starts only with `order = \"none\"` on its \
+            let what =
+                "no column orders the rows of a key, so a relay starts only with `order = \"none\"` on its \
                         subscription: name a column for `order` or `created_at` in `columns`"
-                .to_owned();
+                    .to_owned();
             all.push(Difference { what, is_harmful: false });
         }
         all

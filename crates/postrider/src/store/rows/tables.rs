@@ -62,7 +62,10 @@ pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
 /// The difference of a view that was there before, and is not the layout's view of this table.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
-    let what = format!("{name:?} is there already and is not the layout's view of {}; it was not replaced", table.name.as_str());
+    let what = format!(
+        "{name:?} is there already and is not the layout's view of {}; it was not replaced",
+        table.name.as_str()
+    );
     Difference { what, is_harmful: false }
 }
 

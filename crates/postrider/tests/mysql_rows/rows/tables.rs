@@ -211,3 +211,19 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Re
     assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 0");
     Ok(())
 }
+
+on_both!(views_of_others_are_left_and_told_and_all_that_are_missing_are_made);
+async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made<W: Which>() -> Result<()> {
+    let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
+    case.run("CREATE VIEW vw_sync_backlog_by_node AS SELECT 'theirs' AS whose").await?;
+    let made = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    let told: Vec<&str> = made.differences.iter().map(|difference| difference.what.as_str()).collect();
+    assert!(told.len() == 1 && told[0].contains("\"vw_sync_backlog_by_node\" is there already"), "{told:?}");
+    assert_eq!(case.one::<String>("SELECT whose FROM vw_sync_backlog_by_node").await?, "theirs");
+    let views = "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = '{schema}'";
+    assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let again = MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+    Ok(())
+}

@@ -4,9 +4,9 @@ use super::super::migrate::{lock, unlock};
 use super::super::row::{get, get_opt};
 use super::super::server::Product;
 use super::super::session::{Alone, Params, Session, params};
-use super::{custom, views};
 use super::names::Names;
 use super::sql::Ids;
+use super::{custom, views};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
 use crate::store::rows::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,

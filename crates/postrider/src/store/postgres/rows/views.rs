@@ -49,6 +49,7 @@ async fn is_of(client: &Client, table: &RowTable, view: &str, name: &str) -> Res
                               WHERE r.ev_class = to_regclass($1) AND d.refobjid = to_regclass($2))
                   AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $3)";
     let of = table.put_into("{table}");
-    let rows = query_unnamed(client, sql, &[&view, &of.as_str(), &column_of_view(name)]).await.map_err(failed)?;
+    let rows =
+        query_unnamed(client, sql, &[&view, &of.as_str(), &column_of_view(name)]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
