@@ -71,9 +71,8 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             deliver::deliver(rows, settlement, helper, &half.done)
         );
         // What is recorded is so, whatever became of the other half.
-        let heard = rows.with_book(|book| {
-            [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]
-        });
+        let heard =
+            rows.with_book(|book| [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]);
         for settled in heard {
             if settled? == Settled::Fenced {
                 return Ok(Settled::Fenced);
