@@ -26,8 +26,8 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
 pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();
     let of_others = [
-        "00", "01", "02", "03", "08", "0A", "24", "25", "26", "28", "34", "3D", "3F", "40", "42", "53", "57", "58",
-        "F0", "HV", "XX",
+        "00", "01", "02", "03", "08", "0A", "24", "25", "26", "28", "34", "3D", "3F", "40", "42", "53", "57",
+        "58", "F0", "HV", "XX",
     ];
     !of_others.contains(&class) && !matches!(sqlstate, "55P03" | "55006")
 }

@@ -15,6 +15,8 @@ mod init;
 mod mysql;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql_killed;
+#[cfg(all(unix, feature = "mysql", feature = "postgres"))]
+mod names;
 mod origins;
 mod pages;
 #[cfg(all(unix, feature = "postgres"))]

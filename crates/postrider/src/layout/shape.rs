@@ -37,6 +37,8 @@ pub enum Family {
     Time,
     /// A UUID.
     Uuid,
+    /// Bytes.
+    Bytes,
 }
 
 /// An index.
@@ -85,6 +87,7 @@ impl Family {
             "char" | "varchar" | "tinytext" | "mediumtext" | "longtext" | "enum" => Self::Text,
             "json" | "jsonb" => Self::Document,
             "uuid" => Self::Uuid,
+            "bytea" | "blob" | "tinyblob" | "mediumblob" | "longblob" | "varbinary" => Self::Bytes,
             // Only PostgreSQL has one without a zone of its own, and says so.
             "timestamp" if !sql_type.contains("without") => Self::Time,
             "timestamp with time zone" | "datetime" => Self::Time,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::Result;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
-use postrider::sink::{Failure, Outcome};
+use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Start, Store};
 
 use super::sink::{LONG, Taker};
@@ -40,6 +40,10 @@ pub(crate) trait Table {
 }
 
 pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> {
+    relay_to(store, sink.clone()).await
+}
+
+pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -> Result<Relay> {
     let policy = Policy {
         lease: Duration::from_secs(1),
         backoff_min: Duration::from_millis(5),
@@ -48,7 +52,7 @@ pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> 
         probe_max: Duration::from_millis(20),
         ..Policy::default()
     };
-    let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
+    let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy);
     Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
 }
 

@@ -3,5 +3,6 @@
 mod case;
 mod conformance;
 mod live;
+mod peers;
 mod refused;
 mod tally;

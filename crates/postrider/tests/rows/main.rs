@@ -8,6 +8,7 @@
     reason = "clippy sees only the tests themselves as tests, not their helpers"
 )]
 
+mod arrivals;
 mod case;
 mod conformance;
 mod custom;

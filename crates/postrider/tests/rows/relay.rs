@@ -213,7 +213,8 @@ async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next() -> Resu
 /// Beside others too. Where rows are marked before they are published, such a row is never published, and is parked.
 #[tokio::test]
 async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other() -> Result<()> {
-    for (layout, is_shared) in RowLayout::ALL.into_iter().flat_map(|layout| [(layout, false), (layout, true)]) {
+    for (layout, is_shared) in RowLayout::ALL.into_iter().flat_map(|layout| [(layout, false), (layout, true)])
+    {
         if !Case::is_available() {
             return Ok(());
         }
@@ -235,7 +236,8 @@ async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other() -> Resu
         let again = Taker::new(|_, _| None);
         let second = relay(case.store().await?, &again).await?;
         case.run(&case.insert("key0", ROWS)).await?;
-        eventually("a later row is recorded", async || Ok(delivered(&case).await? == all_but_one + 1)).await?;
+        eventually("a later row is recorded", async || Ok(delivered(&case).await? == all_but_one + 1))
+            .await?;
         second.shutdown().await?;
         assert_eq!(again.taken().len(), 1, "{layout:?}: {:?}", again.taken());
     }

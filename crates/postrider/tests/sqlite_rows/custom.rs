@@ -86,7 +86,12 @@ impl<const KIND: usize> Of<KIND> {
         };
         let map = named(ColumnMap::new(), columns)?;
         let word = StateWord::new;
-        let states = States { pending: word("new")?, done: word("out")?, failed: Some(word("stuck")?) };
+        let states = States {
+            pending: word("new")?,
+            also_pending: Vec::new(),
+            done: word("out")?,
+            failed: Some(word("stuck")?),
+        };
         Ok(if KIND == 0 { map.states(states) } else { map })
     }
 
@@ -96,8 +101,7 @@ impl<const KIND: usize> Of<KIND> {
 
     fn unmapped() -> Result<Self> {
         let mut case = Case::without_tables()?;
-        case.table =
-            RowTable::custom(Ident::of_table("ShopEvents")?, Self::map()?)?.max_attempts(ATTEMPTS_MAX);
+        case.table = RowTable::custom(Ident::new("ShopEvents")?, Self::map()?)?.max_attempts(ATTEMPTS_MAX);
         case.run(Self::ddl())?;
         Ok(Self(case, AtomicU32::new(0)))
     }
@@ -319,7 +323,7 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
         (Field::Id, "aggregateid", "column ShopEvents.aggregateid is no key of its own"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
-        let table = RowTable::custom(Ident::of_table("ShopEvents")?, map)?;
+        let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;
         let error = SqliteRowStore::migrate(&case.0.path, &table, RowExtras::default()).unwrap_err();
         assert_eq!(error.code(), Code::LayoutDiffers);
         assert!(error.sentence().contains(why), "{why:?} is not in {:?}", error.sentence());
@@ -335,7 +339,7 @@ fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
     case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
     let columns = [(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")];
     let map = columns.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
-    let table = |map: &ColumnMap| RowTable::custom(Ident::of_table("ShopEvents")?, map.clone());
+    let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
     let refused = migrate(&table(&map)?).unwrap_err().sentence();
     assert!(refused.contains("may give the number of a deleted row to a new one"), "{refused}");

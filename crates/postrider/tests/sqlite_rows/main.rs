@@ -10,10 +10,13 @@
 
 #[path = "../rows/anywhere.rs"]
 mod anywhere;
+#[path = "../rows/arrivals.rs"]
+mod arrivals;
 mod case;
 mod conformance;
 mod custom;
 mod foreign;
+mod peers;
 mod relay;
 mod retention;
 #[path = "../rows/sink.rs"]

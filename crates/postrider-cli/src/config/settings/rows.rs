@@ -20,7 +20,8 @@ const DEBEZIUM_TABLE: &str = "outboxevent";
 
 /// Keys that any table with a state per row takes, and those that only a custom one does.
 const OF_ROWS: [&str; 5] = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
-const OF_CUSTOM: [&str; 4] = ["preset", "columns", "states", "delete_delivered"];
+const OF_CUSTOM: [&str; 7] =
+    ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
 
 /// The table with a state per row, if the layout is one of those.
 pub(super) fn read(read: &Read<'_>) -> Result<Option<RowTable>, Problem> {
@@ -68,6 +69,16 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
     if let Some(states) = states(read)? {
         map = map.states(states);
     }
+    if let Some(event_type) = read.text("event_type")? {
+        map = map.typed(&event_type).map_err(wrong(read, "event_type"))?;
+    }
+    if let Some(header) = read.text("type_header")? {
+        if read.is_given("event_type") {
+            let why = "`event_type` gives all events their type already";
+            return Err(read.problem("type_header", Code::ConfigValue, why));
+        }
+        map = map.typed_by_header(&header).map_err(wrong(read, "type_header"))?;
+    }
     if read.bool("delete_delivered")? {
         map = map.deleting();
     }
@@ -76,13 +87,16 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
         None if is_debezium => DEBEZIUM_TABLE.to_owned(),
         None => return Err(read.problem_of_all(Code::ConfigValue, "give the name of the `table`")),
     };
-    let name = Ident::of_table(&name).map_err(wrong(read, "table"))?;
+    let name = Ident::new(&name).map_err(wrong(read, "table"))?;
     let key = if read.is_given("states") { "states" } else { "columns" };
     RowTable::custom(name, map).map_err(wrong(read, key))
 }
 
 fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
-    let Some(mut words) = read.map("states")? else { return Ok(None) };
+    let Some(mut words) = read.map("states")? else {
+        let why = "it is about the words of `states`, and they are not given";
+        return refuse_given(read, &["also_pending"], why).map(|()| None);
+    };
     let mut word = |name: &str| words.remove(name).map(|word| StateWord::new(&word)).transpose();
     let told = (word("pending"), word("done"), word("failed"));
     let (pending, done, failed) = match told {
@@ -93,8 +107,11 @@ fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
         let why = format!("there is no state `{other}`: they are `pending`, `done` and `failed`");
         return Err(read.problem("states", Code::ConfigValue, &why));
     }
+    let also = read.list("also_pending")?.unwrap_or_default();
+    let also = also.iter().map(|word| StateWord::new(word)).collect::<postrider::Result<Vec<_>>>();
+    let also_pending = also.map_err(wrong(read, "also_pending"))?;
     match (pending, done) {
-        (Some(pending), Some(done)) => Ok(Some(States { pending, done, failed })),
+        (Some(pending), Some(done)) => Ok(Some(States { pending, also_pending, done, failed })),
         _ => Err(read.problem("states", Code::ConfigValue, "give the words for `pending` and `done`")),
     }
 }

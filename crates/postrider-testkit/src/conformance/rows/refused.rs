@@ -7,8 +7,9 @@ use super::stage::{Owner, owned, parked, state, subscribed};
 use super::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 /// By an error, for which the database undoes the whole statement.
-pub async fn a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_read_again<S: RowsUnderTest>()
--> Result<()> {
+pub async fn a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_read_again<
+    S: RowsUnderTest,
+>() -> Result<()> {
     delivered::<S>(Refusing::WithAnError, 40, &[7]).await
 }
 

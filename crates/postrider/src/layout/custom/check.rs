@@ -1,6 +1,6 @@
 //! A map beside the live table.
 
-use super::{ColumnMap, Delivered, Field, Found, StateWord};
+use super::{ColumnMap, Delivered, Field, Found, StateWord, TypeFrom};
 use crate::layout::{Difference, Family, FoundColumn};
 
 /// How many characters a column of this type holds, if it is a text with a length.
@@ -51,6 +51,7 @@ impl ColumnMap {
             all.push(Difference { what, is_harmful: true });
         }
         all.extend(self.unfit_word(table, found));
+        all.extend(self.unfit_time(table, found));
         if all.is_empty() && !self.tells_order() {
             let what =
                 "no column orders the rows of a key, so a relay starts only with `order = \"none\"` on its \
@@ -59,6 +60,23 @@ impl ColumnMap {
             all.push(Difference { what, is_harmful: false });
         }
         all
+    }
+
+    /// The type of the column with the headers, if one of them tells the type of events.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn type_header_in<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {
+        let Some(TypeFrom::Header(_)) = self.kind else { return None };
+        let name = self.column(Field::Headers)?.as_str();
+        found.iter().find(|found| found.name == name).map(|found| found.sql_type.as_str())
+    }
+
+    /// A row that is not given up has no time of it.
+    fn unfit_time(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
+        let name = self.column(Field::GivenUpAt)?.as_str();
+        found.iter().find(|found| found.name == name).filter(|found| !found.is_nullable)?;
+        let what =
+            format!("column {table}.{name} must not be NULL, and `given_up_at` is until a row is given up");
+        Some(Difference { what, is_harmful: true })
     }
 
     /// A word for a state that its column would cut or take for a number.
@@ -118,7 +136,12 @@ mod tests {
     fn a_word_that_does_not_fit_its_column_is_told() {
         let word = |text| StateWord::new(text).unwrap();
         let map = ColumnMap::debezium().with(Field::Status, "state").unwrap();
-        let map = map.states(crate::layout::States { pending: word("no"), done: word("done"), failed: None });
+        let map = map.states(crate::layout::States {
+            pending: word("no"),
+            also_pending: Vec::new(),
+            done: word("done"),
+            failed: None,
+        });
         let told = |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|told| told.what);
         assert_eq!(told("varchar(4)"), None);
         assert!(told("character varying(3)").unwrap().contains("cannot hold 'done'"));
@@ -132,7 +155,7 @@ mod tests {
             column("id", "uuid"),
             column("aggregatetype", "text"),
             column("aggregateid", "jsonb"),
-            column("payload", "bytea"),
+            column("payload", "bigint"),
             column("sent", "timestamp with time zone"),
         ];
         let told: Vec<String> =
@@ -142,7 +165,7 @@ mod tests {
             [
                 "table \"shop\" has no column \"type\", which the map names for `type`",
                 "column shop.aggregateid is jsonb, and `aggregate_id` needs a text, a number or a UUID",
-                "column shop.payload is bytea, and `payload` needs JSON or a text",
+                "column shop.payload is bigint, and `payload` needs JSON, a text or bytes",
                 "column shop.sent must not be NULL, and `delivered_at` is until a row is delivered",
             ]
         );

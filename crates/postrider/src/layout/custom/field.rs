@@ -29,7 +29,7 @@ fields! {
     Id = "id";
     /// The event's id, a UUID. Without it the row's own, if that is one; else one is made of it.
     EventId = "event_id";
-    /// The event's type. Must be given.
+    /// The event's type. Must be given, unless all have one or a header tells it.
     Type = "type";
     /// What kind of thing the event is about.
     AggregateType = "aggregate_type";
@@ -37,7 +37,7 @@ fields! {
     AggregateId = "aggregate_id";
     /// Events of one key are delivered in their order. Without it the aggregate.
     Key = "key";
-    /// The payload, JSON or any text. Must be given.
+    /// The payload, JSON, any text or bytes. Must be given.
     Payload = "payload";
     /// Headers, a JSON object of texts.
     Headers = "headers";
@@ -51,6 +51,8 @@ fields! {
     Status = "status";
     /// When the row was delivered; NULL until then.
     DeliveredAt = "delivered_at";
+    /// When the row was given up; NULL while it was not.
+    GivenUpAt = "given_up_at";
     /// How many tries have failed.
     Attempts = "attempts";
     /// How many may.
@@ -63,9 +65,9 @@ impl Field {
         Self::ALL.iter().copied().find(|field| field.name() == name)
     }
 
-    /// Whether a map is nothing without it.
+    /// Whether a map is nothing without it. The type may come from elsewhere.
     pub(super) const fn is_required(self) -> bool {
-        matches!(self, Self::Id | Self::Type | Self::Payload)
+        matches!(self, Self::Id | Self::Payload)
     }
 
     /// Whether a column of this type, as the database prints it, can hold it.
@@ -77,8 +79,9 @@ impl Field {
                 any(&[Family::Number, Family::Text, Family::Uuid])
             }
             Self::EventId => any(&[Family::Text, Family::Uuid]),
-            Self::Payload | Self::Headers => any(&[Family::Document, Family::Text]),
-            Self::CreatedAt | Self::DeliveredAt => is_time(sql_type),
+            Self::Payload => any(&[Family::Document, Family::Text, Family::Bytes]),
+            Self::Headers => any(&[Family::Document, Family::Text]),
+            Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt => is_time(sql_type),
             Self::Order => is_time(sql_type) || any(&[Family::Number]),
             Self::Attempts | Self::MaxAttempts => any(&[Family::Number]),
             // Whether its words fit is asked of the database itself.
@@ -88,7 +91,7 @@ impl Field {
 
     /// Whether it is a moment.
     pub(super) const fn is_time(self) -> bool {
-        matches!(self, Self::CreatedAt | Self::DeliveredAt | Self::Order)
+        matches!(self, Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt | Self::Order)
     }
 
     /// What can hold it, in words.
@@ -98,8 +101,9 @@ impl Field {
                 "a text, a number or a UUID"
             }
             Self::EventId => "a UUID or a text",
-            Self::Payload | Self::Headers => "JSON or a text",
-            Self::CreatedAt | Self::DeliveredAt => "a time",
+            Self::Payload => "JSON, a text or bytes",
+            Self::Headers => "JSON or a text",
+            Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt => "a time",
             Self::Order => "a number or a time",
             Self::Attempts | Self::MaxAttempts => "a number",
             Self::Status => "anything",
@@ -140,6 +144,11 @@ mod tests {
         assert!(
             Field::Order.takes("bigint") && Field::Order.takes("datetime(6)") && !Field::Order.takes("text")
         );
-        assert!(Field::Payload.takes("text") && !Field::Payload.takes("bytea"));
+        assert!(
+            Field::Payload.takes("text") && Field::Payload.takes("bytea") && Field::Payload.takes("longblob")
+        );
+        assert!(
+            !Field::Payload.takes("bigint") && !Field::Headers.takes("bytea") && !Field::Id.takes("bytea")
+        );
     }
 }

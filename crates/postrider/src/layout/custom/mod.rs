@@ -33,9 +33,20 @@ use crate::{Code, Error, Result};
 pub struct ColumnMap {
     columns: BTreeMap<Field, ColumnName>,
     states: Option<States>,
+    /// What tells the type, where no column does.
+    kind: Option<TypeFrom>,
     deletes: bool,
     /// What the live table has told; nothing before it was asked.
     found: Found,
+}
+
+/// Where the type of events comes from, if not from a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TypeFrom {
+    /// All have the same.
+    Constant(StateWord),
+    /// A member of the headers.
+    Header(StateWord),
 }
 
 /// The words of a state column.
@@ -43,6 +54,8 @@ pub struct ColumnMap {
 pub struct States {
     /// Of a row that waits.
     pub pending: StateWord,
+    /// Other words of rows that wait. A row keeps the one it has until it is delivered or given up.
+    pub also_pending: Vec<StateWord>,
     /// Of a row that was delivered.
     pub done: StateWord,
     /// Of a row that was given up. Without it such a row keeps the word it has, and our own tables tell.
@@ -75,10 +88,20 @@ struct Found {
 impl States {
     /// Whether a collation could take one for another.
     fn are_mixed_up(&self) -> bool {
-        let same = |one: &StateWord, other: &StateWord| one.as_str().eq_ignore_ascii_case(other.as_str());
-        let failed = self.failed.as_ref();
-        same(&self.pending, &self.done)
-            || failed.is_some_and(|failed| same(failed, &self.pending) || same(failed, &self.done))
+        let mut words: Vec<String> = self.all().map(|word| word.as_str().to_ascii_lowercase()).collect();
+        let given = words.len();
+        words.sort_unstable();
+        words.dedup();
+        words.len() < given
+    }
+
+    /// The words of rows that wait.
+    fn waiting(&self) -> impl Iterator<Item = &StateWord> {
+        std::iter::once(&self.pending).chain(&self.also_pending)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &StateWord> {
+        self.waiting().chain([&self.done]).chain(&self.failed)
     }
 }
 
@@ -107,6 +130,25 @@ impl ColumnMap {
     /// [`Code::NameInvalid`] if that cannot be a name of a column.
     pub fn with(mut self, field: Field, column: &str) -> Result<Self> {
         self.columns.insert(field, ColumnName::new(column)?);
+        Ok(self)
+    }
+
+    /// All events have this type; the table has no column for it.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`] if it is longer than 63 bytes or has a quote, brace, backslash or control character.
+    pub fn typed(mut self, event_type: &str) -> Result<Self> {
+        self.kind = Some(TypeFrom::Constant(StateWord::of(event_type, "the type of all events")?));
+        Ok(self)
+    }
+
+    /// The type of an event is in its [`Headers`](Field::Headers), under this name. A row without it is damaged, and
+    /// parked.
+    ///
+    /// # Errors
+    /// As [`typed`](Self::typed).
+    pub fn typed_by_header(mut self, header: &str) -> Result<Self> {
+        self.kind = Some(TypeFrom::Header(StateWord::of(header, "the name of a header")?));
         Ok(self)
     }
 
@@ -150,6 +192,15 @@ impl ColumnMap {
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
+            _ if !has(Field::Type) && self.kind.is_none() => {
+                "nothing tells the type of events: name a column for `type`, or a type for all, or a header"
+            }
+            _ if has(Field::Type) && self.kind.is_some() => {
+                "the type of events is told twice: by a column for `type`, and by a type for all or a header"
+            }
+            _ if matches!(self.kind, Some(TypeFrom::Header(_))) && !has(Field::Headers) => {
+                "the type of events is in a header, and no column is named for `headers`"
+            }
             None if has(Field::Status) => "`status` has a column, and no words for its states are given",
             Some(_) if !has(Field::Status) => "words for states are given, and no column for `status`",
             Some(states) if states.are_mixed_up() => {
@@ -189,10 +240,7 @@ impl ColumnMap {
 
     /// All words for states.
     pub(crate) fn words(&self) -> impl Iterator<Item = &StateWord> {
-        let states = self.states.iter();
-        states.flat_map(|states| {
-            [Some(&states.pending), Some(&states.done), states.failed.as_ref()].into_iter().flatten()
-        })
+        self.states.iter().flat_map(States::all)
     }
 
     fn type_of(&self, field: Field) -> &str {
@@ -206,7 +254,7 @@ mod tests {
 
     fn states(pending: &str, done: &str) -> States {
         let word = |text| StateWord::new(text).unwrap();
-        States { pending: word(pending), done: word(done), failed: None }
+        States { pending: word(pending), also_pending: Vec::new(), done: word(done), failed: None }
     }
 
     #[test]
@@ -227,6 +275,16 @@ mod tests {
         assert!(told(status.clone()).contains("no words"));
         assert!(told(status.states(states("new", "NEW"))).contains("the same word"));
         assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column for `status`"));
+        let mut untyped = ColumnMap::debezium();
+        untyped.columns.remove(&Field::Type);
+        assert!(told(untyped.clone()).contains("nothing tells the type"));
+        untyped.clone().typed("order.placed").unwrap().check().unwrap();
+        assert!(told(untyped.typed_by_header("name").unwrap()).contains("no column is named for `headers`"));
+        assert!(told(ColumnMap::debezium().typed("order.placed").unwrap()).contains("told twice"));
+        let mut several = states("NEW", "SENT");
+        several.also_pending = vec![StateWord::new("sent").unwrap()];
+        let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        assert!(told(status.states(several)).contains("the same word"));
         let mut half = ColumnMap::debezium();
         half.columns.remove(&Field::AggregateId);
         assert!(told(half).contains("go together"));

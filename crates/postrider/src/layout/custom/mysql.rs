@@ -1,7 +1,7 @@
 //! On MySQL and MariaDB.
 
 use super::pieces::{Piece, Tongue, attempts_max, put_into, quoted, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field};
+use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
 use crate::layout::Family;
 
 struct MySql;
@@ -42,6 +42,11 @@ impl Tongue for MySql {
 
     fn time_of_number(value: &str) -> String {
         value.to_owned()
+    }
+
+    fn member(value: &str, name: &StateWord) -> String {
+        let path = name.as_str();
+        format!("CASE WHEN JSON_VALID({value}) THEN JSON_UNQUOTE(JSON_EXTRACT({value}, '$.\"{path}\"')) END")
     }
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
@@ -118,7 +123,8 @@ fn done(map: &ColumnMap) -> String {
 /// Rows were tried once more, or given up. Where they do not say so, they are only counted.
 fn tried(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
     let rows = rows_of(map, variable);
-    match set_tried::<MySql>(map, &format!("LEAST(c.a, {})", attempts_max(map)), is_given_up) {
+    let count = format!("LEAST(c.a, {})", attempts_max(map));
+    match set_tried::<MySql>(map, &count, "UTC_TIMESTAMP(6)", is_given_up) {
         Some(sets) => format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND {{c.is_open}}"),
         None => format!("SET @postrider_changed = @postrider_changed + JSON_LENGTH({variable})"),
     }

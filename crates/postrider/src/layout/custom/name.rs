@@ -46,6 +46,11 @@ impl StateWord {
         check(word, "the word for a state").map(Self)
     }
 
+    /// Any text that may stand for all rows: an event's type, a header's name.
+    pub(super) fn of(text: &str, called: &str) -> Result<Self> {
+        check(text, called).map(Self)
+    }
+
     /// The word as it is, without quotes.
     pub fn as_str(&self) -> &str {
         &self.0

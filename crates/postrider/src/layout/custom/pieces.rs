@@ -3,7 +3,7 @@
 //! What every database says, each in its own [`Tongue`], is put together here; what is done to rows differs too much and
 //! is told beside the tongue.
 
-use super::{ColumnMap, ColumnName, Delivered, Field};
+use super::{ColumnMap, ColumnName, Delivered, Field, StateWord, States, TypeFrom};
 use crate::layout::Family;
 
 /// A note that says that a row was given up.
@@ -34,6 +34,8 @@ pub(super) trait Tongue {
     fn time(value: &str, sql_type: &str) -> String;
     /// The place of a number among times.
     fn time_of_number(value: &str) -> String;
+    /// A member of a JSON object; NULL if it is none.
+    fn member(value: &str, name: &StateWord) -> String;
     /// What is done to rows, and in which order they stand. May hold other pieces.
     fn actions(map: &ColumnMap) -> Vec<Piece>;
     /// Tells an id in this expression as the table's column has it.
@@ -58,12 +60,12 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
     let noted = format!("(SELECT 1 FROM {} AS d WHERE d.row_id = {{c.id_text}})", T::DONE);
     let (pending, done) = match (map.delivered(), &map.states) {
         (Delivered::Status, Some(states)) => {
-            (format!("t.{status} = {}", states.pending), format!("t.{status} = {}", states.done))
+            (format!("t.{status} {}", waiting(states)), format!("t.{status} = {}", states.done))
         }
         (Delivered::Time, _) => (format!("t.{time} IS NULL"), format!("t.{time} IS NOT NULL")),
         (Delivered::Noted, _) => (format!("NOT EXISTS {noted}"), format!("EXISTS {noted}")),
         // A row that is there is to be delivered, unless its state says otherwise.
-        (_, Some(states)) => (format!("t.{status} = {}", states.pending), T::FALSE.to_owned()),
+        (_, Some(states)) => (format!("t.{status} {}", waiting(states)), T::FALSE.to_owned()),
         _ => (T::TRUE.to_owned(), T::FALSE.to_owned()),
     };
     // A row in a state that the map does not name is somebody else's.
@@ -75,9 +77,11 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
         Some(_) => "{c.is_given_up}",
         None => "NOT ({c.is_not_given_up})",
     };
-    let (given_up, not_given_up) = match map.failed() {
-        Some(word) => (format!("t.{status} = {word}"), T::TRUE.to_owned()),
-        None => (
+    let given_up_at = read::<T>(map, Field::GivenUpAt);
+    let (given_up, not_given_up) = match (map.failed(), given_up_at) {
+        (Some(word), _) => (format!("t.{status} = {word}"), T::TRUE.to_owned()),
+        (None, Some(time)) => (format!("{time} IS NOT NULL"), format!("{time} IS NULL")),
+        (None, None) => (
             GIVEN_UP.to_owned(),
             format!(
                 "NOT EXISTS (SELECT 1 FROM {} AS n WHERE n.row_id = {{c.id_text}} AND {GIVEN_UP})",
@@ -106,7 +110,7 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
         || format!("COALESCE((SELECT n.attempts FROM {} AS n WHERE n.row_id = {{c.id_text}}), 0)", T::NOTES);
     [
         ("{c.event_id}", text(id)),
-        ("{c.type}", text(Field::Type)),
+        ("{c.type}", kind::<T>(map)),
         ("{c.aggregate_type}", text(Field::AggregateType)),
         ("{c.aggregate_id}", text(Field::AggregateId)),
         ("{c.key}", text(Field::Key)),
@@ -136,6 +140,24 @@ pub(super) fn time<T: Tongue>(map: &ColumnMap, field: Field) -> Option<String> {
     read::<T>(map, field).map(|value| T::time(&value, map.type_of(field)))
 }
 
+/// ` = word`, or one of several.
+fn waiting(states: &States) -> String {
+    let words: Vec<String> = states.waiting().map(ToString::to_string).collect();
+    match words.as_slice() {
+        [word] => format!("= {word}"),
+        words => format!("IN ({})", words.join(", ")),
+    }
+}
+
+/// The type of the event.
+fn kind<T: Tongue>(map: &ColumnMap) -> String {
+    match (&map.kind, read::<T>(map, Field::Headers)) {
+        (Some(TypeFrom::Constant(word)), _) => T::text(&word.to_string()),
+        (Some(TypeFrom::Header(name)), Some(headers)) => T::text(&T::member(&headers, name)),
+        _ => read::<T>(map, Field::Type).map_or_else(|| T::NULLS[0].to_owned(), |value| T::text(&value)),
+    }
+}
+
 /// The place in the order of rows, as a time.
 fn rank<T: Tongue>(map: &ColumnMap) -> String {
     let rank = match Family::of(map.type_of(Field::Order)) {
@@ -146,7 +168,7 @@ fn rank<T: Tongue>(map: &ColumnMap) -> String {
 }
 
 /// `column = word`, to set.
-fn has_state<T: Tongue>(map: &ColumnMap, word: &super::StateWord) -> String {
+fn has_state<T: Tongue>(map: &ColumnMap, word: &StateWord) -> String {
     format!("{}{} = {word}", T::SET, quoted::<T>(map, Field::Status))
 }
 
@@ -161,18 +183,33 @@ pub(super) fn set_done<T: Tongue>(map: &ColumnMap, now: &str) -> String {
     state.into_iter().chain(time).collect::<Vec<_>>().join(", ")
 }
 
-/// What an UPDATE sets when a row was tried `attempts` times, and was given up or not. `None` where it says neither.
-pub(super) fn set_tried<T: Tongue>(map: &ColumnMap, attempts: &str, is_given_up: bool) -> Option<String> {
+/// What an UPDATE sets when a row was tried `attempts` times, and was given up, `now`, or not. `None` where it says neither.
+pub(super) fn set_tried<T: Tongue>(
+    map: &ColumnMap,
+    attempts: &str,
+    now: &str,
+    is_given_up: bool,
+) -> Option<String> {
     let count = map.column(Field::Attempts);
     let count = count.map(|column| format!("{}{} = {attempts}", T::SET, T::name(column)));
     // One that was given up before, and is tried again, must be due again.
     let state = match (&map.states, map.failed()) {
+        (Some(_), Some(failed)) if is_given_up => Some(has_state::<T>(map, failed)),
+        (Some(states), Some(_)) if states.also_pending.is_empty() => {
+            Some(has_state::<T>(map, &states.pending))
+        }
         (Some(states), Some(failed)) => {
-            Some(has_state::<T>(map, if is_given_up { failed } else { &states.pending }))
+            let (column, pending) = (quoted::<T>(map, Field::Status), &states.pending);
+            let kept = format!("CASE WHEN t.{column} = {failed} THEN {pending} ELSE t.{column} END");
+            Some(format!("{}{column} = {kept}", T::SET))
         }
         _ => None,
     };
-    let sets: Vec<String> = count.into_iter().chain(state).collect();
+    let time = map.column(Field::GivenUpAt).map(|column| {
+        let time = if is_given_up { now } else { "NULL" };
+        format!("{}{} = {time}", T::SET, T::name(column))
+    });
+    let sets: Vec<String> = count.into_iter().chain(state).chain(time).collect();
     (!sets.is_empty()).then(|| sets.join(", "))
 }
 

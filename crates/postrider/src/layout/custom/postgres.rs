@@ -2,7 +2,7 @@
 
 use super::field::is_without_zone;
 use super::pieces::{Piece, Tongue, age, attempts_max, put_into, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field};
+use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
 use crate::layout::Family;
 
 /// Microseconds of `$1` ago.
@@ -50,7 +50,13 @@ impl Tongue for Postgres {
         )
     }
 
+    /// A column that is not JSON is refused before.
+    fn member(value: &str, name: &StateWord) -> String {
+        format!("({value} ->> {name})")
+    }
+
     fn actions(map: &ColumnMap) -> Vec<Piece> {
+        let is_bytes = Family::of(map.type_of(Field::Payload)) == Some(Family::Bytes);
         vec![
             ("{c.done 7}", done(map, "$7")),
             ("{c.done 5}", done(map, "$5")),
@@ -58,6 +64,12 @@ impl Tongue for Postgres {
             ("{c.ended}", tried(map, "$13", "$15", true)),
             ("{c.trim}", trim(map)),
             ("{c.order}", order(map)),
+            ("{c.body}", if is_bytes { "t.{c.payload}" } else { "t.{c.payload}::text" }.to_owned()),
+            ("{c.no_body}", if is_bytes { "''::bytea" } else { "''" }.to_owned()),
+            (
+                "{c.shown_body}",
+                if is_bytes { "encode(t.{c.payload}, 'escape')" } else { "t.{c.payload}::text" }.to_owned(),
+            ),
             ("{c.asked}", Self::as_id(map, "asked.id")),
             ("{c.each}", Self::as_id(map, "c.id")),
             ("{c.id_type}", id_type(map).to_owned()),
@@ -95,12 +107,17 @@ fn order(map: &ColumnMap) -> String {
     }
 }
 
+/// The time now, as a column has it.
+fn now(map: &ColumnMap, field: Field) -> String {
+    let zone = if is_without_zone(map.type_of(field)) { " AT TIME ZONE 'UTC'" } else { "" };
+    format!("clock_timestamp(){zone}")
+}
+
 /// Rows of a parameter were delivered.
 fn done(map: &ColumnMap, ids: &str) -> String {
     let rows = format!("fence, unnest((SELECT {ids}::text[])) AS c (id)");
     let row = "t.{c.id} = {c.each}";
-    let zone = if is_without_zone(map.type_of(Field::DeliveredAt)) { " AT TIME ZONE 'UTC'" } else { "" };
-    let sets = set_done::<Postgres>(map, &format!("clock_timestamp(){zone}"));
+    let sets = set_done::<Postgres>(map, &now(map, Field::DeliveredAt));
     match map.delivered() {
         Delivered::Status | Delivered::Time => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id"
@@ -121,7 +138,8 @@ fn done(map: &ColumnMap, ids: &str) -> String {
 fn tried(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> String {
     let rows =
         format!("fence, unnest((SELECT {ids}::text[]), (SELECT {attempts}::bigint[])) AS c (id, attempts)");
-    match set_tried::<Postgres>(map, &format!("least(c.attempts, {})", attempts_max(map)), is_given_up) {
+    let (count, now) = (format!("least(c.attempts, {})", attempts_max(map)), now(map, Field::GivenUpAt));
+    match set_tried::<Postgres>(map, &count, &now, is_given_up) {
         Some(sets) => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows}
              WHERE t.{{c.id}} = {{c.each}} AND {{c.is_open}}

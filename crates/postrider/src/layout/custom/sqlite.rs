@@ -1,7 +1,7 @@
 //! On SQLite. Times are texts, ids are compared as texts: a column of numbers makes numbers of them.
 
 use super::pieces::{Piece, Tongue, age, put_into, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field};
+use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
 use crate::layout::Family;
 
 /// A moment as SQLite's own functions write it.
@@ -46,6 +46,11 @@ impl Tongue for Sqlite {
 
     fn time_of_number(value: &str) -> String {
         value.to_owned()
+    }
+
+    fn member(value: &str, name: &StateWord) -> String {
+        let path = name.as_str();
+        format!("CASE WHEN json_valid({value}) THEN json_extract({value}, '$.\"{path}\"') END")
     }
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
@@ -94,7 +99,7 @@ fn done(map: &ColumnMap) -> String {
 
 /// The row `?1` was tried `?4` times, or given up. Nothing where it does not say so.
 fn tried(map: &ColumnMap, is_given_up: bool) -> String {
-    set_tried::<Sqlite>(map, "?4", is_given_up).map_or_else(String::new, |sets| {
+    set_tried::<Sqlite>(map, "?4", NOW, is_given_up).map_or_else(String::new, |sets| {
         format!("UPDATE {{table}} AS t SET {sets} WHERE t.{{c.id}} = ?1 AND {{c.is_open}}")
     })
 }

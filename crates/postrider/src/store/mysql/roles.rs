@@ -12,8 +12,8 @@ const BYTES_MAX: usize = 32;
 /// # Errors
 /// If a name becomes too long.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
-    // In the name of a whole database `_` stands for any letter, unless it is escaped.
-    let database = format!("`{}`", schema.as_str().replace('_', "\\_"));
+    // In the name of a whole database `_` stands for any letter and `%` for any letters, unless they are escaped.
+    let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
     let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
     for role in ["writer", "relay", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());

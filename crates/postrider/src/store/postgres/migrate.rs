@@ -103,8 +103,8 @@ async fn version(client: &Client, name: &Ident) -> Result<i64> {
     Ok(newest.unwrap_or(0))
 }
 
-/// The first value of the first row, of a statement that is given the schema's name.
+/// The first value of the first row, of a statement that is given the schema's name in quotes.
 async fn answer<T: FromSqlOwned>(client: &Client, sql: &str, name: &Ident) -> Result<Option<T>> {
-    let rows = query_unnamed(client, sql, &[&name.as_str()]).await.map_err(failed)?;
+    let rows = query_unnamed(client, sql, &[&name.to_string()]).await.map_err(failed)?;
     rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)
 }

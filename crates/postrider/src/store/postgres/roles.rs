@@ -1,14 +1,18 @@
 //! Roles with no more rights than each needs.
 
-use crate::{Ident, Result};
+use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
 
 /// The SQL that makes them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
 ///
 /// # Errors
-/// If a name becomes too long.
+/// If a name becomes too long, or could end the quotes of the script.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
+    if schema.as_str().contains('$') {
+        let what = format!("the script of the roles cannot have a schema with '$' in its name: {schema}");
+        return Err(Error::new(Code::NameInvalid, what).hint("rename the schema, or make the roles by hand"));
+    }
     let mut sql = schema.put_into(ROLES);
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
@@ -28,5 +32,6 @@ mod tests {
         assert!(!sql.contains('{'), "{sql}");
         assert!(sql.contains("GRANT SELECT (id, position) ON \"shop\".events TO \"shop_writer\";"), "{sql}");
         assert!(roles(&Ident::new(&"x".repeat(60)).unwrap()).is_err());
+        assert!(roles(&Ident::new("a$$; DROP SCHEMA b; --").unwrap()).is_err());
     }
 }

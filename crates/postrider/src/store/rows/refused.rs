@@ -228,7 +228,8 @@ fn reason(error: &Error) -> String {
 impl Plan {
     /// Takes the first rows out, with what is said of them alone.
     fn cut(&mut self, rows: usize) -> Self {
-        let mut first = Self { trial: self.trial.clone(), trial_deaths: self.trial_deaths, ..Self::default() };
+        let mut first =
+            Self { trial: self.trial.clone(), trial_deaths: self.trial_deaths, ..Self::default() };
         let mut left = rows;
         let outcomes = [
             (&mut self.done, &mut first.done),

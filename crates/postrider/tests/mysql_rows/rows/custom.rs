@@ -89,9 +89,12 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
         let map = columns.iter().try_fold(begin, |map, (field, name)| map.with(*field, name))?;
         let word = StateWord::new;
         Ok(match KIND {
-            0 => {
-                map.states(States { pending: word("new")?, done: word("out")?, failed: Some(word("stuck")?) })
-            }
+            0 => map.states(States {
+                pending: word("new")?,
+                also_pending: Vec::new(),
+                done: word("out")?,
+                failed: Some(word("stuck")?),
+            }),
             3 => map.deleting(),
             _ => map,
         })
@@ -322,7 +325,7 @@ async fn refused<W: Which>() -> Result<()> {
     let case = Of::<W, 0>::unmapped().await?.0;
     let map = Of::<W, 0>::map;
     let word = StateWord::new;
-    let gone = States { pending: word("new")?, done: word("gone")?, failed: None };
+    let gone = States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
     for (map, why) in [
         (map()?.with(Field::Topic, "route")?, "has no column \"route\", which the map names for `topic`"),
         (

@@ -47,7 +47,8 @@ on_both!(tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_d
 async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date<W: Which>() -> Result<()>
 {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
-    case.run("DROP TABLE {ledger}.row_refused; DELETE FROM {ledger}.row_migrations WHERE version = 2").await?;
+    case.run("DROP TABLE {ledger}.row_refused; DELETE FROM {ledger}.row_migrations WHERE version = 2")
+        .await?;
     assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
     let migrated = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 2));

@@ -74,6 +74,7 @@ impl Kind {
                 ];
                 let states = States {
                     pending: StateWord::new("new")?,
+                    also_pending: Vec::new(),
                     done: StateWord::new("out")?,
                     failed: Some(StateWord::new("stuck")?),
                 };

@@ -43,7 +43,8 @@ async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
     }
     let case = Kind::Status.unmapped().await?;
     let word = |text| StateWord::new(text);
-    let states = States { pending: word("new")?, done: word("gone")?, failed: None };
+    let states =
+        States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
     let told = refusal(&case, Kind::Status.map()?.states(states)).await?;
     assert!(told.contains("column shop_events.step cannot hold 'gone'"), "{told}");
     Ok(())

@@ -12,8 +12,8 @@ CREATE TABLE {table} (
     processed_at    DATETIME(6) NULL,
     producer_node   VARCHAR(100) NULL,
     created_at      DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-    UNIQUE KEY uq_{name}_key (event_key),
-    INDEX idx_{name}_created_at (created_at),
-    INDEX idx_{name}_entity_time (entity_table, entity_pk, created_at),
-    INDEX idx_{name}_status_sched (status, next_attempt_at)
+    UNIQUE KEY `uq_{name}_key` (event_key),
+    INDEX `idx_{name}_created_at` (created_at),
+    INDEX `idx_{name}_entity_time` (entity_table, entity_pk, created_at),
+    INDEX `idx_{name}_status_sched` (status, next_attempt_at)
 ) ENGINE = InnoDB;

@@ -9,6 +9,6 @@ CREATE TABLE {table} (
     created_at      TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
     last_attempt_at TIMESTAMP NULL DEFAULT NULL,
     attempt_count   INT NOT NULL DEFAULT 0,
-    CONSTRAINT {check} CHECK (status IN ('PENDING', 'PUBLISHING', 'PUBLISHED', 'FAILED')),
-    INDEX idx_{name}_status_created_at (status, created_at)
+    CONSTRAINT `{check}` CHECK (status IN ('PENDING', 'PUBLISHING', 'PUBLISHED', 'FAILED')),
+    INDEX `idx_{name}_status_created_at` (status, created_at)
 ) ENGINE = InnoDB;

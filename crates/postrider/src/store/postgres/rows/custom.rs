@@ -25,6 +25,14 @@ pub(super) async fn differences(
     if all.iter().any(|difference| difference.is_harmful) {
         return Ok(all);
     }
+    if let Some(is) = map.type_header_in(&found)
+        && !matches!(is, "json" | "jsonb")
+    {
+        let what = format!(
+            "the type of events is in a header, and the column for `headers` is {is}: it must be json or jsonb"
+        );
+        return Ok(vec![harmful(what)]);
+    }
     if let Some(id) = map.column(Field::Id)
         && !is_key(client, &place, id.as_str()).await?
     {
@@ -67,7 +75,7 @@ async fn is_key(client: &Client, place: &str, column: &str) -> Result<bool> {
 
 /// Whether a column that a delivery sets is in a unique index: such a change waits for our own locks.
 async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
-    let set = [Field::Status, Field::DeliveredAt, Field::Attempts];
+    let set = [Field::Status, Field::DeliveredAt, Field::GivenUpAt, Field::Attempts];
     let names: Vec<&str> =
         set.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
     // Index: those of the catalog.

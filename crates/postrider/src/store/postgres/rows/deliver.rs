@@ -11,8 +11,8 @@ use super::super::row::get;
 use super::settle::times;
 use super::{Rows, lost};
 use crate::Result;
-use crate::store::rows::plan::{Outcome, Plan};
 use crate::store::Settlement;
+use crate::store::rows::plan::{Outcome, Plan};
 
 /// Deliveries from which on they are shared: below, a second round trip costs more than it gains.
 const SHARED_FROM: usize = 512;

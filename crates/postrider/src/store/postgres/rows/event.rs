@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
 use super::super::row::get;
 use super::super::time::Time;
@@ -9,7 +10,7 @@ use crate::Result;
 use crate::store::rows::read::{Body, Told, about};
 
 pub(super) fn told(row: &Row) -> Result<Told> {
-    let body: Option<&str> = get(row, 6)?;
+    let body = payload(row, 6)?;
     let headers: Option<&str> = get(row, 8)?;
     let length = match body {
         Some(body) => body.len(),
@@ -26,13 +27,21 @@ pub(super) fn told(row: &Row) -> Result<Told> {
     })
 }
 
+/// A payload: a text, or bytes as they are.
+pub(super) fn payload(row: &Row, column: usize) -> Result<Option<&[u8]>> {
+    match row.columns().get(column).map(|column| column.type_()) {
+        Some(&Type::BYTEA) => get(row, column),
+        _ => get::<Option<&str>>(row, column).map(|text| text.map(str::as_bytes)),
+    }
+}
+
 pub(super) fn body(row: &Row) -> Result<Body> {
     Ok(Body {
         event_key: get(row, 1)?,
         event_type: get(row, 2)?,
         aggregate: about(get(row, 3)?, get(row, 4)?),
         key: get(row, 5)?,
-        payload: Bytes::copy_from_slice(get::<Option<&str>>(row, 6)?.unwrap_or_default().as_bytes()),
+        payload: Bytes::copy_from_slice(payload(row, 6)?.unwrap_or_default()),
         headers: get(row, 8)?,
         created: get::<Option<Time>>(row, 9)?.map(|time| time.0),
         read_at: if row.len() > 16 { Some(get::<Time>(row, 16)?.0) } else { None },

@@ -12,9 +12,9 @@ CREATE TABLE {table} (
     processed_at    TIMESTAMPTZ(6),
     producer_node   VARCHAR(100),
     created_at      TIMESTAMPTZ(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-    CONSTRAINT uq_{name}_key UNIQUE (event_key)
+    CONSTRAINT "uq_{name}_key" UNIQUE (event_key)
 );
-CREATE INDEX gin_{name}_payload ON {table} USING GIN (payload jsonb_path_ops);
-CREATE INDEX idx_{name}_created_at ON {table} (created_at);
-CREATE INDEX idx_{name}_entity_time ON {table} (entity_table, entity_pk, created_at);
-CREATE INDEX idx_{name}_status_sched ON {table} (status, next_attempt_at);
+CREATE INDEX "gin_{name}_payload" ON {table} USING GIN (payload jsonb_path_ops);
+CREATE INDEX "idx_{name}_created_at" ON {table} (created_at);
+CREATE INDEX "idx_{name}_entity_time" ON {table} (entity_table, entity_pk, created_at);
+CREATE INDEX "idx_{name}_status_sched" ON {table} (status, next_attempt_at);

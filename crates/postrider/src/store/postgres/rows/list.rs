@@ -90,7 +90,7 @@ const CUSTOM: &str = "
                {c.aggregate_id} AS about, {c.created} AS created_at,
                CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
                     ELSE 'given up' END AS status,
-               coalesce({c.attempts}, 0)::bigint AS attempts, t.{c.payload}::text AS payload
+               coalesce({c.attempts}, 0)::bigint AS attempts, coalesce({c.shown_body}, '') AS payload
         FROM {table} AS t
     ) AS t
     WHERE ($1::text IS NULL OR t.kind = $1) AND ($2::text IS NULL OR t.about = $2)

@@ -91,7 +91,7 @@ pub(super) async fn migrate(
     query_unnamed(tx.client(), lock, &[&schema.as_str()]).await.map_err(failed)?;
     for schema in [schema, &table.schema] {
         // IF NOT EXISTS would ask for the right to create one even where it stands.
-        if !holds(tx.client(), "SELECT to_regnamespace($1) IS NOT NULL", schema.as_str()).await? {
+        if !holds(tx.client(), "SELECT to_regnamespace($1) IS NOT NULL", &schema.to_string()).await? {
             tx.batch_execute(&schema.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
         }
     }
@@ -143,7 +143,7 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
 
 /// Refuses a schema that holds the default layout.
 async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
-    if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", schema.as_str()).await? {
+    if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", &schema.to_string()).await? {
         return Ok(());
     }
     Err(other_layout(&schema.to_string()))
@@ -206,7 +206,7 @@ async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Resul
 }
 
 async fn version(client: &Client, schema: &Ident) -> Result<i64> {
-    if !holds(client, "SELECT to_regclass($1 || '.row_migrations') IS NOT NULL", schema.as_str()).await? {
+    if !holds(client, "SELECT to_regclass($1 || '.row_migrations') IS NOT NULL", &schema.to_string()).await? {
         return Ok(0);
     }
     let sql = schema.put_into("SELECT coalesce(max(version), 0) FROM {schema}.row_migrations");

@@ -15,6 +15,6 @@ CREATE TABLE {table} (
     expires_at     TIMESTAMPTZ NOT NULL DEFAULT (NOW() + INTERVAL '24 hours'),
     created_at     TIMESTAMPTZ NOT NULL DEFAULT NOW()
 );
-CREATE INDEX idx_{name}_status_created ON {table} (status, created_at) WHERE status = 'pending';
-CREATE INDEX idx_{name}_aggregate ON {table} (aggregate_type, aggregate_id);
-CREATE INDEX idx_{name}_expires ON {table} (expires_at) WHERE status = 'published';
+CREATE INDEX "idx_{name}_status_created" ON {table} (status, created_at) WHERE status = 'pending';
+CREATE INDEX "idx_{name}_aggregate" ON {table} (aggregate_type, aggregate_id);
+CREATE INDEX "idx_{name}_expires" ON {table} (expires_at) WHERE status = 'published';

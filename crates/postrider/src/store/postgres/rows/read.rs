@@ -41,7 +41,8 @@ pub(super) async fn read(
     if !bare.is_empty() {
         let mut payloads = HashMap::new();
         for row in turn.read(sql.payloads, &[&bare]).await? {
-            payloads.insert(get::<String>(&row, 0)?, Bytes::from(get::<String>(&row, 1)?));
+            let payload = event::payload(&row, 1)?.unwrap_or_default();
+            payloads.insert(get::<String>(&row, 0)?, Bytes::copy_from_slice(payload));
         }
         read.complete(payloads)?;
     }

@@ -77,9 +77,8 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
         ];
         own::note(turn, &traced.concat()).await;
         // What is recorded is so, whatever became of the other half.
-        let heard = rows.with_book(|book| {
-            [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]
-        });
+        let heard =
+            rows.with_book(|book| [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]);
         for settled in heard {
             if settled? == Settled::Fenced {
                 return Ok(Settled::Fenced);

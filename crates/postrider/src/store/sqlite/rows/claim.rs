@@ -55,8 +55,7 @@ impl RowClaimer {
         let passed = self.listing.pass(asked, found.left.as_ref());
         let (is_marked, marked) = (won.is_some(), won.unwrap_or_default());
         let claims = is_marked.then_some(&marked.claims);
-        let mut page =
-            rows.session.with_book(|book| hand_out(book, passed, found, claims, &marked.refused));
+        let mut page = rows.session.with_book(|book| hand_out(book, passed, found, claims, &marked.refused));
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)

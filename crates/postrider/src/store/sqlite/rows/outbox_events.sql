@@ -11,4 +11,4 @@ CREATE TABLE {table} (
     last_attempt_at TIMESTAMP,
     attempt_count   INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX idx_{name}_status ON {table} (status, created_at);
+CREATE INDEX "idx_{name}_status" ON {table} (status, created_at);

@@ -34,10 +34,9 @@ const LIST: &str = "
 /// Index: the one over the id, as of those below. A payload that is missing is an empty one.
 const READ: &str = "
     SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},
-           CASE WHEN t.{c.payload} IS NULL THEN ''
-                WHEN pg_column_size(t.{c.payload}) < 2000 OR octet_length(t.{c.payload}::text) <= $1
-                THEN t.{c.payload}::text END,
-           CASE WHEN pg_column_size(t.{c.payload}) >= 2000 THEN octet_length(t.{c.payload}::text)::bigint END,
+           CASE WHEN t.{c.payload} IS NULL THEN {c.no_body}
+                WHEN pg_column_size(t.{c.payload}) < 2000 OR octet_length({c.body}) <= $1 THEN {c.body} END,
+           CASE WHEN pg_column_size(t.{c.payload}) >= 2000 THEN octet_length({c.body})::bigint END,
            left({c.headers}, 1048577), {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
            coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
            statement_timestamp()
@@ -46,7 +45,7 @@ const READ: &str = "
     ORDER BY place";
 
 const PAYLOADS: &str = "
-    SELECT {c.id_text}, coalesce(t.{c.payload}::text, '')
+    SELECT {c.id_text}, coalesce({c.body}, {c.no_body})
     FROM {table} AS t
     WHERE t.{c.id} = ANY ($1::text[]::{c.id_type}[])";
 
