@@ -42,11 +42,13 @@ fn read(row: &Row) -> Result<ParkedRow> {
     })
 }
 
-/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
+/// What of a row decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
 macro_rules! seal {
-    () => {
-        "CAST(CONCAT(p.state, ' ', p.attempts, ' ',
-                     COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p.next_attempt_at), '-')) AS BINARY)"
+    ($row:literal) => {
+        concat!(
+            "CAST(CONCAT(", $row, ".state, ' ', ", $row, ".attempts, ' ',
+                  COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ", $row, ".next_attempt_at), '-')) AS BINARY)"
+        )
     };
 }
 pub(super) use seal;
@@ -59,7 +61,7 @@ pub(super) async fn seals(
 ) -> Result<Vec<(Position, String)>> {
     // Index: the primary key (subscription, position).
     let sql =
-        concat!("SELECT p.position, ", seal!(), " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?");
+        concat!("SELECT p.position, ", seal!("p"), " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?");
     let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
