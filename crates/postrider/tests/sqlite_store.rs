@@ -48,7 +48,9 @@ fn a_view_in_the_place_of_a_table_is_refused_and_triggers_are_named() {
     let (_folder, path) = migrated();
     let connection = Connection::open(&path).unwrap();
     connection
-        .execute_batch("CREATE TRIGGER sly AFTER INSERT ON postrider_events BEGIN DELETE FROM postrider_parked; END")
+        .execute_batch(
+            "CREATE TRIGGER sly AFTER INSERT ON postrider_events BEGIN DELETE FROM postrider_parked; END",
+        )
         .unwrap();
     assert_eq!(SqliteStore::triggers(&path).unwrap(), ["sly on postrider_events"]);
     connection

@@ -82,7 +82,12 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
     let usable = tables(config, patient).await;
     if usable {
         positions(config, patient).await;
-        tell(patient, Check::MySqlTriggers, told(MySqlStore::triggers(config).await), "none that this user can see");
+        tell(
+            patient,
+            Check::MySqlTriggers,
+            told(MySqlStore::triggers(config).await),
+            "none that this user can see",
+        );
         server.excess(patient).await;
         server.rights(schema, patient).await;
     }

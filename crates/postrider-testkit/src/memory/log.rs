@@ -90,7 +90,8 @@ impl Log {
 
     /// Whether a relay does not read the row at a position: no event can be made of it, or it is beyond the limits.
     pub fn is_unreadable(&self, position: Position) -> bool {
-        let size = |event: &Arc<Event>| event.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let size =
+            |event: &Arc<Event>| event.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let headers: usize = self.get(position).map_or(0, size);
         self.is_damaged(position) || headers > Limits::READ_HEADERS_BYTES_MAX
     }

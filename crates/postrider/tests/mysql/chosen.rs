@@ -2,7 +2,9 @@
 
 use postrider::ledger::{Intervals, ParkedState};
 use postrider::store::mysql::MySqlStore;
-use postrider::store::{Acquired, Budget, Claimed, Claimer, LeaseRequest, Loaded, Page, Settlement, Start, Store};
+use postrider::store::{
+    Acquired, Budget, Claimed, Claimer, LeaseRequest, Loaded, Page, Settlement, Start, Store,
+};
 use postrider::{Position, Result};
 use std::time::Duration;
 

@@ -87,7 +87,8 @@ async fn sessions_work_whatever_the_defaults_of_the_server_are() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind)) else { continue };
         let case = Case::<MySql>::at(server.url()).await?;
-        let limit = if kind == Kind::MySql { "max_execution_time = 1" } else { "max_statement_time = 0.000001" };
+        let limit =
+            if kind == Kind::MySql { "max_execution_time = 1" } else { "max_statement_time = 0.000001" };
         case.run(&format!(
             "SET GLOBAL sql_select_limit = 1, GLOBAL completion_type = 'CHAIN', GLOBAL {limit},
                  GLOBAL sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO',
@@ -109,12 +110,16 @@ async fn sessions_work_whatever_the_defaults_of_the_server_are() -> Result<()> {
             holder: "test".to_owned(),
             duration: std::time::Duration::from_secs(600),
         };
-        let postrider::store::Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("it is free") };
+        let postrider::store::Acquired::Granted(loaded) = store.acquire(lease).await? else {
+            panic!("it is free")
+        };
         let budget = postrider::store::Budget { events_max: 2, bytes_max: 1_000_000 };
         let mut claimer = store.claimer_of("one", &loaded);
         let mut read = Vec::new();
         while read.len() < 3 {
-            let postrider::store::Claimed::Page(page) = claimer.claim(budget).await? else { panic!("a page") };
+            let postrider::store::Claimed::Page(page) = claimer.claim(budget).await? else {
+                panic!("a page")
+            };
             read.extend(page.events);
         }
         assert!(read.iter().map(|event| &*event.event).eq(&written));

@@ -5,7 +5,7 @@ use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::{Acquired, Epoch, Settled, Settlement, Start};
 
 use super::StoreUnderTest;
-use super::stage::{held, NAME, events, granted, lease, set_of, settlement, subscribed, unread};
+use super::stage::{NAME, events, granted, held, lease, set_of, settlement, subscribed, unread};
 
 /// And so is its end.
 pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -> Result<()> {

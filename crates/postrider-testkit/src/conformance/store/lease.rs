@@ -7,7 +7,7 @@ use postrider::Result;
 use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Start, Store};
 
 use super::StoreUnderTest;
-use super::stage::{held, NAME, failed, granted, lease, set_of, settlement, subscribed};
+use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// The holder and the time that is left are told to the one who has to wait.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not<S: StoreUnderTest>() -> Result<()> {

@@ -6,7 +6,7 @@ use postrider::{Position, Result, Timestamp};
 use uuid::Uuid;
 
 use super::StoreUnderTest;
-use super::stage::{NAME, held, failed, granted, lease, set_of, settlement, subscribed};
+use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// Ranges above the floor, the mark and the trial included.
 pub async fn progress_is_loaded_as_it_was_settled<S: StoreUnderTest>() -> Result<()> {
@@ -46,8 +46,8 @@ pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// Neither by removing it, nor by writing it again, nor by bringing back what was removed; and the next owner loads it.
-pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten<S: StoreUnderTest>() -> Result<()>
-{
+pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten<S: StoreUnderTest>()
+-> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let owner = granted(&store, "a").await?;
     let rows: Vec<_> = (1..=5).map(|number| row(number, ParkedState::Dead)).collect();

@@ -201,7 +201,9 @@ impl Absent {
 /// Rows at positions that a subscription has settled as empty and that no row of `parked` tells of, by subscription.
 pub(super) async fn turned_up(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
     // No index: one row per subscription.
-    let rows = session.alone(Alone::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new()).await?;
+    let rows = session
+        .alone(Alone::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
+        .await?;
     let mut found = Vec::new();
     for row in rows {
         let (name, ranges): (String, String) = (get(&row, 0)?, get(&row, 1)?);
@@ -255,9 +257,11 @@ fn reason(position: i64) -> String {
 }
 
 fn text(ranges: &BTreeMap<i64, i64>) -> String {
-    let words = ranges.iter().map(|(first, last)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    });
+    let words = ranges.iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
+        },
+    );
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use mysql_async::Row;
 use uuid::Uuid;
 
-use super::connect::MySqlConfig;
 use super::absent::Absent;
+use super::connect::MySqlConfig;
 use super::history::{NEXT, before};
 use super::page::{Read, small};
 use super::ranges::within;

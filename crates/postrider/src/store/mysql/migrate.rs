@@ -7,7 +7,7 @@ use crate::{Code, Error, Ident, Result};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes. Each may be
 /// run again where it broke off: on these servers every CREATE is committed at once.
-const MIGRATIONS: &[&str] = 
+const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
 
 /// The database, and the book of migrations, made before the first. Whoever creates or moves a subscription, and

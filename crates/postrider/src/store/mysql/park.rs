@@ -46,8 +46,14 @@ fn read(row: &Row) -> Result<ParkedRow> {
 macro_rules! seal {
     ($row:literal) => {
         concat!(
-            "CAST(CONCAT(", $row, ".state, ' ', ", $row, ".attempts, ' ',
-                  COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ", $row, ".next_attempt_at), '-')) AS BINARY)"
+            "CAST(CONCAT(",
+            $row,
+            ".state, ' ', ",
+            $row,
+            ".attempts, ' ',
+                  COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ",
+            $row,
+            ".next_attempt_at), '-')) AS BINARY)"
         )
     };
 }
@@ -60,8 +66,11 @@ pub(super) async fn seals(
     rows_max: usize,
 ) -> Result<Vec<(Position, String)>> {
     // Index: the primary key (subscription, position).
-    let sql =
-        concat!("SELECT p.position, ", seal!("p"), " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?");
+    let sql = concat!(
+        "SELECT p.position, ",
+        seal!("p"),
+        " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
+    );
     let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }

@@ -133,9 +133,8 @@ fn read(mut row: Row) -> Result<(Event, bool)> {
     let payload = bytes(&mut row, 6)?;
     let headers = text(&mut row, 8)?;
     let action = text(&mut row, 13)?;
-    let is_bare = payload.is_none()
-        || headers.is_none() && widths.headers > 0
-        || action.is_none() && widths.action > 0;
+    let is_bare =
+        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
     let event = Event {
         id: uuid(&row, 1)?,
         event_type: text(&mut row, 2)?.ok_or_else(|| unreadable(2))?,

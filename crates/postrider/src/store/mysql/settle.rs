@@ -82,10 +82,8 @@ pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Resul
     let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
     let known = turn.known(&subscription);
-    values.extend(params![
-        park::to_json(park, epoch, known)?,
-        park::removed_to_json(&removed, epoch, known)?
-    ]);
+    values
+        .extend(params![park::to_json(park, epoch, known)?, park::removed_to_json(&removed, epoch, known)?]);
     turn.session()?.alone(Alone::Reads, REMEMBER, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let session = turn.session()?;

@@ -19,7 +19,15 @@ use crate::{Action, Aggregate, Code, Error, Event, Headers, Position, Result, St
 /// A text, cut off where a relay would no longer read it: one that is longer than the limit is named and not carried.
 macro_rules! short {
     ($column:literal) => {
-        concat!("CASE WHEN octet_length(", $column, ") <= 4096 THEN ", $column, " ELSE left(", $column, ", 4097) END")
+        concat!(
+            "CASE WHEN octet_length(",
+            $column,
+            ") <= 4096 THEN ",
+            $column,
+            " ELSE left(",
+            $column,
+            ", 4097) END"
+        )
     };
 }
 pub(super) use short;
@@ -119,9 +127,8 @@ fn read(row: &Row) -> Result<(Event, bool)> {
     let payload: Option<&[u8]> = get(row, 6)?;
     let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
     let (headers, action) = (json(8)?, json(13)?);
-    let is_bare = payload.is_none()
-        || headers.is_none() && widths.headers > 0
-        || action.is_none() && widths.action > 0;
+    let is_bare =
+        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
     let event = Event {
         id: get(row, 1)?,
         event_type: get(row, 2)?,

@@ -173,7 +173,8 @@ impl Read {
                 body.event(&told.id, left)
             });
             // The short texts count as well; they are known only now.
-            bytes = bytes.saturating_add(event.as_ref().map_or(0, |event| event.size_bytes() - event.payload.len()));
+            bytes = bytes
+                .saturating_add(event.as_ref().map_or(0, |event| event.size_bytes() - event.payload.len()));
             read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&told.id, cause)), told });
         }
         Ok(read)

@@ -81,7 +81,11 @@ pub(super) fn remove<'k>(
 }
 
 /// The seals of all rows of a subscription, or of as many as may be.
-pub(super) fn seals(tx: &Connection, subscription: &str, rows_max: usize) -> Attempt<Vec<(Position, String)>> {
+pub(super) fn seals(
+    tx: &Connection,
+    subscription: &str,
+    rows_max: usize,
+) -> Attempt<Vec<(Position, String)>> {
     // Index: the primary key (subscription, position).
     let mut statement = tx.prepare_cached(concat!(
         "SELECT position, ",
@@ -89,9 +93,8 @@ pub(super) fn seals(tx: &Connection, subscription: &str, rows_max: usize) -> Att
         " FROM postrider_parked WHERE subscription = ?1 LIMIT ?2"
     ))?;
     let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![subscription, rows_max], |row| {
-        Ok((Position::new(row.get(0)?), row.get(1)?))
-    })?;
+    let rows = statement
+        .query_map(params![subscription, rows_max], |row| Ok((Position::new(row.get(0)?), row.get(1)?)))?;
     Ok(rows.collect::<std::result::Result<_, _>>()?)
 }
 

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use super::failure::Attempt;
 use super::lease::now;
 use super::{park, progress};
-use crate::ledger::{KnownRows, Progress};
 use crate::Position;
+use crate::ledger::{KnownRows, Progress};
 use crate::store::{Settled, Settlement};
 
 /// See [`Store::settle`](crate::store::Store::settle).
