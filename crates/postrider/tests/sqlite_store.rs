@@ -44,6 +44,37 @@ fn migrating_twice_does_the_work_once() {
 }
 
 #[test]
+fn a_view_in_the_place_of_a_table_is_refused_and_triggers_are_named() {
+    let (_folder, path) = migrated();
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TRIGGER sly AFTER INSERT ON postrider_events BEGIN DELETE FROM postrider_parked; END",
+        )
+        .unwrap();
+    assert_eq!(SqliteStore::triggers(&path).unwrap(), ["sly on postrider_events"]);
+    connection
+        .execute_batch(
+            "DROP TABLE postrider_events;
+             CREATE VIEW postrider_events AS SELECT * FROM postrider_parked",
+        )
+        .unwrap();
+    let refused = SqliteStore::open(&path).unwrap_err();
+    assert_eq!(refused.code(), Code::SchemaAltered, "{refused}");
+}
+
+#[test]
+fn connections_of_the_store_trust_no_schema_and_cannot_damage_the_file() {
+    let (_folder, path) = migrated();
+    for connection in [SqliteStore::connect(&path).unwrap(), SqliteStore::connect_to_look(&path).unwrap()] {
+        let trusted: i64 = connection.query_row("PRAGMA trusted_schema", [], |row| row.get(0)).unwrap();
+        assert_eq!(trusted, 0);
+        connection.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        assert!(connection.execute("UPDATE sqlite_schema SET sql = 'x'", []).is_err());
+    }
+}
+
+#[test]
 fn migrating_in_many_threads_at_once_does_the_work_once() {
     let (_folder, path) = file();
     let together = Barrier::new(8);

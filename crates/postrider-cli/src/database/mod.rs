@@ -41,6 +41,11 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// As [`Database::store`].
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
+    /// What else somebody who asks how the outbox is doing should know of its server.
+    fn notes(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
     /// Events counted by type, hour or producer: `groups_max` groups at most. Writes nothing, and needs no right to.
     ///
     /// # Errors

@@ -106,11 +106,29 @@ impl Database for MySql {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(self.named(async move {
+            if self.rows.is_none() {
+                // Whoever only looks needs none of what a relay needs.
+                return MySqlStore::look(&self.config, backlog_max).await;
+            }
             let store = self.open().await?;
             let overview = store.overview(backlog_max).await;
             store.close().await;
             overview
         }))
+    }
+
+    fn notes(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async move {
+            // Who may not list them is told so by `doctor`.
+            let names = MySqlStore::prepared(&self.config).await.unwrap_or_default();
+            let note = |name| {
+                format!(
+                    "the prepared transaction XA {name} is not decided: on MariaDB positions that others rolled back since, \
+                     and so retention, wait for it; XA COMMIT or XA ROLLBACK it"
+                )
+            };
+            names.into_iter().map(note).collect()
+        })
     }
 
     fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {

@@ -112,6 +112,14 @@ checks! {
 
     /// What retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only what Postrider delivered unless `retention_scope = \"all\"`.
     RetentionDeletes = 151, "nothing, if it is meant; else set `retention = \"forever\"`";
+    /// No row stands where a subscription has settled that no event is. Whoever may INSERT can choose a position (`SET insert_id`); such an event was not delivered.
+    MySqlChosen = 160, "find who writes so; a relay that runs parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
+    /// There are positions left. A writer can use them up by choosing one near the end; then nobody can write events.
+    MySqlCounter = 161, "delete the row at the end, run ALTER TABLE events AUTO_INCREMENT = 1 (the server takes the next that is free), then accept-history";
+    /// No trigger is on the tables of the outbox: it runs with the relay's work, and may change or drop what a promise rests on.
+    MySqlTriggers = 162, "drop the trigger, or be sure of what it does";
+    /// No trigger is on the tables of the outbox: it runs with the relay's work, and may change or drop what a promise rests on.
+    SqliteTriggers = 163, "drop the trigger, or be sure of what it does";
 
     /// The clock is not behind the events: times in the future make ages and expiry wrong.
     ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";

@@ -9,7 +9,7 @@ use mysql_async::prelude::{FromRow, Queryable};
 use postrider::layout::RowTable;
 use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
-use postrider::{Clock, Code, Ident, SystemClock};
+use postrider::{Clock, Code, Ident, Position, SystemClock};
 
 use super::layout::Findings;
 use super::{Check, Examination, Patient};
@@ -40,6 +40,12 @@ const EXCESS: &str = "
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
 
+/// With the counter beyond this, half of all positions are used up: nobody gets there by writing.
+const POSITIONS_FEW: i64 = i64::MAX / 2;
+
+/// Positions named in one line.
+const POSITIONS_SHOWN: usize = 5;
+
 /// The database to look at.
 pub(crate) struct Place<'a> {
     pub(crate) config: &'a MySqlConfig,
@@ -69,12 +75,19 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
     server.clock(patient).await;
     server.durable(patient).await;
     server.transactions(examination.transaction_age_max, patient).await;
-    server.prepared(patient).await;
+    prepared(config, patient).await;
     if let Some(rows) = rows {
         return layout(config, rows, patient).await;
     }
     let usable = tables(config, patient).await;
     if usable {
+        positions(config, patient).await;
+        tell(
+            patient,
+            Check::MySqlTriggers,
+            told(MySqlStore::triggers(config).await),
+            "none that this user can see",
+        );
         server.excess(patient).await;
         server.rights(schema, patient).await;
     }
@@ -129,6 +142,36 @@ async fn layout(config: &MySqlConfig, rows: &RowTable, patient: &mut Patient<'_>
     found.tell(rows, patient)
 }
 
+/// Positions that writers chose, and how many are left.
+async fn positions(config: &MySqlConfig, patient: &mut Patient<'_>) {
+    let found = MySqlStore::turned_up(config).await.map(|found| {
+        let line = |(name, at): (String, Vec<Position>)| {
+            let first: Vec<String> = at.iter().take(POSITIONS_SHOWN).map(Position::to_string).collect();
+            format!("{} of {name} (position {})", at.len(), first.join(", "))
+        };
+        found.into_iter().map(line).collect::<Vec<_>>()
+    });
+    tell(patient, Check::MySqlChosen, told(found), "none");
+    match MySqlStore::last_position(config).await {
+        Ok(last) if last.get() > POSITIONS_FEW => {
+            patient.fail(Check::MySqlCounter, format!("the counter stands at {last}"));
+        }
+        Ok(_) => patient.ok(Check::MySqlCounter, "enough are left"),
+        Err(error) => patient.warn(Check::MySqlCounter, format!("cannot be told: {}", error.sentence())),
+    }
+}
+
+/// Transactions that nobody has decided, by their names.
+async fn prepared(config: &MySqlConfig, patient: &mut Patient<'_>) {
+    let names = MySqlStore::prepared(config).await;
+    let lines = names.map(|names| names.into_iter().map(|name| format!("XA {name}")).collect::<Vec<_>>());
+    tell(patient, Check::MySqlPrepared, told(lines), "none");
+}
+
+fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
+    answer.map_err(|error| error.sentence())
+}
+
 /// A connection to ask on.
 struct Server {
     client: Conn,
@@ -169,15 +212,6 @@ impl Server {
             Err(error) => Err(error.to_string()),
         };
         tell(patient, Check::MySqlTransactions, found, "none is open for long");
-    }
-
-    async fn prepared(&mut self, patient: &mut Patient<'_>) {
-        let found = self.ask::<mysql_async::Row>("XA RECOVER").await;
-        let lines = found.map(|rows| match rows.len() {
-            0 => Vec::new(),
-            count => vec![format!("{count} in XA RECOVER")],
-        });
-        tell(patient, Check::MySqlPrepared, lines, "none");
     }
 
     async fn excess(&mut self, patient: &mut Patient<'_>) {

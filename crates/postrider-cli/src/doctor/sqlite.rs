@@ -37,6 +37,11 @@ pub(crate) fn examine(path: &Path, rows: Option<&RowTable>, deep: bool, patient:
         Some(rows) => layout(path, rows, patient),
         None => schema(path, patient),
     };
+    match SqliteStore::triggers(path) {
+        Ok(names) if names.is_empty() => patient.ok(Check::SqliteTriggers, "none"),
+        Ok(names) => patient.warn(Check::SqliteTriggers, names.join("; ")),
+        Err(error) => patient.warn(Check::SqliteTriggers, error.sentence()),
+    }
     version(patient);
     settings(path, patient);
     wal(path, patient);

@@ -148,7 +148,9 @@ fn the_doctor_looks_at_server_rights_and_tables() {
                   XA END '{schema}'; XA PREPARE '{schema}'",
         );
         let (outcome, what) = found(&program, "PD-0148");
-        assert!(outcome == "warn" && what.contains("in XA RECOVER"), "{what}");
+        assert!(outcome == "warn" && what.contains(&format!("XA '{}','',1", shop.schema)), "{what}");
+        let told = program.run(&["status"]);
+        assert!(told.stderr.contains(&format!("XA '{}','',1 is not decided", shop.schema)), "{told:?}");
         shop.sql("XA ROLLBACK '{schema}'");
 
         let elsewhere = shop.url.replace("127.0.0.1", "127.1");
@@ -343,4 +345,42 @@ fn rows_of_event_outbox_are_counted_by_type_hour_and_producer() {
 #[test]
 fn rows_of_outbox_events_are_counted_by_type_hour_and_producer() {
     on_each(Some("outbox_events"), outbox_events_is_counted);
+}
+
+/// It would never be delivered: its position was settled as empty.
+#[test]
+fn an_event_at_a_position_that_its_writer_chose_is_told_by_doctor_and_parked_by_the_relay() {
+    for shop in Shop::all() {
+        let program = shop.program();
+        assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+        shop.sql("INSERT INTO {schema}.events (type, payload) VALUES ('a', ''), ('b', '')");
+        shop.sql(
+            "START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK",
+        );
+        shop.sql("INSERT INTO {schema}.events (type, payload) VALUES ('c', '')");
+        let drained = program.run(&["relay", "--drain"]);
+        assert_eq!(drained.exit, Some(0), "{drained:?}");
+        until(|| {
+            let drained = program.run(&["relay", "--drain"]);
+            assert_eq!(drained.exit, Some(0), "{drained:?}");
+            Some(status(&program)).filter(|status| status["floor"] == 4)
+        });
+        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+        assert_eq!(found(&program, "PD-0160").0, "ok");
+        assert_eq!(found(&program, "PD-0161").0, "ok");
+        assert_eq!(found(&program, "PD-0162").0, "ok");
+        shop.sql("SET insert_id = 3; INSERT INTO {schema}.events (type, payload) VALUES ('chosen', '')");
+        let (outcome, what) = found(&program, "PD-0160");
+        assert!(outcome == "warn" && what.contains("1 of orders (position 3)"), "{what}");
+        program.run(&["relay", "--drain"]);
+        let told = until(|| Some(status(&program)).filter(|status| status["parked"]["dead"] == 1));
+        assert!(told["last_error"].as_str().unwrap().contains("insert_id"), "{told}");
+        assert_eq!(found(&program, "PD-0160").0, "ok");
+        // An operator wants it delivered.
+        shop.sql("UPDATE {schema}.parked SET state = 'retry'");
+        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+        let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+        assert_eq!(file.lines().filter(|line| line.contains("chosen")).count(), 1, "{file}");
+        assert_eq!(file.lines().count(), 4, "{file}");
+    }
 }

@@ -98,6 +98,26 @@ case! {
 }
 
 case! {
+    /// They are named in words that can be used in `XA COMMIT`.
+    async fn prepared_transactions_and_triggers_are_named(case) {
+        let id = format!("forgotten-{}", case.schema);
+        let mut client = case.another().await?;
+        case.on(&mut client, "CREATE TABLE {schema}.unrelated (a INT)").await?;
+        for step in ["XA START '{id}'", "INSERT INTO {schema}.unrelated VALUES (1)", "XA END '{id}'", "XA PREPARE '{id}'"] {
+            case.on(&mut client, &step.replace("{id}", &id)).await?;
+        }
+        let names = MySqlStore::prepared(&case.config).await?;
+        let ours = names.iter().find(|name| name.contains(&id)).unwrap_or_else(|| panic!("{names:?}"));
+        assert_eq!(*ours, format!("'{id}','',1"));
+        case.on(&mut client, &format!("XA ROLLBACK {ours}")).await?;
+        assert!(MySqlStore::triggers(&case.config).await?.is_empty());
+        case.run("CREATE TRIGGER {schema}.sly BEFORE INSERT ON {schema}.events FOR EACH ROW SET NEW.type = 'x'").await?;
+        let triggers = MySqlStore::triggers(&case.config).await?;
+        assert!(triggers.len() == 1 && triggers[0].starts_with("sly on events by "), "{triggers:?}");
+    }
+}
+
+case! {
     /// What retention has deleted is as empty as what was rolled back.
     async fn an_event_written_where_others_were_deleted_is_named(case) {
         let store = case.store().await?;

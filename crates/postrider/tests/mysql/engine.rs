@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
+use postrider::store::TallyBy;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
@@ -126,6 +127,13 @@ async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_d
             MySqlConfig::new(&server.url_of("blind:b").replace("/test", ""))?.schema(case.schema.clone());
         let error = MySqlStore::connect(&config).await.unwrap_err();
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
+        // Who only looks needs none of it.
+        assert_eq!(MySqlStore::look(&config, 10).await?.subscriptions.len(), 0);
+        MySqlStore::tally(&config, TallyBy::Type, 10).await?;
+        // And whoever makes the tables is told before there are any.
+        case.run("DROP DATABASE {schema}").await?;
+        assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);
+        assert_eq!(MySqlStore::schema(&config).await?.found, 0);
         let words = if kind == Kind::MySql { "performance_schema = ON" } else { "metadata_lock_info" };
         let error = error.to_string();
         assert!(error.contains(words) && error.contains("GRANT PROCESS"), "{error}");

@@ -81,6 +81,8 @@ case! {
         store.release("t", loaded.epoch, true).await?;
 
         let mut client = relay.client().await?;
+        let migrated = "UPDATE {schema}.migrations SET version = 99";
+        assert!(case.on(&mut client, migrated).await.is_err());
         let forged = "INSERT INTO {schema}.events (type, payload) VALUES ('forged', '')";
         assert!(case.on(&mut client, forged).await.is_err());
     }

@@ -77,6 +77,9 @@ impl Status {
             let overview =
                 block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
+            for note in block_on(Threads::One, async { Ok(outbox.database.notes().await) })? {
+                context.output.say(format!("{name}: {note}"));
+            }
         }
         context.output.data(&report)
     }

@@ -26,16 +26,21 @@ const LOGIN_ANSWERS: u32 = 4;
 /// No writer is held up for this long between taking its position and writing its row: that is one call of the engine.
 const STATEMENTS_END: Duration = Duration::from_secs(60);
 
-/// What every connection says first, whatever the server's defaults are. `READ COMMITTED`: otherwise a locking read
-/// at the end of the table blocks every INSERT. UTC; strict; locks are not waited for longer than a lease; a quiet connection stays; the
-/// dictionary answers with what is, not with what was yesterday (MySQL alone knows that setting).
-const SETTINGS: [&str; 2] = [
-    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    "SET NAMES utf8mb4 COLLATE utf8mb4_bin, time_zone = '+00:00', autocommit = 1,
+/// What every connection says first, whatever the defaults of the server and of the user are. `READ COMMITTED`: otherwise a
+/// locking read at the end of the table blocks every INSERT. UTC; strict, and no quotes or operators that mean something
+/// else; locks are not waited for longer than a lease; a quiet connection stays.
+///
+/// What would cut answers off or end statements early is turned off: a list of writers that is not complete would lose events.
+const SETTINGS: [&str; 3] = [
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+    "SET NAMES utf8mb4 COLLATE utf8mb4_bin, time_zone = '+00:00', autocommit = 1, completion_type = 0,
          sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
          innodb_lock_wait_timeout = 5, lock_wait_timeout = 5, wait_timeout = 28800",
+    "SET sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, sql_auto_is_null = 0
+         /*M! , max_statement_time = 0 */",
 ];
-const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 0 */";
+/// MySQL alone knows these. The dictionary answers with what is, not with what was yesterday.
+const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 0, max_execution_time = 0 */";
 
 /// How to reach an outbox in MySQL or MariaDB.
 #[derive(Clone)]
@@ -206,6 +211,13 @@ impl MySqlConfig {
                 .hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
         }
         Ok(opts)
+    }
+
+    /// A connection to look at a database with the schema this program knows, on any server.
+    pub(super) async fn connect_to_look(&self) -> Result<Session> {
+        let mut session = self.connect_unchecked().await?;
+        migrate::check(&mut session).await?;
+        Ok(session)
     }
 
     /// A connection to a primary with the schema this program knows, on a server that tells who may still commit.

@@ -81,11 +81,11 @@ pub(super) fn hidden(product: Product) -> Error {
     let hint = match product {
         Product::MySql => {
             "set performance_schema = ON and leave the instrument wait/lock/metadata/sql/mdl on, as is the default; or \
-             GRANT PROCESS ON *.* to the user of the relay"
+             GRANT PROCESS ON *.* to the user of the relay, and to the one of `migrate up`"
         }
         Product::MariaDb => {
             "put plugin_load_add = metadata_lock_info into the server's configuration, or INSTALL SONAME \
-             'metadata_lock_info' while nobody writes; or GRANT PROCESS ON *.* to the user of the relay"
+             'metadata_lock_info' while nobody writes; or GRANT PROCESS ON *.* to the user of the relay, and to the one of `migrate up`"
         }
     };
     let what = format!("{product} does not tell who has the outbox open for writing");

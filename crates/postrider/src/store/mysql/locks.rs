@@ -240,3 +240,30 @@ fn xid(row: &Row) -> Result<String> {
     let data: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("xa {format} {global} {branch} {data}"))
 }
+
+/// The names of the prepared transactions, as one would write them in `XA COMMIT`.
+pub(super) async fn prepared_names(conn: &mut Conn) -> Result<Vec<String>> {
+    let rows: Vec<Row> = conn.query("XA RECOVER").await.map_err(failed)?;
+    rows.iter().map(written_xid).collect()
+}
+
+fn written_xid(row: &Row) -> Result<String> {
+    let (format, global): (i64, usize) = (get(row, 0)?, get(row, 1)?);
+    let data: Vec<u8> = get(row, 3)?;
+    let (global, branch) = data.split_at(global.min(data.len()));
+    let part = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) if text.chars().all(|c| c.is_ascii_graphic() && c != '\'') => format!("'{text}'"),
+        _ => format!("X'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    };
+    Ok(format!("{},{},{format}", part(global), part(branch)))
+}
+
+/// The triggers on the tables of an outbox. No index: the dictionary's own, by name.
+pub(super) async fn triggers(conn: &mut Conn, schema: &Ident) -> Result<Vec<String>> {
+    let sql = "SELECT CONCAT(trigger_name, ' on ', event_object_table, ' by ', definer)
+               FROM information_schema.triggers
+               WHERE event_object_schema = ?
+                 AND event_object_table IN ('events', 'subscriptions', 'parked', 'leases', 'migrations', 'absent')
+               ORDER BY 1";
+    conn.exec(sql, (schema.as_str(),)).await.map_err(failed)
+}

@@ -80,11 +80,15 @@ impl MySqlStore {
     /// breaks off is left half done, and is completed by running it again.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database; then
-    /// nothing was changed.
+    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database, `ServerUnfit` if no relay
+    /// could work on this server; then nothing was changed.
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
+        // Whoever makes the tables is told now what a relay would be refused for. Later, that is the relay's to say.
+        if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
+            engine::check(&mut session).await?;
+        }
         migrate::migrate(&mut session).await
     }
 
@@ -125,7 +129,7 @@ impl MySqlStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        tally::tally(&mut config.connect().await?, by, groups_max, &views::events()).await
+        tally::tally(&mut config.connect_to_look().await?, by, groups_max, &views::events()).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -138,6 +142,34 @@ impl MySqlStore {
         let store = Self::unconnected(config);
         store.0.settler.turn().await?;
         Ok(store)
+    }
+
+    /// As [`Store::overview`], by a user who may only read, and on a server that tells a relay too little.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), but for `ServerUnfit`.
+    pub async fn look(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
+        let mut session = config.connect_to_look().await?;
+        let mut work = session.look().await?;
+        let seen = overview::overview(&mut work, backlog_max).await;
+        work.finish(seen).await
+    }
+
+    /// The transactions of the server that are prepared and not decided, as one would write their names in `XA COMMIT`.
+    /// On MariaDB each of them may keep positions of rolled back transactions undecided, whatever it has written.
+    ///
+    /// # Errors
+    /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user may not list them.
+    pub async fn prepared(config: &MySqlConfig) -> Result<Vec<String>> {
+        locks::prepared_names(&mut config.client().await?).await
+    }
+
+    /// The triggers on the tables of the outbox, as far as this user may see them.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn triggers(config: &MySqlConfig) -> Result<Vec<String>> {
+        locks::triggers(&mut config.client().await?, config.schema_name()).await
     }
 
     /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet sees it;

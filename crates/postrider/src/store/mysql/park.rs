@@ -42,11 +42,19 @@ fn read(row: &Row) -> Result<ParkedRow> {
     })
 }
 
-/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
+/// What of a row decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
 macro_rules! seal {
-    () => {
-        "CAST(CONCAT(p.state, ' ', p.attempts, ' ',
-                     COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p.next_attempt_at), '-')) AS BINARY)"
+    ($row:literal) => {
+        concat!(
+            "CAST(CONCAT(",
+            $row,
+            ".state, ' ', ",
+            $row,
+            ".attempts, ' ',
+                  COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ",
+            $row,
+            ".next_attempt_at), '-')) AS BINARY)"
+        )
     };
 }
 pub(super) use seal;
@@ -60,7 +68,7 @@ pub(super) async fn seals(
     // Index: the primary key (subscription, position).
     let sql = concat!(
         "SELECT p.position, ",
-        seal!(),
+        seal!("p"),
         " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
     );
     let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;

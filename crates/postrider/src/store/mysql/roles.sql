@@ -14,9 +14,9 @@ GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregat
               topic, action, namespace, producer) ON {schema}.events TO '{writer}';
 
 -- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
--- UPDATE on migrations is for the lock on its row, under which events are deleted.
+-- UPDATE on migrations is for the lock on its row, under which events are deleted; not on the version.
 GRANT SELECT, DELETE ON {schema}.events TO '{relay}';
-GRANT SELECT, UPDATE ON {schema}.migrations TO '{relay}';
+GRANT SELECT, UPDATE (applied_at) ON {schema}.migrations TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';

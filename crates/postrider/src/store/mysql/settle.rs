@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mysql_async::Row;
+
 use super::line::Turn;
 use super::park::{self, seal};
 use super::progress::{RECORD, recorded};
@@ -21,10 +23,12 @@ const REMEMBER: &str = "
 
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
 /// nothing else finds the epoch either. Of the parked rows, one that somebody else has changed is left alone.
+/// Tables made of JSON belong to the current database, so there has to be one.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = concat!(
-    "START TRANSACTION READ WRITE;
+    "USE {schema};
+    START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions
     SET floor = @postrider_floor, done = @postrider_done, highest_position = @postrider_highest,
         highest_id = @postrider_highest_id, trial = @postrider_trial, trial_deaths = @postrider_deaths,
@@ -33,24 +37,24 @@ const SETTLE: &str = concat!(
     SELECT COUNT(*) INTO @postrider_owns
     FROM {schema}.subscriptions
     WHERE name = @postrider_name AND epoch = @postrider_epoch;
-    DELETE p FROM {schema}.parked AS p
-    JOIN JSON_TABLE(@postrider_removed, '$[*]' COLUMNS (
-             p BIGINT PATH '$.p', w VARCHAR(64) PATH '$.w')) AS r ON r.p = p.position
-    WHERE @postrider_owns = 1 AND p.subscription = @postrider_name AND p.position IN ({removed})
+    DELETE {schema}.parked FROM {schema}.parked
+    JOIN (SELECT * FROM JSON_TABLE(@postrider_removed, '$[*]' COLUMNS (
+              p BIGINT PATH '$.p', w VARCHAR(64) PATH '$.w')) AS j) AS r ON r.p = parked.position
+    WHERE @postrider_owns = 1 AND parked.subscription = @postrider_name AND parked.position IN ({removed})
       AND (CAST(r.w AS BINARY) = '*' OR CAST(r.w AS BINARY) = ",
-    seal!(),
+    seal!("parked"),
     ");
     UPDATE {schema}.parked AS p
-    JOIN JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
-             p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
-             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e', w VARCHAR(64) PATH '$.w')) AS r
+    JOIN (SELECT * FROM JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
+              p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
+              a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e', w VARCHAR(64) PATH '$.w')) AS j) AS r
       ON r.p = p.position
     SET p.`key` = COALESCE(r.k, p.`key`), p.destination = COALESCE(r.d, p.destination), p.state = r.s,
         p.attempts = r.a, p.next_attempt_at = TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), p.last_error = r.e,
         p.updated_at = UTC_TIMESTAMP(6)
     WHERE @postrider_owns = 1 AND p.subscription = @postrider_name AND p.position IN ({written})
       AND (CAST(r.w AS BINARY) = '*' OR CAST(r.w AS BINARY) = ",
-    seal!(),
+    seal!("p"),
     ");
     INSERT INTO {schema}.parked (subscription, position, `key`, destination, state, attempts,
                                  next_attempt_at, last_error, event_id)
@@ -83,14 +87,17 @@ pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Resul
     turn.session()?.alone(Alone::Reads, REMEMBER, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let session = turn.session()?;
-    let answers = match session.several(Alone::Writes, &statements).await {
-        Ok(answers) => answers,
-        Err(error) => {
-            // An error leaves out what follows, the end of the transaction as well.
-            _ = session.several(Alone::Reads, "ROLLBACK").await;
-            return Err(error);
-        }
-    };
+    let settled = owns(session.several(Alone::Writes, &statements).await);
+    if settled.is_err() && session.several(Alone::Reads, "ROLLBACK").await.is_err() {
+        // An error leaves out what follows, the end of the transaction as well. The next one would commit it.
+        _ = session.give_up();
+    }
+    settled
+}
+
+/// The last answer, without which the transaction was not committed.
+fn owns(answers: Result<Vec<Vec<Row>>>) -> Result<Settled> {
+    let answers = answers?;
     let owns = answers.iter().rev().find_map(|rows| rows.first());
     let owns = owns.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
     Ok(if get::<i64>(owns, 0)? == 1 { Settled::Done } else { Settled::Fenced })

@@ -65,10 +65,20 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     Ok(migrated)
 }
 
-/// Refuses a file whose schema this program does not know.
+/// Refuses a file whose schema this program does not know, or whose tables are none: a view or a virtual table of that name
+/// would run what somebody else wrote.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
     schema::check(PLACE, found(connection)?, LATEST)?;
-    refuse_missing(connection)
+    let sql = "SELECT name FROM sqlite_schema
+               WHERE name IN ('postrider_events', 'postrider_subscriptions', 'postrider_parked', 'postrider_leases',
+                              'postrider_relays', 'postrider_migrations')
+                 AND (type = 'view' OR type = 'table' AND sql LIKE 'CREATE VIRTUAL%')";
+    match connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()? {
+        None => refuse_missing(connection),
+        Some(name) => Err(Error::new(Code::SchemaAltered, format!("{name} is not a table"))
+            .hint("drop what stands in its place, and run `postrider migrate up`, or restore the file")
+            .into()),
+    }
 }
 
 /// Refuses a file whose tables were dropped after they were made.
@@ -81,6 +91,15 @@ fn refuse_missing(connection: &Connection) -> Attempt<()> {
         }
     }
     Ok(schema::refuse_missing(PLACE, &missing)?)
+}
+
+/// The triggers on our tables.
+pub(super) fn triggers(connection: &Connection) -> Attempt<Vec<String>> {
+    let sql = "SELECT name || ' on ' || tbl_name FROM sqlite_schema
+               WHERE type = 'trigger' AND tbl_name LIKE 'postrider\\_%' ESCAPE '\\' ORDER BY 1";
+    let mut statement = connection.prepare(sql)?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<std::result::Result<_, _>>()?)
 }
 
 /// The version of a file that may have none.

@@ -36,6 +36,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use rows::SqliteRowStore;
@@ -159,6 +160,14 @@ impl SqliteStore {
         Ok(migrate::schema(connection.as_ref())?)
     }
 
+    /// The triggers on the tables of the outbox. Blocks the calling thread.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn triggers(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Ok(migrate::triggers(&Self::connect_to_look(path)?)?)
+    }
+
     /// Every migration, oldest first, for those who run them with a tool of their own.
     pub fn migrations() -> impl Iterator<Item = Migration> {
         migrate::all()
@@ -242,6 +251,7 @@ fn connect_to_unchanging(path: &Path) -> Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let open = || -> Attempt<Connection> {
         let connection = Connection::open_with_flags(url, flags)?;
+        distrust(&connection)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -253,6 +263,7 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_handler(Some(wait_for_lock))?;
+        distrust(&connection)?;
         set(&connection, "synchronous", "FULL")?;
         Ok(connection)
     };
@@ -275,6 +286,14 @@ fn connect_or_create(path: &Path) -> Result<Connection> {
         let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     }
     connect(path, OpenFlags::SQLITE_OPEN_CREATE)
+}
+
+/// Whoever may write the file may put views, triggers and virtual tables into it. None of them runs a function that does more
+/// than compute, and no statement can damage the file itself.
+fn distrust(connection: &Connection) -> Attempt<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    Ok(())
 }
 
 fn set(connection: &Connection, pragma: &str, value: &str) -> Attempt<()> {

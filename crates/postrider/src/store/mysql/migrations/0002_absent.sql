@@ -5,3 +5,13 @@ CREATE TABLE IF NOT EXISTS {schema}.absent (
     ranges       LONGTEXT NOT NULL,                   -- both ends included, the newest: "1-40 43 50-52"
     updated_at   DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The outbox for people, with the rights of who asks: ids as text, the payload as text where it is JSON, else in hex.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW {schema}.events_json AS
+SELECT position,
+       LOWER(CONCAT_WS('-', SUBSTR(HEX(id), 1, 8), SUBSTR(HEX(id), 9, 4), SUBSTR(HEX(id), 13, 4),
+                            SUBSTR(HEX(id), 17, 4), SUBSTR(HEX(id), 21))) AS id,
+       type, aggregate_type, aggregate_id, COALESCE(`key`, aggregate_id) AS `key`,
+       IF(JSON_VALID(CONVERT(payload USING utf8mb4)), CONVERT(payload USING utf8mb4), HEX(payload)) AS payload,
+       headers, time, topic, max_attempts, expires_at, action, namespace, producer
+FROM {schema}.events;

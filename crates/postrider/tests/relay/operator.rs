@@ -1,0 +1,76 @@
+//! An operator changes parked rows with SQL while the relay runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::sink::{Failure, Outcome, Sink};
+use postrider::store::Start;
+use postrider::write::Outbox;
+
+use super::shop::{Kept, Shop, acknowledged, number, order};
+
+/// Renews often, and waits long before it tries again by itself.
+async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
+    let policy = Policy {
+        max_attempts,
+        backoff_min: Duration::from_secs(600),
+        backoff_max: Duration::from_secs(600),
+        probe_min: Duration::from_millis(5),
+        lease: Duration::from_secs(1),
+        ..Policy::default()
+    };
+    let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
+    Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
+}
+
+/// Fails on the tenth order, as long as it is broken.
+fn broken() -> (Arc<AtomicBool>, Kept) {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let told = is_broken.clone();
+    let sink = Kept::that(move |message| match number(&message.event) {
+        10 if told.load(Ordering::SeqCst) => Outcome::Failed(Failure::new("not this one")),
+        _ => acknowledged(),
+    });
+    (is_broken, sink)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_running_relay_and_once() {
+    let shop = Shop::open();
+    let (is_broken, sink) = broken();
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 1).await;
+    sink.wait_for(29).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead'", 1).await;
+    is_broken.store(false, Ordering::SeqCst);
+    let revive = "UPDATE postrider_parked SET state = 'retry', attempts = 0, next_attempt_at = NULL";
+    shop.connect().execute(revive, []).unwrap();
+    sink.wait_for(30).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    Outbox::new().write_all(&shop.connect(), (30..40).map(order)).unwrap();
+    let events = sink.wait_for(40).await;
+    relay.shutdown().await.unwrap();
+    let mut numbers: Vec<usize> = events.iter().map(|event| number(event)).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..40).collect::<Vec<_>>(), "every event once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_event_that_an_operator_removes_by_sql_lets_the_others_of_its_key_go_on() {
+    let shop = Shop::open();
+    let (_is_broken, sink) = broken();
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 9).await;
+    // 3, then 10 waits, and 17 and 24 behind it.
+    sink.wait_for(27).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'retry'", 1).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 3).await;
+    shop.connect().execute("DELETE FROM postrider_parked WHERE state = 'retry'", []).unwrap();
+    let events = sink.wait_for(29).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
+    let of_key: Vec<usize> = events.iter().map(|event| number(event)).filter(|n| n % 7 == 3).collect();
+    assert_eq!(of_key, [3, 17, 24]);
+}
