@@ -4,7 +4,7 @@
 
 use clap::Args;
 use postrider::store::{Start, Store};
-use postrider::{BoxFuture, Position, Result};
+use postrider::{BoxFuture, Code, Error, Position, Result};
 
 use super::chosen::Chosen;
 use crate::config::kind::start;
@@ -82,8 +82,8 @@ impl Resume {
 /// Let a subscription go on that stopped because the database's history changed
 ///
 /// Say from where: events from there on are delivered, again if consumers had them from the lost history. Rows
-/// parked from there on are removed, for their events are read again. `floor` is the safe choice: it goes on after
-/// what the database itself knows as done, may repeat events and skips none.
+/// parked from there on are removed, for their events are read again. `floor` is the safe choice where the
+/// reason offers it: it goes on after what the database itself knows as done, may repeat events and skips none.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   postrider accept-history orders --from floor           repeats what the database does not know as done, skips nothing
@@ -120,12 +120,26 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
         Place::At(start) => start,
         Place::Floor => {
             let known = store.overview(0).await?.subscriptions;
-            let floor = known.iter().find(|known| known.name == name).map(|known| known.floor);
+            let known = known.iter().find(|known| known.name == name);
+            if let Some(reason) =
+                known.and_then(|known| known.halted.as_ref()).filter(|said| !offers_floor(said))
+            {
+                let what = format!("the floor of {name} is not of this history: {reason}");
+                return Err(Error::new(Code::HistoryChanged, what).effect("nothing was changed").hint(
+                    "give the first position that was written since, or --from beginning, which repeats all",
+                ));
+            }
             // One that nobody knows is refused by the store.
-            Start::Position(floor.unwrap_or(Position::ZERO).next())
+            Start::Position(known.map_or(Position::ZERO, |known| known.floor).next())
         }
     };
     store.accept_history(name, start).await
+}
+
+/// Where the events were put back without their progress, new ones may stand below the floor. A reason says so by not
+/// offering it.
+fn offers_floor(reason: &str) -> bool {
+    reason.contains("`--from floor`")
 }
 
 fn parse_place(text: &str) -> Result<Place, String> {

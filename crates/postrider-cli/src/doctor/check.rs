@@ -132,7 +132,7 @@ checks! {
     /// The subscription is not paused.
     NotPaused = 205, "`postrider resume NAME` when its reason is gone";
     /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
-    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from floor`: it may repeat events and skips none";
+    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from floor` where the reason offers it (it may repeat events and skips none), else --from position:N";
     /// There is room for more parked events. At the limit nothing new is read.
     ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
     /// No event was given up or is without a route.

@@ -31,3 +31,13 @@ pub(super) fn change(
         )),
     }
 }
+
+/// What an operator may do where events and progress were put back together: the floor of the progress is then one of this
+/// history. Where only one of them was, it is not, and this is not said.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn floor_offer(floor: Position) -> String {
+    format!(
+        "`--from floor` goes on after {floor}: it may repeat events and skips none. A later position skips what was \
+         written since"
+    )
+}

@@ -136,6 +136,32 @@ case! {
 }
 
 case! {
+    /// As in a table that was made before it refused them.
+    async fn what_no_receiver_could_be_told_is_damaged_with_the_reason_and_stops_nobody(case) {
+        case.run(
+            r#"ALTER TABLE {schema}.events DROP CONSTRAINT events_time_check, DROP CONSTRAINT events_expires_at_check,
+                                           DROP CONSTRAINT events_action_check1;
+               INSERT INTO {schema}.events (type, payload, time, expires_at, action) VALUES
+               ('good', '', DEFAULT, NULL, NULL), ('never', '', 'infinity', NULL, NULL),
+               ('late', '', '20000-01-01', NULL, NULL), ('past', '', DEFAULT, '-infinity', NULL),
+               ('id', '', DEFAULT, NULL, '{"id": "7", "name": "a", "params": {}, "started": 1, "completed": 2}'),
+               ('good', '', DEFAULT, 'infinity', NULL)"#,
+        )
+        .await?;
+        let mut claimer = case.store().await?.claimer(&Progress::default());
+        let claimed = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await?;
+        let Claimed::Page(page) = claimed else { panic!("the history did not change") };
+        let read: Vec<i64> = page.events.iter().map(|event| event.position.get()).collect();
+        assert_eq!(read, [1, 6]);
+        let reasons = ["its time is infinite", "outside the years 1 to 9999", "the time of its expiry", "UUID"];
+        for ((position, said), (number, reason)) in page.damaged.iter().zip((2..).zip(reasons)) {
+            assert!(position.get() == number && said.contains(reason), "{position}: {said} without {reason}");
+        }
+        assert_eq!(page.damaged.len(), 4);
+    }
+}
+
+case! {
     async fn people_see_the_outbox_as_text(case) {
         case.run(r#"INSERT INTO {schema}.events (type, aggregate_type, aggregate_id, payload)
                     VALUES ('a', 'Order', '7', '{"a":1}'), ('a', NULL, NULL, '\xff00')"#).await?;

@@ -27,7 +27,8 @@ pub(super) async fn refusal(
          have lost events that were published"
     );
     if choice == AfterFailover::Halt || row.progress.highest.is_none() {
-        return Ok(Some(moved));
+        let offer = crate::store::history::floor_offer(row.progress.done.floor());
+        return Ok(Some(format!("{moved}. {offer}")));
     }
     if let Some(change) = change(work, row).await? {
         return Ok(Some(format!("{moved}; {change}")));

@@ -80,8 +80,10 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
         format!(
             "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
-             epoch {}: an older copy of it is in place, and may lack events that were published",
-            epoch.0, row.epoch.0
+             epoch {}: an older copy of it is in place, and may lack events that were published. {}",
+            epoch.0,
+            row.epoch.0,
+            crate::store::history::floor_offer(found)
         )
     })
 }

@@ -25,11 +25,11 @@ pub(super) async fn refusal(
         "the progress is about the cluster and timeline {known}, the server is at {now}: it was failed over or \
          restored, and may have lost events that were published"
     );
-    if choice == AfterFailover::Halt || !is_later(known, now) {
-        return Ok(Some(moved));
-    }
     if let Some(back) = back {
         return Ok(Some(format!("{moved}; {back}")));
+    }
+    if choice == AfterFailover::Halt || !is_later(known, now) {
+        return Ok(Some(format!("{moved}. {}", history::floor_offer(row.progress.done.floor()))));
     }
     if let Some(change) = change(work, row).await? {
         return Ok(Some(format!("{moved}; {change}")));

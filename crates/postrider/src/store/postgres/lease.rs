@@ -14,6 +14,7 @@ use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::{failover, park, progress};
 use crate::ledger::{KnownRows, ParkedState};
+use crate::store::history::floor_offer;
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
 use crate::{Code, Error, Position, Result};
 
@@ -130,9 +131,10 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
         format!(
             "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
-             epoch {}: an older copy of it is in place, and may lack events that were published. `--from floor` goes on \
-             after {found}: it may repeat events and skips none. A later position skips what was written since",
-            epoch.0, row.epoch.0
+             epoch {}: an older copy of it is in place, and may lack events that were published. {}",
+            epoch.0,
+            row.epoch.0,
+            floor_offer(found)
         )
     })
 }
