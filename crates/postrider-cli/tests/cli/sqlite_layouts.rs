@@ -67,11 +67,11 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
         ("", None),
         (
             "retention = '7d'\n",
-            Some("rows of outbox_events that Postrider delivers from now on are deleted 7d after"),
+            Some("outbox_events that Postrider delivers from now on are deleted 7d after"),
         ),
         (
             "retention = '7d'\nretention_scope = 'all'\n",
-            Some("all delivered rows of outbox_events are deleted 7d after their delivery, including those"),
+            Some("outbox_events are deleted 7d after their delivery, including those"),
         ),
     ] {
         let program = program_with("outbox_events", keys);

@@ -14,7 +14,7 @@ use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
 
-use super::world::{DELIVERY, committed, name, open};
+use super::world::{DELIVERY, committed, name};
 
 const ORDER: &str = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
 
@@ -42,7 +42,8 @@ async fn deliver(
     topics: &[&str],
     records: usize,
 ) -> Result<Vec<Vec<Record>>> {
-    let sink = open(&KafkaConfig::new(kafka.brokers()).with_delivery_timeout(DELIVERY)).await;
+    let config = KafkaConfig::new(kafka.brokers()).with_delivery_timeout(DELIVERY);
+    let sink = postrider_sinks::kafka::Kafka::open(&config)?;
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
     while relay.status()[0].brain.acknowledged < records as u64 {

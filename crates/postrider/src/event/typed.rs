@@ -35,7 +35,7 @@ pub trait TypedEvent: Serialize {
         None
     }
 
-    /// What orders it, if that is not the aggregate's id.
+    /// What orders it and goes with the message, if that is not the aggregate.
     fn key(&self) -> Option<String> {
         None
     }

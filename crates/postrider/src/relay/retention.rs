@@ -120,7 +120,7 @@ fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
         .into_iter()
-        .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
     match unit {
         Some((unit, name)) => format!("{}{name}", seconds / unit),
         None if seconds > 0 => format!("{seconds}s"),

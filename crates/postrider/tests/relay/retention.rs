@@ -1,5 +1,7 @@
 //! A delivered outbox shrinks while a relay runs.
 
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider::relay::{Relay, Retention, Subscription};
@@ -7,6 +9,7 @@ use postrider::sink::{Failure, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
 use postrider::{Event, Position, Timestamp};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::shop::{Kept, Shop, acknowledged};
 
@@ -74,4 +77,49 @@ async fn events_kept_for_ever_stay() {
     shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;
     relay.shutdown().await.unwrap();
     shop.wait_until(COUNT, 500).await;
+}
+
+/// Keeps what is logged at info.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<String>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() == tracing::Level::INFO {
+            let mut line = String::new();
+            event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                _ = write!(line, "{field}={value:?} ");
+            });
+            self.0.lock().unwrap().push_str(&(line + "\n"));
+        }
+    }
+}
+
+/// The subscriber is that of the thread, so the runtime has one.
+#[test]
+fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
+    let lines = Lines::default();
+    let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let shop = Shop::open();
+        write_old(&shop);
+        let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
+        let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+        let relay = relay.spawn().await.unwrap();
+        let logged = || lines.0.lock().unwrap().clone();
+        assert!(
+            logged().contains("events that every subscription is done with are deleted 1m after"),
+            "{}",
+            logged()
+        );
+        shop.wait_until(COUNT, 2).await;
+        relay.shutdown().await.unwrap();
+        // In one line or several, each with a part of it.
+        let counts = logged();
+        let deleted = counts.lines().filter(|line| line.contains("past their retention were deleted"));
+        let deleted =
+            deleted.filter_map(|line| line.split("deleted=").nth(1)?.split(' ').next()?.parse::<u64>().ok());
+        assert_eq!(deleted.sum::<u64>(), 498, "{counts}");
+    });
 }

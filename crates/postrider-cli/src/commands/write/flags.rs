@@ -23,7 +23,7 @@ pub(super) struct EventFlags {
     #[arg(long, value_name = "TYPE:ID", value_parser = aggregate, conflicts_with = "lines")]
     aggregate: Option<Aggregate>,
 
-    /// What orders it among others [default: the aggregate's id]
+    /// What orders it among others, and the key of its message [default: the aggregate]
     #[arg(long, conflicts_with = "lines")]
     key: Option<String>,
 
