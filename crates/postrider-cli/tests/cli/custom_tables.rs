@@ -89,6 +89,21 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
         ),
         ("preset = 'debezium'\ncolumns = { topic = 'a\"b' }", "cannot be the name of a column"),
         ("columns = { id = 'a', type = 'b', payload = 'c' }", "give the name of the `table`"),
+        ("table = 'shop'\ncolumns = { id = 'a', payload = 'c' }", "nothing tells the type of events"),
+        ("preset = 'debezium'\nevent_type = 'order'", "the type of events is told twice"),
+        (
+            "table = 'shop'\ncolumns = { id = 'a', payload = 'c' }\ntype_header = 'name'",
+            "no column is named for `headers`",
+        ),
+        (
+            "table = 'shop'\ncolumns = { id = 'a', payload = 'c' }\nevent_type = 'a'\ntype_header = 'name'",
+            "gives all events their type already",
+        ),
+        ("preset = 'debezium'\nalso_pending = ['RETRY']", "it is about the words of `states`"),
+        (
+            "preset = 'debezium'\ncolumns = { status = 's' }\nstates = { pending = 'a', done = 'b' }\nalso_pending = ['B']",
+            "two states have the same word",
+        ),
     ] {
         let refused = program(keys).run(&["config", "check"]);
         assert!(refused.exit != Some(0) && refused.stderr.contains(why), "{why:?} is not in {refused:?}");
@@ -101,12 +116,13 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
 #[test]
 fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() {
     let program = program("preset = 'debezium'");
-    let theirs = theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload BLOB)");
+    let theirs =
+        theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload INTEGER)");
     let refused = program.run(&["migrate", "up"]);
     assert!(refused.exit != Some(0), "{refused:?}");
     for why in [
         "has no column \"aggregatetype\"",
-        "column outboxevent.payload is blob, and `payload` needs JSON or a text",
+        "column outboxevent.payload is integer, and `payload` needs JSON, a text or bytes",
     ] {
         assert!(refused.stderr.contains(why), "{why:?} is not in {refused:?}");
     }

@@ -52,6 +52,10 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if value.is_empty() {
         return lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     }
+    if ["event_type", "type_header"].contains(&key) {
+        let columns = "{ id = 'a', headers = 'b', payload = 'c', status = 's' }";
+        lines.insert("outbox.shop.columns".into(), columns.into());
+    }
     if let Some(other) = other_half(key) {
         lines.insert(format!("outbox.shop.{other}"), "'x'".into());
     }
@@ -83,7 +87,9 @@ fn is_about_rows(section: Section, key: &str) -> bool {
 
 /// Keys that only a table by a map has a use for.
 fn is_about_maps(section: Section, key: &str) -> bool {
-    section == Section::Outbox && ["preset", "columns", "states", "delete_delivered"].contains(&key)
+    let ones =
+        ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
+    section == Section::Outbox && ones.contains(&key)
 }
 
 /// What a table by a map has to have.

@@ -126,6 +126,11 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
         self.0.refuse("{t}", "old.id::text", ids, how).await
     }
 
+    async fn refuse_waiting(&self, ids: &[&str]) -> Result<bool> {
+        let key = "new.status = 'PENDING' AND old.id::text";
+        self.0.refuse("{t}", key, ids, Refusing::WithAnError).await
+    }
+
     async fn count_to_the_end(&self, id: &str) -> Result<bool> {
         let set = match self.0.layout {
             RowLayout::EventOutbox => "attempts = 2147483647",

@@ -79,6 +79,11 @@ impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
         self.0.refuse("outbox_events", &format!("CAST(old.id AS TEXT) IN ({})", listed(ids)), how)
     }
 
+    async fn refuse_waiting(&self, ids: &[&str]) -> Result<bool> {
+        let rows = format!("new.status = 'PENDING' AND CAST(old.id AS TEXT) IN ({})", listed(ids));
+        self.0.refuse("outbox_events", &rows, Refusing::WithAnError)
+    }
+
     async fn count_to_the_end(&self, id: &str) -> Result<bool> {
         self.0.run(&format!("UPDATE outbox_events SET attempt_count = 2147483647 WHERE id = {id}"))?;
         Ok(true)

@@ -45,6 +45,7 @@ macro_rules! rows_conformance {
                 a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again
                 a_row_that_cannot_be_updated_from_the_begin_is_parked
                 a_count_of_tries_at_the_end_of_its_column_stays_there
+                rows_of_a_dead_owner_that_cannot_be_given_back_are_delivered_all_the_same
             }
             owners {
                 a_released_lease_gives_its_rows_back

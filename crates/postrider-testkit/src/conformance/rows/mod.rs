@@ -81,6 +81,11 @@ pub trait RowsUnderTest: Sized + Send + Sync {
     /// Makes the table refuse every UPDATE of these rows from now on. Answers whether it can.
     fn refuse(&self, ids: &[&str], how: Refusing) -> impl Future<Output = Result<bool>> + Send;
 
+    /// Makes the table refuse to have these rows wait again once they are marked. Answers whether it can.
+    fn refuse_waiting(&self, _ids: &[&str]) -> impl Future<Output = Result<bool>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// Makes a row count as many tries as its column can hold. Answers whether there is such a column.
     fn count_to_the_end(&self, id: &str) -> impl Future<Output = Result<bool>> + Send;
 

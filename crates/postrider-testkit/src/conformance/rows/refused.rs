@@ -131,3 +131,29 @@ pub async fn a_count_of_tries_at_the_end_of_its_column_stays_there<S: RowsUnderT
     assert_eq!(state(&table, &ids[0]).await?.0, RowState::GivenUp);
     Ok(())
 }
+
+/// Where rows are marked: they are delivered under the mark of the owner that died.
+pub async fn rows_of_a_dead_owner_that_cannot_be_given_back_are_delivered_all_the_same<S: RowsUnderTest>()
+-> Result<()> {
+    let (table, owner, ids, _) = owned::<S>(5).await?;
+    if !S::MARKS || !table.refuse_waiting(&[&ids[1], &ids[3]]).await? {
+        return Ok(());
+    }
+    drop(owner);
+    let mut next = Owner::successor(&table, "second").await?;
+    let mut positions: Vec<_> = next.loaded.parked.iter().map(|row| row.position).collect();
+    let events = next.read().await?;
+    next.deliver(&events).await?;
+    positions.retain(|position| !events.iter().any(|event| event.position == *position));
+    let fetched = next.store.fetch(positions.clone(), 1_000_000).await?;
+    assert_eq!(fetched.events.len() + events.len(), 5, "each is there once: {fetched:?}");
+    for position in positions {
+        next.unpark(position).await?;
+    }
+    for id in &ids {
+        assert_eq!(state(&table, id).await?.0, RowState::Done, "{id}");
+    }
+    let mut last = Owner::successor(&table, "third").await?;
+    assert_eq!((last.loaded.parked.len(), last.read().await?.len()), (0, 0));
+    Ok(())
+}

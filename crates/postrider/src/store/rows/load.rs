@@ -1,6 +1,6 @@
 //! What the notes beside a table make of a new session.
 
-use super::book::{Book, Entry, Stage};
+use super::book::{Book, Claim, Entry, Stage};
 use super::refused::Refused;
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
@@ -70,6 +70,8 @@ pub(crate) struct Aside {
     noted: Vec<Noted>,
     /// Notes that say nothing any more: the row is gone, delivered, or was given another chance.
     pub(crate) stale: Vec<String>,
+    /// Rows that the last owner had marked, and that their table refuses to give back: they stay ours.
+    claimed: Vec<(String, Claim)>,
 }
 
 /// What the row of the subscription told.
@@ -112,6 +114,12 @@ impl Aside {
         }));
         aside.noted.sort_by(|a, b| (a.created, number(&a.id), &a.id).cmp(&(b.created, number(&b.id), &b.id)));
         Ok(aside)
+    }
+
+    /// The same, with rows that stay marked.
+    pub(crate) fn keeping(mut self, claimed: Vec<(String, Claim)>) -> Self {
+        self.claimed = claimed;
+        self
     }
 
     fn judge(&mut self, note: NotedRow) -> Result<()> {
@@ -160,6 +168,12 @@ impl Aside {
                 _ => parked.push(row),
             }
         }
+        for (id, claim) in self.claimed {
+            match book.position_of(&id) {
+                Some(known) => book.change(known, |row| row.claim = Some(claim)),
+                None => parked.push(keep_claimed(&mut book, id, claim, table)),
+            }
+        }
         let (done, parked_count) = (Intervals::up_to(book.last()), book.len() as u64);
         let trial = owned.trial.map(|words| trial(&words, owned.trial_deaths, table, &mut book));
         let loaded = Loaded {
@@ -174,6 +188,54 @@ impl Aside {
             origin: None,
         };
         (loaded, book)
+    }
+}
+
+/// A row that carries the mark of the last owner is tried again under that mark.
+fn keep_claimed(book: &mut Book, id: String, claim: Claim, table: &RowTable) -> ParkedRow {
+    let position = book.enter(Entry {
+        id: id.into(),
+        stage: Stage::Parked,
+        is_noted: false,
+        tried_before: 0,
+        limit: table.max_attempts,
+        is_given_up: false,
+        claim: Some(claim),
+    });
+    ParkedRow {
+        position,
+        key: None,
+        destination: None,
+        state: ParkedState::Retry,
+        attempts: 0,
+        next_attempt_at: None,
+        last_error: None,
+    }
+}
+
+/// Whether rows of the last owner are given back when the lease is taken, or kept, for their table refuses that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marked {
+    GivenBack,
+    Kept,
+}
+
+impl Marked {
+    /// What to do after taking the lease has failed: once more without giving rows back, if that was refused.
+    ///
+    /// # Errors
+    /// The error itself, if it is another one.
+    pub(crate) fn after(error: Error, subscription: &str) -> Result<Self> {
+        if error.code() != Code::RowRefused {
+            return Err(error);
+        }
+        let reason = error.sentence();
+        tracing::warn!(
+            subscription,
+            reason,
+            "the table refuses to give back rows of an owner that died; they are tried again as they are"
+        );
+        Ok(Self::Kept)
     }
 }
 

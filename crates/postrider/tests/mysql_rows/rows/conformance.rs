@@ -112,6 +112,11 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
         self.0.refuse("{t}", &format!("OLD.id IN ({})", listed(ids)), how).await
     }
 
+    async fn refuse_waiting(&self, ids: &[&str]) -> Result<bool> {
+        let rows = format!("NEW.status = 'PENDING' AND OLD.id IN ({})", listed(ids));
+        self.0.refuse("{t}", &rows, Refusing::WithAnError).await
+    }
+
     async fn count_to_the_end(&self, id: &str) -> Result<bool> {
         let count = if self.0.layout == RowLayout::EventOutbox { "attempts" } else { "attempt_count" };
         self.0.run(&format!("UPDATE {{t}} SET {count} = 2147483647 WHERE id = {id}")).await?;

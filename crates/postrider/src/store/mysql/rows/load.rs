@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use mysql_async::Row;
 
 use super::super::lease::{refusal, take, unknown};
-use super::super::row::{self, count, get, get_opt};
+use super::super::row::{self, count, get, get_opt, micros};
 use super::super::session::{Params, Work, params};
 use super::read::text_id;
 use super::sql::Sql;
 use crate::layout::RowTable;
-use crate::store::rows::book::Book;
+use crate::store::rows::book::{Book, Claim};
+pub(super) use crate::store::rows::load::Marked;
 use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
 use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
@@ -22,6 +23,7 @@ pub(super) async fn acquire(
     lease: &LeaseRequest,
     sql: &Sql,
     table: &RowTable,
+    marked: Marked,
 ) -> Result<(Acquired, Option<Book>)> {
     let name = lease.subscription.as_str();
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
@@ -37,8 +39,12 @@ pub(super) async fn acquire(
     }
     let epoch = Epoch(get::<i64>(&row, 0)? + 1);
     take(work, lease, epoch).await?;
+    let mut kept = Vec::new();
     if let Some(marks) = &sql.marks {
-        tell_recovered(name, give_back(work, sql).await?);
+        match marked {
+            Marked::Kept => kept = claimed(work).await?,
+            Marked::GivenBack => tell_recovered(name, give_back(work, sql).await?),
+        }
         if let Some(told) = work.query_opt(marks.foreign, Params::new()).await? {
             refuse_strangers(table, get(&told, 0)?, get(&told, 1)?)?;
         }
@@ -49,8 +55,26 @@ pub(super) async fn acquire(
         trial: get(&row, 3)?,
         trial_deaths: count(&row, 4)?,
     };
-    let (loaded, book) = aside(work, sql, table).await?.load(epoch, owned, table);
+    let aside = aside(work, sql, table).await?.keeping(kept);
+    let (loaded, book) = aside.load(epoch, owned, table);
     Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
+}
+
+/// Rows that the last owner had marked.
+async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, Claim)>> {
+    let sql = concat!(
+        "SELECT c.i, o.number, ",
+        micros!("o.claimed_at"),
+        ", c.m
+         FROM {schema}.row_claims AS o
+         JOIN JSON_TABLE(o.ids, '$[*]' COLUMNS (i BIGINT PATH '$[0]', m BIGINT PATH '$[1]')) AS c
+         ORDER BY o.number, c.i"
+    );
+    let claim = |row: &Row| {
+        let at = Timestamp::from_micros(get(row, 2)?);
+        Ok((text_id(row)?, Claim { number: get(row, 1)?, at, attempts: get(row, 3)? }))
+    };
+    work.query(sql, Params::new()).await?.iter().map(claim).collect()
 }
 
 /// Gives back the rows that were claimed and not settled, for whoever has locked the row of the subscription. Answers

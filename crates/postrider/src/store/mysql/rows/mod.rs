@@ -37,6 +37,7 @@ use super::session::{Alone, Params};
 use super::{admin as operator, lease, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
+use crate::store::rows::book::Book;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
@@ -206,6 +207,17 @@ impl Rows {
         fetch::fetch(self, turn.session()?, positions, bytes_max, purpose).await
     }
 
+    async fn acquire(
+        &self,
+        turn: &mut Turn<'_>,
+        lease: &LeaseRequest,
+        marked: load::Marked,
+    ) -> Result<(Acquired, Option<Book>)> {
+        let mut work = turn.begin().await?;
+        let acquired = load::acquire(&mut work, lease, &self.sql, &self.table, marked).await;
+        work.finish(acquired).await
+    }
+
     async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
         let mut turn = self.settler.turn().await?;
         let server = turn.server()?;
@@ -214,11 +226,15 @@ impl Rows {
             return Ok(());
         }
         let mut work = turn.begin().await?;
-        let released = async {
-            load::give_back_as_owner(&mut work, &self.sql, name, epoch).await?;
-            lease::release(&mut work, name, epoch, clean).await
-        }
-        .await;
+        let given_back = load::give_back_as_owner(&mut work, &self.sql, name, epoch).await;
+        let is_clean = match work.finish(given_back).await {
+            Ok(()) => clean,
+            // What the table does not take back is the next owner's.
+            Err(error) if error.code() == Code::RowRefused => false,
+            Err(error) => return Err(error),
+        };
+        let mut work = turn.begin().await?;
+        let released = lease::release(&mut work, name, epoch, is_clean).await;
         work.finish(released).await
     }
 }
@@ -244,9 +260,13 @@ impl Store for MySqlRowStore {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
-            let acquired = load::acquire(&mut work, &lease, &self.0.sql, &self.0.table).await;
-            let (acquired, book) = work.finish(acquired).await?;
+            let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    self.0.acquire(&mut turn, &lease, marked).await?
+                }
+            };
             if let Some(book) = book {
                 turn.remember_lease(&lease.subscription)?;
                 self.0.session.begin(lease.subscription, book);

@@ -11,7 +11,8 @@ use super::super::time::Time;
 use super::sql::Sql;
 use crate::Result;
 use crate::layout::RowTable;
-use crate::store::rows::book::Book;
+use crate::store::rows::book::{Book, Claim};
+pub(super) use crate::store::rows::load::Marked;
 use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
 use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
@@ -21,6 +22,7 @@ pub(super) async fn acquire(
     work: &Work<'_>,
     lease: &LeaseRequest,
     table: &RowTable,
+    marked: Marked,
 ) -> Result<(Acquired, Option<Book>)> {
     let sql = Sql::of(table.layout);
     let name = &lease.subscription;
@@ -37,14 +39,20 @@ pub(super) async fn acquire(
     }
     let epoch = Epoch(get::<i64>(&row, 0)? + 1);
     take(work, lease, epoch).await?;
-    let recovered = give_back(work, &sql, name, epoch).await?;
-    tell_recovered(name, recovered.unsigned_abs());
+    let claimed = match marked {
+        Marked::Kept => claimed(work).await?,
+        Marked::GivenBack => {
+            let recovered = give_back(work, &sql, name, epoch).await?;
+            tell_recovered(name, recovered.unsigned_abs());
+            Vec::new()
+        }
+    };
     if let Some(statement) = sql.foreign
         && let Some(row) = work.query_opt(statement, &[]).await?
     {
         refuse_strangers(table, get(&row, 0)?, get(&row, 1)?)?;
     }
-    let aside = aside(work, &sql, table).await?;
+    let aside = aside(work, &sql, table).await?.keeping(claimed);
     let owned = Owned {
         clean: get(&row, 1)?,
         paused: get(&row, 2)?,
@@ -60,6 +68,16 @@ pub(super) async fn give_back(work: &Work<'_>, sql: &Sql, name: &str, epoch: Epo
     let Some(statement) = sql.give_back else { return Ok(0) };
     let row = work.query_opt(statement, &[&name, &epoch.0]).await?;
     row.map_or(Ok(0), |row| get(&row, 0))
+}
+
+/// Rows that the last owner had marked.
+async fn claimed(work: &Work<'_>) -> Result<Vec<(String, Claim)>> {
+    let sql = "SELECT unnest(ids), number, claimed_at FROM {schema}.row_claims ORDER BY number";
+    let claim = |row: &Row| {
+        let claim = Claim { number: get(row, 1)?, at: get::<Time>(row, 2)?.0, attempts: 0 };
+        Ok((get(row, 0)?, claim))
+    };
+    work.query(sql, &[]).await?.iter().map(claim).collect()
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.

@@ -48,7 +48,7 @@ use crate::store::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, RelayReport, Renewed,
     Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
-use crate::{BoxFuture, Ident, Position, Result};
+use crate::{BoxFuture, Code, Ident, Position, Result};
 
 /// An outbox in a table with a state per row. Clones share its connections.
 #[derive(Clone)]
@@ -261,6 +261,30 @@ impl Rows {
         }
     }
 
+    async fn acquire(
+        &self,
+        turn: &mut Turn<'_>,
+        lease: &LeaseRequest,
+        marked: load::Marked,
+    ) -> Result<(Acquired, Option<Book>)> {
+        let work = turn.begin().await?;
+        let answer = load::acquire(&work, lease, &self.table, marked).await?;
+        work.commit().await.map(|()| answer)
+    }
+
+    /// Gives back what was marked and not settled. Answers whether the table takes it back; if not, it is the next
+    /// owner's.
+    async fn give_back(&self, turn: &mut Turn<'_>, name: &str, epoch: Epoch) -> Result<bool> {
+        let work = turn.begin().await?;
+        match load::give_back(&work, &self.sql, name, epoch).await {
+            Err(error) if error.code() == Code::RowRefused => Ok(false),
+            given_back => {
+                given_back?;
+                work.commit().await.map(|()| true)
+            }
+        }
+    }
+
     /// Lets go the locks of rows that the book does not know any more.
     async fn let_go(&self) {
         if self.sql.lock.is_some() {
@@ -298,9 +322,13 @@ impl Store for PostgresRowStore {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
             let mut turn = self.0.settler.turn().await?;
-            let work = turn.begin().await?;
-            let (acquired, book) = load::acquire(&work, &lease, &self.0.table).await?;
-            work.commit().await?;
+            let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    self.0.acquire(&mut turn, &lease, marked).await?
+                }
+            };
             if let Some(book) = book {
                 self.0.holders.clear().await;
                 turn.remember_lease(&lease.subscription)?;
@@ -324,12 +352,11 @@ impl Store for PostgresRowStore {
             let _hands = self.0.session.hands.lock().await;
             self.0.holders.clear().await;
             let mut turn = self.0.settler.turn().await?;
+            let mut is_clean = clean;
             if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
-                let work = turn.begin().await?;
-                load::give_back(&work, &self.0.sql, &name, epoch).await?;
-                work.commit().await?;
+                is_clean &= self.0.give_back(&mut turn, &name, epoch).await?;
             }
-            lease::release(&mut turn, &name, epoch, clean).await
+            lease::release(&mut turn, &name, epoch, is_clean).await
         })
     }
 

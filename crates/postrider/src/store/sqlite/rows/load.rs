@@ -9,7 +9,8 @@ use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
 use super::sql::Names;
 use crate::Timestamp;
-use crate::store::rows::book::Book;
+use crate::store::rows::book::{Book, Claim};
+pub(super) use crate::store::rows::load::Marked;
 use crate::store::rows::load::{Aside, NotedRow, Owned, refuse_strangers, tell_recovered};
 use crate::store::rows::refused::Refused;
 use crate::store::{Acquired, Epoch, LeaseRequest};
@@ -44,6 +45,7 @@ pub(super) fn acquire(
     tx: &Connection,
     names: &Names,
     lease: &LeaseRequest,
+    marked: Marked,
 ) -> Attempt<(Acquired, Option<Book>)> {
     let name = &lease.subscription;
     let row = Worked::load(tx, name)?.ok_or_else(|| unknown(name))?;
@@ -57,13 +59,19 @@ pub(super) fn acquire(
     }
     let epoch = Epoch(row.epoch + 1);
     take(tx, Ledger::Rows, lease, epoch, now)?;
-    tell_recovered(name, give_back(tx, names)?);
+    let claimed = match marked {
+        Marked::Kept => claimed(tx)?,
+        Marked::GivenBack => {
+            tell_recovered(name, give_back(tx, names)?);
+            Vec::new()
+        }
+    };
     if let Some(marks) = &names.sql.marks {
         let foreign = names.put_into(marks.foreign);
         let (recent, all) = tx.query_row(&foreign, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         refuse_strangers(&names.table, recent, all)?;
     }
-    let aside = Aside::of(notes(tx, names)?, [], &names.table)?;
+    let aside = Aside::of(notes(tx, names)?, [], &names.table)?.keeping(claimed);
     for id in &aside.stale {
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
@@ -71,6 +79,19 @@ pub(super) fn acquire(
     }
     let (loaded, book) = aside.load(epoch, row.owned, &names.table);
     Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
+}
+
+/// Rows that the last owner had marked.
+fn claimed(tx: &Connection) -> Attempt<Vec<(String, Claim)>> {
+    let sql = "SELECT CAST(json_extract(e.value, '$[0]') AS TEXT), o.number, o.claimed_at, json_extract(e.value, '$[1]')
+               FROM postrider_row_claims AS o, json_each(o.ids) AS e
+               ORDER BY o.number, e.id";
+    let mut statement = tx.prepare_cached(sql)?;
+    let claims = statement.query_map([], |row| {
+        let at = Timestamp::from_micros(row.get(2)?);
+        Ok((row.get(0)?, Claim { number: row.get(1)?, at, attempts: row.get(3)? }))
+    })?;
+    Ok(claims.collect::<Result<_, _>>()?)
 }
 
 /// Gives back the rows that were claimed and not settled. Answers how many.

@@ -35,7 +35,7 @@ use super::{
 };
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::RowId;
+use crate::store::rows::book::{Book, RowId};
 use crate::store::rows::hands::{Purpose, Recall};
 use crate::store::rows::plan::Plan;
 use crate::store::rows::read::{Read, Which};
@@ -46,7 +46,7 @@ use crate::store::{
     RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim,
     Trimmed,
 };
-use crate::{BoxFuture, Ident, Position, Result};
+use crate::{BoxFuture, Code, Ident, Position, Result};
 
 /// An outbox in a table with a state per row, in a SQLite file. Clones share its connections.
 #[derive(Clone)]
@@ -220,6 +220,11 @@ impl Rows {
         Ok(marking.marked())
     }
 
+    async fn acquire(&self, lease: &LeaseRequest, marked: load::Marked) -> Result<(Acquired, Option<Book>)> {
+        let (names, lease) = (self.names.clone(), lease.clone());
+        self.writer.write(move |tx| load::acquire(tx, &names, &lease, marked)).await
+    }
+
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
         let _hands = self.session.hands.lock().await;
         let (mut recall, epoch) = self.session.with_book(|book| (Recall::of(book, &positions), book.epoch));
@@ -264,10 +269,15 @@ impl Store for SqliteRowStore {
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let (names, name) = (self.0.names.clone(), lease.subscription.clone());
-            let (acquired, book) = self.0.writer.write(move |tx| load::acquire(tx, &names, &lease)).await?;
+            let (acquired, book) = match self.0.acquire(&lease, load::Marked::GivenBack).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    self.0.acquire(&lease, marked).await?
+                }
+            };
             if let Some(book) = book {
-                self.0.session.begin(name, book);
+                self.0.session.begin(lease.subscription, book);
             }
             Ok(acquired)
         })
@@ -281,11 +291,15 @@ impl Store for SqliteRowStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let names = self.0.names.clone();
-            let release = move |tx: &Connection| {
-                load::give_back_as_owner(tx, &names, &name, epoch)?;
-                lease::release(tx, Ledger::Rows, &name, epoch, clean)
+            let (names, of) = (self.0.names.clone(), name.clone());
+            let give_back = move |tx: &Connection| load::give_back_as_owner(tx, &names, &of, epoch);
+            let is_clean = match self.0.writer.write(give_back).await {
+                Ok(()) => clean,
+                // What the table does not take back is the next owner's.
+                Err(error) if error.code() == Code::RowRefused => false,
+                Err(error) => return Err(error),
             };
+            let release = move |tx: &Connection| lease::release(tx, Ledger::Rows, &name, epoch, is_clean);
             self.0.writer.write(release).await
         })
     }
