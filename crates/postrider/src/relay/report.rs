@@ -158,7 +158,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// A destination for people: of a URL scheme, host and port, as its path may hold a token.
-fn shown(destination: &str) -> Cow<'_, str> {
+pub(super) fn shown(destination: &str) -> Cow<'_, str> {
     let one = |name: &str| match name.split_once("://") {
         Some((scheme, rest)) => {
             let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
