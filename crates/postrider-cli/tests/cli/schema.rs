@@ -41,6 +41,11 @@ fn file(section: Section, key: &str, value: &str) -> String {
         lines.insert("sink.main.type".into(), format!("'{sink}'"));
         lines.remove("sink.main.path");
     }
+    if of_type == Some("webhook") {
+        // Without an address events choose the host, which has to be allowed.
+        let (other, value) = if key == "url" { ("allow_hosts", "['*']") } else { ("url", "'https://h/'") };
+        lines.insert(format!("sink.main.{other}"), value.into());
+    }
     if is_about_rows(section, key) {
         lines.insert("outbox.shop.layout".into(), "'outbox_events'".into());
     }

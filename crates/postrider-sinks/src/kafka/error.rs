@@ -54,7 +54,7 @@ pub(super) fn outcome(topic: &str, answer: Answer) -> Outcome {
             format!("topic {topic:?} does not exist; create it, or name it in `create_topics` of the sink")
         }
         Answer::TopicAuthorizationFailed => {
-            format!("topic {topic:?}: this user may not write to it, or it does not exist")
+            format!("topic {topic:?}: authorization failed: this user may not write to it")
         }
         answer => format!("topic {topic:?}: {answer}"),
     });

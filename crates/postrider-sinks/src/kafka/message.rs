@@ -47,7 +47,38 @@ pub(super) fn wrong_topic(topic: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use postrider::encode::{Encoder, Plain};
+    use postrider::{Event, Position};
+    use rdkafka::message::Headers as _;
+
+    use super::super::delivery::Deliveries;
     use super::*;
+
+    #[test]
+    fn a_header_of_the_event_cannot_take_the_place_of_ours() {
+        let event = Event::new("a", "{}")
+            .with_header("Content-Type", "text/csv")
+            .with_header("CONTENT-TYPE", "forged")
+            .with_header("postrider-id", "forged")
+            .with_header("Postrider-Type", "forged")
+            .with_header("tenant", "blue");
+        let id = event.id.to_string();
+        let encoder: Arc<dyn Encoder> = Arc::new(Plain);
+        let message = Message::encode(&encoder, Position::new(1), Arc::new(event), "t".into()).unwrap();
+        let record = record("t", &message, Deliveries::of(1).place(0));
+        let headers = record.headers.unwrap();
+        let values = |name: &str| -> Vec<String> {
+            let same = headers.iter().filter(|header| header.key.eq_ignore_ascii_case(name));
+            same.map(|header| String::from_utf8(header.value.unwrap().to_vec()).unwrap()).collect()
+        };
+        assert_eq!(values("content-type"), [message.content_type.to_string()]);
+        assert_eq!(values("postrider-id"), [id]);
+        assert_eq!(values("postrider-type"), ["a"]);
+        assert_eq!(values("postrider-header-postrider-id"), ["forged"]);
+        assert_eq!(values("tenant"), ["blue"]);
+    }
 
     #[test]
     fn names_that_no_topic_can_have_are_told() {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
+use super::report::shown;
 use crate::route::Label;
 use crate::sink::{Failure, Message, Outcome, Receipt};
 use crate::{Event, Position};
@@ -85,6 +86,7 @@ fn rank(outcome: &Outcome) -> u8 {
 
 /// Says in a failure which of the destinations it was.
 fn naming(destination: &str, outcome: Outcome) -> Outcome {
+    let destination = shown(destination);
     let named =
         |failure: Failure| Failure { message: format!("{destination}: {}", failure.message), ..failure };
     match outcome {

@@ -13,6 +13,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::brain::{Route, Routed};
+use super::report::shown;
 use crate::sink::Outcome;
 
 /// A span for a batch. The names with dots are those OpenTelemetry gives them.
@@ -34,7 +35,7 @@ pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
         return span;
     }
     if let Some(destination) = only_destination(batch) {
-        span.record("messaging.destination.name", &**destination);
+        span.record("messaging.destination.name", &*shown(destination));
     }
     #[cfg(feature = "otel")]
     link::to_writers(&span, batch);
