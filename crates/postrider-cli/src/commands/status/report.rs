@@ -39,6 +39,9 @@ struct Row {
     holds_retention_back: bool,
     parked: BTreeMap<&'static str, u64>,
     last_error: Option<String>,
+    /// Prepared transactions of its server that nobody has decided: on MariaDB the floor may wait for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undecided_transactions: Vec<String>,
 }
 
 /// How it is doing, in one word.
@@ -94,6 +97,15 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Tells of transactions that nobody has decided on the server of an outbox.
+    pub(super) fn set_undecided(&mut self, outbox: &str, names: &[String]) {
+        for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
+            row.undecided_transactions = names.to_vec();
+        }
+    }
+}
+
 impl Row {
     fn new(outbox: &str, subscription: &SubscriptionOverview, overview: &Overview, configured: bool) -> Self {
         let now = overview.now;
@@ -117,6 +129,7 @@ impl Row {
             holds_retention_back: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
             last_error: subscription.parked.last_error.clone(),
+            undecided_transactions: Vec::new(),
         }
     }
 
@@ -135,6 +148,7 @@ impl Row {
             holds_retention_back: false,
             parked: BTreeMap::new(),
             last_error: None,
+            undecided_transactions: Vec::new(),
         }
     }
 
