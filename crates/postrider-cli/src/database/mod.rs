@@ -41,8 +41,8 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// As [`Database::store`].
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// What else somebody who asks how the outbox is doing should know of its server.
-    fn notes(&self) -> BoxFuture<'_, Vec<String>> {
+    /// Transactions of the server that are prepared and that nobody has decided, where they may hold an outbox up.
+    fn undecided(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 

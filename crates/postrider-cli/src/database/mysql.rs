@@ -117,18 +117,9 @@ impl Database for MySql {
         }))
     }
 
-    fn notes(&self) -> BoxFuture<'_, Vec<String>> {
-        Box::pin(async move {
-            // Who may not list them is told so by `doctor`.
-            let names = MySqlStore::prepared(&self.config).await.unwrap_or_default();
-            let note = |name| {
-                format!(
-                    "the prepared transaction XA {name} is not decided: on MariaDB positions that others rolled back since, \
-                     and so retention, wait for it; XA COMMIT or XA ROLLBACK it"
-                )
-            };
-            names.into_iter().map(note).collect()
-        })
+    /// Who may not list them is told so by `doctor`.
+    fn undecided(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async move { MySqlStore::prepared(&self.config).await.unwrap_or_default() })
     }
 
     fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {

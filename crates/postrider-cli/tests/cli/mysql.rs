@@ -358,27 +358,26 @@ fn an_event_at_a_position_that_its_writer_chose_is_told_by_doctor_and_parked_by_
             "START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK",
         );
         shop.sql("INSERT INTO {schema}.events (type, payload) VALUES ('c', '')");
-        let drained = program.run(&["relay", "--drain"]);
-        assert_eq!(drained.exit, Some(0), "{drained:?}");
-        until(|| {
-            let drained = program.run(&["relay", "--drain"]);
-            assert_eq!(drained.exit, Some(0), "{drained:?}");
-            Some(status(&program)).filter(|status| status["floor"] == 4)
-        });
-        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+        let relay = Running::start(program.command(&["relay"]));
+        until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
+        relay.signal("TERM");
+        assert_eq!(relay.end().0, Some(0));
         assert_eq!(found(&program, "PD-0160").0, "ok");
         assert_eq!(found(&program, "PD-0161").0, "ok");
         assert_eq!(found(&program, "PD-0162").0, "ok");
         shop.sql("SET insert_id = 3; INSERT INTO {schema}.events (type, payload) VALUES ('chosen', '')");
         let (outcome, what) = found(&program, "PD-0160");
         assert!(outcome == "warn" && what.contains("1 of orders (position 3)"), "{what}");
-        program.run(&["relay", "--drain"]);
+        let relay = Running::start(program.command(&["relay"]));
         let told = until(|| Some(status(&program)).filter(|status| status["parked"]["dead"] == 1));
         assert!(told["last_error"].as_str().unwrap().contains("insert_id"), "{told}");
         assert_eq!(found(&program, "PD-0160").0, "ok");
         // An operator wants it delivered.
         shop.sql("UPDATE {schema}.parked SET state = 'retry'");
-        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+        until(|| Some(status(&program)).filter(|status| status["parked"]["dead"].is_null()));
+        until(|| Some(status(&program)).filter(|status| status["parked"]["retry"].is_null()));
+        relay.signal("TERM");
+        assert_eq!(relay.end().0, Some(0));
         let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
         assert_eq!(file.lines().filter(|line| line.contains("chosen")).count(), 1, "{file}");
         assert_eq!(file.lines().count(), 4, "{file}");

@@ -66,6 +66,14 @@ impl From<By> for TallyBy {
     }
 }
 
+/// What a prepared transaction that nobody decides means for an outbox.
+fn held_up(name: &str) -> String {
+    format!(
+        "the prepared transaction XA {name} is not decided: on MariaDB positions that others rolled back since, and so \
+         retention, wait for it; XA COMMIT or XA ROLLBACK it"
+    )
+}
+
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
@@ -77,9 +85,11 @@ impl Status {
             let overview =
                 block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
-            for note in block_on(Threads::One, async { Ok(outbox.database.notes().await) })? {
-                context.output.say(format!("{name}: {note}"));
+            let undecided = block_on(Threads::One, async { Ok(outbox.database.undecided().await) })?;
+            if !context.output.is_json() {
+                undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", held_up(xa))));
             }
+            report.set_undecided(name, &undecided);
         }
         context.output.data(&report)
     }

@@ -45,6 +45,9 @@ struct Row {
     last_error: Option<String>,
     /// The newest errors, each once, the last first.
     errors: Vec<String>,
+    /// Prepared transactions of its server that nobody has decided: on MariaDB the floor may wait for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undecided_transactions: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -115,6 +118,15 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Tells of transactions that nobody has decided on the server of an outbox.
+    pub(super) fn set_undecided(&mut self, outbox: &str, names: &[String]) {
+        for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
+            row.undecided_transactions = names.to_vec();
+        }
+    }
+}
+
 impl Row {
     fn new(outbox: &str, subscription: &SubscriptionOverview, overview: &Overview, configured: bool) -> Self {
         let now = overview.now;
@@ -142,6 +154,7 @@ impl Row {
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
             last_error: subscription.parked.last_error().map(str::to_owned),
             errors: subscription.parked.errors.clone(),
+            undecided_transactions: Vec::new(),
         }
     }
 
@@ -163,6 +176,7 @@ impl Row {
             parked: BTreeMap::new(),
             last_error: None,
             errors: Vec::new(),
+            undecided_transactions: Vec::new(),
         }
     }
 

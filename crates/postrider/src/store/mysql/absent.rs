@@ -19,6 +19,9 @@ use crate::{Code, Position, Result};
 /// Between two looks. A lease is renewed about as often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// Between two writes of what is empty. So much later may the floor pass a position that was rolled back.
+const WRITE_EVERY: Duration = Duration::from_millis(100);
+
 /// Ranges of positions kept in mind; of more, the lowest are forgotten, but never what lies before the first event.
 pub(super) const RANGES_MAX: usize = 1_000;
 
@@ -38,6 +41,14 @@ pub(super) struct Absent {
     /// All up to here was done at the start.
     floor: i64,
     looked_at: Option<Duration>,
+    written_at: Option<Duration>,
+    /// Proven and not written down yet; nobody settles these, or a row that turns up before the next relay starts would not be
+    /// noticed.
+    unwritten: Vec<(Position, Position)>,
+    /// Written down and not handed out yet.
+    written: Vec<(Position, Position)>,
+    /// Rows found and not handed out yet.
+    turned_up: Vec<(Position, String)>,
     /// Rows named by the last look. They are forgotten by the next: by then their parked rows are settled.
     named: Vec<i64>,
     is_changed: bool,
@@ -50,45 +61,59 @@ impl Absent {
         Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
     }
 
-    /// Takes in ranges that were proven to hold no event, ever.
-    pub(super) fn add(&mut self, dead: &[(Position, Position)]) {
-        for (first, last) in dead {
+    /// Takes in ranges that were proven to hold no event, ever. Answers those that may be settled: they are written down.
+    pub(super) fn add(&mut self, dead: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
+        for (first, last) in &dead {
             self.insert(first.get(), last.get());
         }
+        if self.owner.is_none() {
+            return dead;
+        }
+        self.unwritten.extend(dead);
+        std::mem::take(&mut self.written)
     }
 
-    /// The rows that have turned up, and why each is of note. Answers at once, with none, if it is not time to look.
+    /// The rows that have turned up and were not handed out yet, and why each is of note.
+    pub(super) fn take(&mut self) -> Vec<(Position, String)> {
+        std::mem::take(&mut self.turned_up)
+    }
+
+    /// Writes down what is new and looks for rows that have turned up, if it is time for that. What fails here has changed
+    /// nothing, and is done by the next call.
     pub(super) async fn look(
         &mut self,
         session: &mut Session,
         done: &Intervals,
         now: Duration,
-    ) -> Result<Vec<(Position, String)>> {
-        if self.looked_at.is_some_and(|at| now.saturating_sub(at) < LOOK_EVERY) {
-            return Ok(Vec::new());
+    ) -> Result<()> {
+        if !self.unwritten.is_empty() && is_time(self.written_at, WRITE_EVERY, now) {
+            self.write(session).await?;
+            self.written_at = Some(now);
+            self.written.append(&mut self.unwritten);
+        }
+        if !is_time(self.looked_at, LOOK_EVERY, now) {
+            return Ok(());
         }
         if !self.is_read {
             self.read(session, done).await?;
             self.is_read = true;
         }
-        for position in std::mem::take(&mut self.named) {
-            self.remove(position);
-        }
         self.extend_to_first_event(session).await?;
         let owner = self.owner.as_ref().map_or("", |(name, _)| name.as_str());
-        let mut turned_up = Vec::new();
-        for (position, is_parked) in rows_at(session, &self.ranges, owner).await? {
-            if is_parked {
-                // It was named before, or the operator has it in hand.
+        let rows = rows_at(session, &self.ranges, owner).await?;
+        // What was named before is settled by now; what is parked was, too, or the operator has it in hand.
+        let named = std::mem::take(&mut self.named);
+        for (position, is_parked) in rows {
+            if is_parked || named.contains(&position) {
                 self.remove(position);
             } else {
-                turned_up.push((Position::new(position), reason(position)));
+                self.turned_up.push((Position::new(position), reason(position)));
                 self.named.push(position);
             }
         }
         self.write(session).await?;
         self.looked_at = Some(now);
-        Ok(turned_up)
+        Ok(())
     }
 
     /// What was written down, and what is empty now among the last positions done.
@@ -238,6 +263,10 @@ async fn rows_at(
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
 
+fn is_time(last: Option<Duration>, every: Duration, now: Duration) -> bool {
+    last.is_none_or(|last| now.saturating_sub(last) >= every)
+}
+
 /// A role from before the table knows nothing of it: then they are kept in memory alone.
 fn allowed<T: Default>(answer: Result<T>) -> Result<T> {
     match answer {
@@ -285,8 +314,9 @@ mod tests {
     #[test]
     fn ranges_are_joined_taken_apart_and_written_down() {
         let mut absent = absent("1-4 9 20-30");
-        absent.add(&[(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)]);
-        absent.add(&[(Position::new(21), Position::new(22))]);
+        let dead = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
+        assert_eq!(absent.add(dead.clone()), dead);
+        absent.add(vec![(Position::new(21), Position::new(22))]);
         assert_eq!(text(&absent.ranges), "1-9 20-30 40-9223372036854775807");
         absent.remove(20);
         absent.remove(25);

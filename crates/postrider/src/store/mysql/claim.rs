@@ -132,7 +132,7 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        let turned_up = self.absent.look(session, &self.done, now).await?;
+        self.absent.look(session, &self.done, now).await?;
         let mut read = answer.read.complete(session).await?;
 
         // From here on nothing waits and nothing fails.
@@ -152,8 +152,8 @@ impl MySqlClaimer {
         let (left, held) = (read.left, &held);
         let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
         let dead = self.holes.enter_between(look, now, self.clock.now().elapsed);
-        self.absent.add(&dead);
-        read.filling.damaged.extend(turned_up);
+        let dead = self.absent.add(dead);
+        read.filling.damaged.extend(self.absent.take());
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
