@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::Result;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Budget, Claimed, Start, Store};
 
