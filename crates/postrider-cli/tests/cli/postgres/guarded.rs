@@ -4,7 +4,7 @@ use postrider_testkit::servers::postgres::TRAPS;
 
 use super::health::found;
 use super::roles::{program, staffed};
-use super::{Shop, config};
+use super::{Shop, config, layouts};
 use crate::adopt::both;
 use crate::program::Program;
 
@@ -76,6 +76,50 @@ fn an_adoption_among_traps_runs_none_of_them() {
     works(&program, &["status"]);
     works(&program, &["adopt", "--from", "outbox_events", "--to", "postrider", "--start", "beginning"]);
     assert_eq!(shop.number("SELECT count(*) FROM postrider.events"), 2);
+}
+
+#[test]
+fn tables_with_a_state_per_row_among_traps_are_worked_all_the_same() {
+    for (layout, insert) in layouts::INSERTS {
+        let Some(shop) = trapped() else { return };
+        let program = layouts::program(&shop, layout);
+        works(&program, &["migrate", "up"]);
+        shop.sql(&format!("SET search_path = public; {insert}"));
+        works(&program, &["events", "list", "--contains", "{}"]);
+        works(&program, &["relay", "--drain"]);
+        for args in
+            [&["status"][..], &["status", "--by", "type"], &["events", "list"], &["events", "list", "--plan"]]
+        {
+            works(&program, args);
+        }
+        let examined = format!("{:?}", program.run(&["doctor"]));
+        assert!(
+            !examined.contains("trapped") && !examined.contains("cannot be told"),
+            "{layout}: {examined}"
+        );
+        let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+        assert_eq!(file.lines().count(), 3, "{layout}");
+    }
+}
+
+#[test]
+fn rows_that_a_policy_hides_are_refused_in_a_table_with_a_state_per_row() {
+    let Some(shop) = Shop::new() else { return };
+    let (layout, insert) = layouts::INSERTS[2];
+    works(&layouts::program(&shop, layout), &["migrate", "up"]);
+    shop.sql(insert);
+    let role = shop.url.rsplit_once('/').unwrap().1;
+    shop.sql(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA postrider, public TO {role};
+         GRANT ALL ON ALL TABLES IN SCHEMA postrider, public TO {role};
+         GRANT ALL ON ALL SEQUENCES IN SCHEMA postrider, public TO {role};
+         ALTER TABLE {layout} ENABLE ROW LEVEL SECURITY"
+    ));
+    let program = layouts::program(&Shop { url: shop.url_as(role) }, layout);
+    let refused = program.run(&["relay", "--drain"]);
+    assert!(refused.exit == Some(3) && refused.stderr.starts_with("error[PR-0340]"), "{refused:?}");
+    shop.sql(&format!("ALTER TABLE {layout} DISABLE ROW LEVEL SECURITY"));
+    works(&program, &["relay", "--drain"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
 use crate::shop::status;
 
-fn program(shop: &Shop, layout: &str) -> Program {
+pub(super) fn program(shop: &Shop, layout: &str) -> Program {
     let config = format!(
         "[outbox.shop]\nurl = '{}'\nlayout = '{layout}'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
          [subscription.orders]\nsink = 'out'\nstart = 'beginning'\n",
@@ -16,7 +16,7 @@ fn program(shop: &Shop, layout: &str) -> Program {
     Program::with_config(&config)
 }
 
-const INSERTS: [(&str, &str); 3] = [
+pub(super) const INSERTS: [(&str, &str); 3] = [
     (
         "event_outbox",
         "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
