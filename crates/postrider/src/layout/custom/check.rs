@@ -62,6 +62,16 @@ impl ColumnMap {
         all
     }
 
+    /// Refuses a key of two columns where it is not worked.
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn refuse_key_of_two(&self) -> Option<Difference> {
+        let column = self.column(Field::SecondId)?.as_str();
+        let what = format!(
+            "the map names {column:?} for `id_2`, and a key of two columns is worked on PostgreSQL alone"
+        );
+        Some(Difference { what, is_harmful: true })
+    }
+
     /// The type of the column with the headers, if one of them tells the type of events.
     #[cfg(feature = "postgres")]
     pub(crate) fn type_header_in<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {

@@ -27,6 +27,8 @@ macro_rules! fields {
 fields! {
     /// Tells rows apart: a key of one column, a number, text or UUID. Must be given.
     Id = "id";
+    /// The second column of a key of two; on PostgreSQL alone.
+    SecondId = "id_2";
     /// The event's id, a UUID. Without it the row's own, if that is one; else one is made of it.
     EventId = "event_id";
     /// The event's type. Must be given, unless all have one or a header tells it.
@@ -75,9 +77,14 @@ impl Field {
         let family = Family::of(sql_type);
         let any = |some: &[Family]| family.is_some_and(|family| some.contains(&family));
         match self {
-            Self::Id | Self::Type | Self::AggregateType | Self::AggregateId | Self::Key | Self::Topic => {
-                any(&[Family::Number, Family::Text, Family::Uuid])
-            }
+            Self::Id | Self::SecondId if sql_type == "xid8" => true,
+            Self::Id
+            | Self::SecondId
+            | Self::Type
+            | Self::AggregateType
+            | Self::AggregateId
+            | Self::Key
+            | Self::Topic => any(&[Family::Number, Family::Text, Family::Uuid]),
             Self::EventId => any(&[Family::Text, Family::Uuid]),
             Self::Payload => any(&[Family::Document, Family::Text, Family::Bytes]),
             Self::Headers => any(&[Family::Document, Family::Text]),
@@ -97,9 +104,13 @@ impl Field {
     /// What can hold it, in words.
     pub(super) const fn wanted(self) -> &'static str {
         match self {
-            Self::Id | Self::Type | Self::AggregateType | Self::AggregateId | Self::Key | Self::Topic => {
-                "a text, a number or a UUID"
-            }
+            Self::Id
+            | Self::SecondId
+            | Self::Type
+            | Self::AggregateType
+            | Self::AggregateId
+            | Self::Key
+            | Self::Topic => "a text, a number or a UUID",
             Self::EventId => "a UUID or a text",
             Self::Payload => "JSON, a text or bytes",
             Self::Headers => "JSON or a text",

@@ -38,6 +38,10 @@ pub(super) trait Tongue {
     fn member(value: &str, name: &StateWord) -> String;
     /// What is done to rows, and in which order they stand. May hold other pieces.
     fn actions(map: &ColumnMap) -> Vec<Piece>;
+    /// The id of a row as text, where its key has two columns.
+    fn id_text(_: &ColumnMap) -> Option<String> {
+        None
+    }
     /// Tells an id in this expression as the table's column has it.
     fn as_id(map: &ColumnMap, value: &str) -> String;
 }
@@ -105,7 +109,9 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
     let [no_text, no_number, no_time] = T::NULLS;
     let text = |field| read::<T>(map, field).map_or_else(|| no_text.to_owned(), |value| T::text(&value));
     let number = |field| read::<T>(map, field).map(|value| T::number(&value));
-    let id = if map.column(Field::EventId).is_some() { Field::EventId } else { Field::Id };
+    // Of a key of two columns none tells the event apart.
+    let is_one = map.column(Field::SecondId).is_none();
+    let id = if is_one && map.column(Field::EventId).is_none() { Field::Id } else { Field::EventId };
     let noted =
         || format!("COALESCE((SELECT n.attempts FROM {} AS n WHERE n.row_id = {{c.id_text}}), 0)", T::NOTES);
     [
@@ -121,7 +127,7 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
         ("{c.created}", time::<T>(map, Field::CreatedAt).unwrap_or_else(|| no_time.to_owned())),
         ("{c.rank}", rank::<T>(map)),
         ("{c.payload}", quoted::<T>(map, Field::Payload)),
-        ("{c.id_text}", text(Field::Id)),
+        ("{c.id_text}", T::id_text(map).unwrap_or_else(|| text(Field::Id))),
         ("{c.row_id}", T::as_id(map, "n.row_id")),
         ("{c.id}", quoted::<T>(map, Field::Id)),
     ]

@@ -57,7 +57,7 @@ impl Tongue for Postgres {
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
         let is_bytes = Family::of(map.type_of(Field::Payload)) == Some(Family::Bytes);
-        vec![
+        let mut all = vec![
             ("{c.done 7}", done(map, "$7")),
             ("{c.done 5}", done(map, "$5")),
             ("{c.retried}", tried(map, "$9", "$11", false)),
@@ -72,19 +72,46 @@ impl Tongue for Postgres {
             ),
             ("{c.asked}", Self::as_id(map, "asked.id")),
             ("{c.each}", Self::as_id(map, "c.id")),
-            ("{c.id_type}", id_type(map).to_owned()),
-        ]
+        ];
+        all.extend(key_of_two(map));
+        all
     }
 
+    fn id_text(map: &ColumnMap) -> Option<String> {
+        let (one, two) = (map.column(Field::Id)?, map.column(Field::SecondId)?);
+        Some(format!("jsonb_build_array(t.{one}::text, t.{two}::text)::text"))
+    }
+
+    /// Of a key of two columns, the row of both.
     fn as_id(map: &ColumnMap, value: &str) -> String {
-        format!("{value}::{}", id_type(map))
+        match map.column(Field::SecondId) {
+            None => format!("{value}::{}", type_of_id(map, Field::Id)),
+            Some(_) => {
+                let part = |place, field| format!("({value}::jsonb ->> {place})::{}", type_of_id(map, field));
+                format!("({}, {})", part(0, Field::Id), part(1, Field::SecondId))
+            }
+        }
     }
 }
 
+/// Where the key has two columns, its id as text is a JSON array of both, and it is compared as a row of both.
+fn key_of_two(map: &ColumnMap) -> Vec<Piece> {
+    let (Some(one), Some(two)) = (map.column(Field::Id), map.column(Field::SecondId)) else {
+        return Vec::new();
+    };
+    vec![
+        ("t.{c.id} IS NOT NULL", format!("(t.{one} IS NOT NULL AND t.{two} IS NOT NULL)")),
+        ("SELECT t.{c.id}", format!("SELECT t.{one}, t.{two}")),
+        ("t.{c.id}", format!("(t.{one}, t.{two})")),
+        ("{c.id}", format!("({one}, {two})")),
+    ]
+}
+
 /// A type that the id can be compared with on its index.
-fn id_type(map: &ColumnMap) -> &'static str {
-    let found = map.type_of(Field::Id);
+fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
+    let found = map.type_of(field);
     match Family::of(found) {
+        _ if found == "xid8" => "xid8",
         Some(Family::Number) => "bigint",
         Some(Family::Uuid) => "uuid",
         _ if found.starts_with("character(") => "bpchar",
@@ -95,7 +122,7 @@ fn id_type(map: &ColumnMap) -> &'static str {
 /// Rows of one transaction have one creation; numbers tell their order. Where there are none `cmin` does, and of rows of
 /// one statement ids that grow (UUIDs of version 7), else the place in the table: adr/0040-rows-of-one-statement.md.
 fn order(map: &ColumnMap) -> String {
-    let is_number = id_type(map) == "bigint";
+    let is_number = map.column(Field::SecondId).is_some() || type_of_id(map, Field::Id) == "bigint";
     match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
         Some(column) if is_number => format!("t.{column}, t.{{c.id}}"),
         Some(column) if id_type(map) == "uuid" => format!(

@@ -1,8 +1,11 @@
 //! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
 
+use std::time::Duration;
+
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::store::Trim;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
-use postrider::{Code, Ident, Result};
+use postrider::{Code, Ident, Position, Result};
 
 use crate::arrivals::Arrivals;
 use crate::case::Case;
@@ -252,5 +255,58 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
     );
     let filter = postrider::store::EventFilter { events_max: 10, ..Default::default() };
     assert_eq!(PostgresRowStore::list(&case.config, &case.table, &filter).await?.len(), 4);
+    Ok(())
+}
+
+/// As watermill has it on PostgreSQL: the transaction and the number in it.
+#[tokio::test]
+async fn a_key_of_two_columns_tells_rows_apart() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let ddl = "
+        CREATE TABLE watermill_orders (\"offset\" bigserial, \"uuid\" varchar(36) NOT NULL,
+            created_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, payload json, metadata json,
+            transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(), PRIMARY KEY (transaction_id, \"offset\"));
+        INSERT INTO watermill_orders (\"offset\", \"uuid\", payload, metadata, transaction_id)
+        SELECT n % 3, gen_random_uuid()::text, to_json(n), CASE WHEN n = 4 THEN '{\"name\": \"bad\"}' ELSE '{\"name\": \"order\"}' END::json,
+               (n / 3)::text::xid8
+        FROM generate_series(0, 8) AS n;
+        INSERT INTO watermill_orders (\"uuid\", payload, metadata)
+        VALUES ('x', to_json(repeat('a', 300000)), '{\"name\": \"order\"}')";
+    let columns = watermill()?
+        .with(Field::Id, "transaction_id")?
+        .with(Field::SecondId, "offset")?
+        .typed_by_header("name")?;
+    let case = case(ddl, "watermill_orders", columns).await?;
+    let left =
+        "SELECT (SELECT count(*) FROM watermill_orders) - 1 - (SELECT count(*) FROM {ledger}.row_done)";
+    let arrived = arrivals(&case, left).await?;
+    let numbers: Vec<&str> = arrived.iter().map(|[.., payload]| payload.as_str()).collect();
+    let large = format!("\"{}\"", "a".repeat(300_000));
+    assert_eq!(numbers, [large.as_str(), "0", "1", "2", "3", "5", "6", "7", "8"], "each once");
+    let dead = "SELECT row_id FROM {ledger}.row_notes WHERE state = 'dead'";
+    eventually("one is given up", async || Ok(case.all::<String>(dead).await? == ["[\"1\", \"1\"]"])).await?;
+    // Nothing is sent again, and what is delivered and old goes.
+    assert_eq!(arrivals(&case, left).await?.len(), 0);
+    let store = case.store().await?;
+    case.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await?;
+    let trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(3_600), events_max: 100 };
+    store.trim(trim).await?;
+    assert_eq!(case.one::<i64>("SELECT count(*) FROM watermill_orders").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_columns_that_are_no_key_together_are_refused() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let columns = watermill()?.with(Field::SecondId, "created_at_number")?.typed("orders")?;
+    let ddl = WATERMILL.replace("payload json,", "created_at_number bigint, payload json,");
+    let case = case(&ddl, "watermill_orders", columns).await?;
+    let refused =
+        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
+    assert!(refused.what().contains("are no key together"), "{refused}");
     Ok(())
 }

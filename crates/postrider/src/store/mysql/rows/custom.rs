@@ -28,6 +28,7 @@ pub(super) async fn differences(
 ) -> Result<Vec<Difference>> {
     let name = table.name.as_str();
     let mut all = map.differences(name, found, Times::Typed);
+    all.extend(map.refuse_key_of_two());
     let column = |field| {
         let column = map.column(field)?;
         found.iter().find(|found| found.name == column.as_str())

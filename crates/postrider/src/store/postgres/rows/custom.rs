@@ -33,13 +33,18 @@ pub(super) async fn differences(
         );
         return Ok(vec![harmful(what)]);
     }
-    if let Some(id) = map.column(Field::Id)
-        && !is_key(client, &place, id.as_str()).await?
-    {
-        all.push(harmful(format!(
-            "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
-            id.as_str()
-        )));
+    let key: Vec<&str> =
+        [Field::Id, Field::SecondId].iter().filter_map(|id| map.column(*id)).map(|id| id.as_str()).collect();
+    if !is_key(client, &place, &key).await? {
+        all.push(harmful(match key.as_slice() {
+            [one, two] => format!(
+                "columns {name}.{one} and {name}.{two} are no key together: a row is found again by a unique index over both alone"
+            ),
+            _ => format!(
+                "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+                key.concat()
+            ),
+        }));
     }
     if table.is_shared && (map.deletes_deliveries() || sets_key(client, &place, map).await?) {
         let what = "a row in our hands is locked for others while it is shared, so its delivery must not change its keys \
@@ -61,15 +66,20 @@ pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable
     Ok(table.knowing(|map| map.with_types(&found)))
 }
 
-/// Whether one unique index is over this column alone, and over all rows.
-async fn is_key(client: &Client, place: &str, column: &str) -> Result<bool> {
+/// Whether one unique index is over these columns alone, and over all rows.
+async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> {
     // Index: those of the catalog.
     let sql = "SELECT EXISTS (SELECT
                               FROM pg_index AS i
-                              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
                               WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid
-                                AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = $2)";
-    let rows = query_unnamed(client, sql, &[&place, &column]).await.map_err(failed)?;
+                                AND i.indpred IS NULL AND i.indnkeyatts = cardinality($2::text[])
+                                AND NOT EXISTS (SELECT
+                                                FROM unnest($2::text[]) AS wanted (name)
+                                                WHERE NOT EXISTS (SELECT
+                                                                  FROM pg_attribute AS a
+                                                                  WHERE a.attrelid = i.indrelid AND a.attname = wanted.name
+                                                                    AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1]))))";
+    let rows = query_unnamed(client, sql, &[&place, &columns.to_vec()]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 

@@ -21,6 +21,7 @@ pub(super) fn differences(
     }
     let map = &map.clone().with_rowid(has_rowid(connection, table));
     let mut all = map.differences(name, &found, Times::Texts);
+    all.extend(map.refuse_key_of_two());
     if table.is_shared {
         let what = "a table of layout custom cannot be shared on SQLite: no row says who is at work";
         all.push(harmful(what.to_owned()));

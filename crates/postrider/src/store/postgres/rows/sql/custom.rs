@@ -46,8 +46,8 @@ const READ: &str = "
 
 const PAYLOADS: &str = "
     SELECT {c.id_text}, coalesce({c.body}, {c.no_body})
-    FROM {table} AS t
-    WHERE t.{c.id} = ANY ($1::text[]::{c.id_type}[])";
+    FROM unnest((SELECT $1::text[])) AS asked (id)
+    JOIN {table} AS t ON t.{c.id} = {c.asked}";
 
 /// Passes by what others hold.
 const LOCK: &str = "
