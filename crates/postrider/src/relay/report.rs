@@ -8,7 +8,7 @@ use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
 
-/// Lines about single events are counted anew after this long.
+/// Lines about single events are bounded per window of this length.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Lines about events that do not go on by themselves, per window. The others are counted.
 const GIVEN_UP_LINES_MAX: u64 = 20;
@@ -62,8 +62,8 @@ impl Reports {
                     subscription,
                     holder,
                     own,
-                    "standing by: a relay of the same name has the lease, or had it when it died; give every relay \
-                     a name of its own, or none"
+                    "standing by: another relay with the same name holds the lease, or held it when it died; give \
+                     each relay a unique name, or no name"
                 );
             }
             Report::StandingBy { holder } => {

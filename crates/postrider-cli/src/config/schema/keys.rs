@@ -19,7 +19,7 @@ const COUNT: Kind = Number { min: 1 };
 /// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Entry] = &[
-    key(Relay, "name", Text, r#""relay-1""#, "Name of this relay in status and logs. It holds leases as `NAME#` and a random number, so a relay that was killed waits for the end of its own lease too. Two running relays of one name work, and the one that stands by logs it. Without it a random name is made."),
+    key(Relay, "name", Text, r#""relay-1""#, "Name of this relay in status and logs. It holds leases as `NAME#` and a random number: after a crash the next relay waits until the lease expires, whatever its name. Two running relays with the same name work; the standby logs a warning. Without it a random name is made."),
     key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "How much is logged to standard error.").default("info"),
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),
 
