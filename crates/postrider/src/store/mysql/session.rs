@@ -154,6 +154,8 @@ impl Session {
             while !result.is_empty() {
                 all.push(result.collect::<Row>().await?);
             }
+            // An error of a statement after the first ends the answers, and is told only to who asks for more.
+            result.next().await?;
             Ok(all)
         };
         let answers = tokio::time::timeout(self.answer_within, answers).await;
