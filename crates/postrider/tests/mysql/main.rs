@@ -19,3 +19,4 @@ mod life;
 mod replaced;
 mod roles;
 mod start;
+mod unsettled;

@@ -53,6 +53,8 @@ pub(super) struct Absent {
     named: Vec<i64>,
     is_changed: bool,
     is_read: bool,
+    /// The user may not use the table they are written to.
+    is_denied: bool,
 }
 
 impl Absent {
@@ -121,7 +123,8 @@ impl Absent {
         self.floor = done.floor().get();
         if let Some((name, _)) = &self.owner {
             let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
-            let rows = allowed(session.alone(Alone::Reads, sql, params![name.as_str()]).await)?;
+            let read = session.alone(Alone::Reads, sql, params![name.as_str()]).await;
+            let rows = self.allowed(read)?;
             if let Some(text) = rows.first().map(|row| get::<String>(row, 0)).transpose()? {
                 self.ranges = parsed(&text);
             }
@@ -169,15 +172,33 @@ impl Absent {
 
     /// Writes them down, if the lease is still its owner's.
     async fn write(&mut self, session: &mut Session) -> Result<()> {
-        let Some((name, epoch)) = self.owner.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
+        let is_wanted = self.is_changed && !self.is_denied;
+        let Some((name, epoch)) = self.owner.as_ref().filter(|_| is_wanted) else { return Ok(()) };
         // Index: the primary keys (name) and (subscription).
         let sql = "INSERT INTO {schema}.absent (subscription, ranges)
                    SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
                    ON DUPLICATE KEY UPDATE ranges = VALUES(ranges), updated_at = UTC_TIMESTAMP(6)";
         let values = params![text(&self.ranges), name.as_str(), epoch.0];
-        allowed(session.alone(Alone::Writes, sql, values).await)?;
+        let written = session.alone(Alone::Writes, sql, values).await;
+        self.allowed(written)?;
         self.is_changed = false;
         Ok(())
+    }
+
+    /// A role from before the table knows nothing of it: then they are kept in memory alone, and that is said once.
+    fn allowed<T: Default>(&mut self, answer: Result<T>) -> Result<T> {
+        match answer {
+            Err(error) if error.code() == Code::PrivilegeMissing => {
+                if !self.is_denied {
+                    tracing::warn!(
+                        "the relay may not use the table `absent`: run the script of `migrate roles` again"
+                    );
+                }
+                self.is_denied = true;
+                Ok(T::default())
+            }
+            answer => answer,
+        }
     }
 
     fn insert(&mut self, first: i64, last: i64) {
@@ -265,17 +286,6 @@ async fn rows_at(
 
 fn is_time(last: Option<Duration>, every: Duration, now: Duration) -> bool {
     last.is_none_or(|last| now.saturating_sub(last) >= every)
-}
-
-/// A role from before the table knows nothing of it: then they are kept in memory alone.
-fn allowed<T: Default>(answer: Result<T>) -> Result<T> {
-    match answer {
-        Err(error) if error.code() == Code::PrivilegeMissing => {
-            tracing::warn!("the relay may not use the table `absent`: run `postrider migrate roles` again");
-            Ok(T::default())
-        }
-        answer => answer,
-    }
 }
 
 fn reason(position: i64) -> String {

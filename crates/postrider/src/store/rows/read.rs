@@ -224,3 +224,58 @@ fn damaged(id: &str, cause: Error) -> Error {
         .hint("repair or delete the row; the subscription goes on from there")
         .source(cause)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    fn told(id: &str) -> Told {
+        Told { id: id.into(), attempts: 0, limit: 3, is_due: true, is_open: true, bytes: 1, is_bare: false }
+    }
+
+    fn body(key: usize, headers: usize) -> Body {
+        Body {
+            event_key: None,
+            event_type: "t".to_owned(),
+            aggregate: None,
+            key: Some("k".repeat(key)),
+            payload: Bytes::from_static(b"x"),
+            headers: Some(format!(r#"{{"h":"{}"}}"#, "v".repeat(headers))),
+            created: Some(Timestamp::from_micros(1)),
+            read_at: None,
+            topic: None,
+            producer: None,
+        }
+    }
+
+    fn read(rows: &[(usize, usize)], bytes_max: usize) -> Read {
+        let budget = Budget { events_max: 100, bytes_max };
+        let rows: Vec<(String, (usize, usize))> =
+            rows.iter().enumerate().map(|(place, row)| (place.to_string(), *row)).collect();
+        let body = |(_, (key, headers))| Ok(body(key, headers));
+        Read::of(rows, budget, Which::Any, |(id, _)| Ok(told(id)), body).unwrap()
+    }
+
+    #[test]
+    fn a_row_beyond_the_limits_is_damaged_and_stops_nobody() {
+        let rows = [
+            (1, 1),
+            (Limits::READ_TEXT_BYTES_MAX + 1, 1),
+            (1, Limits::READ_HEADERS_BYTES_MAX),
+            (Limits::READ_TEXT_BYTES_MAX, 1),
+        ];
+        let read = read(&rows, usize::MAX);
+        let is_read: Vec<bool> = read.rows.iter().map(|row| row.event.is_ok()).collect();
+        assert_eq!(is_read, [true, false, false, true]);
+        let why = read.rows[2].event.as_ref().unwrap_err().sentence();
+        assert!(why.contains("headers"), "{why}");
+    }
+
+    #[test]
+    fn all_columns_count_against_the_bytes() {
+        let read = read(&[(1, 1_000); 20], 5_000);
+        assert!((4..=6).contains(&read.rows.len()), "{} rows", read.rows.len());
+        assert!(read.left.is_some());
+    }
+}
