@@ -69,11 +69,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`] if this database cannot have it.
-    fn migrate_as(
-        &self,
-        layout: Option<RowLayout>,
-        extras: Extras,
-    ) -> BoxFuture<'_, Result<Made>>;
+    fn migrate_as(&self, layout: Option<RowLayout>, extras: Extras) -> BoxFuture<'_, Result<Made>>;
 
     /// The SQL that brings an empty database up to date.
     fn migrations(&self) -> String;

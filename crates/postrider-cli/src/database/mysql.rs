@@ -13,7 +13,7 @@ use postrider::store::{
 use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, Written};
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, Made, no_roles,
+    Address, Database, EventWriter, Extras, Made, PoolerChoice, Refused, Schema, alone, no_roles,
     table_to_make,
 };
 use crate::config::url;
@@ -146,11 +146,7 @@ impl Database for MySql {
         Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
-    fn migrate_as(
-        &self,
-        layout: Option<RowLayout>,
-        extras: Extras,
-    ) -> BoxFuture<'_, Result<Made>> {
+    fn migrate_as(&self, layout: Option<RowLayout>, extras: Extras) -> BoxFuture<'_, Result<Made>> {
         Box::pin(self.named(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => {

@@ -16,7 +16,7 @@ use postrider::{BoxFuture, Code, Error, Event, Ident, Outbox, Recovery, Result, 
 use tokio_postgres::Client;
 
 use super::{
-    Address, Database, EventWriter, Extras, PoolerChoice, Refused, Schema, alone, Made, no_roles,
+    Address, Database, EventWriter, Extras, Made, PoolerChoice, Refused, Schema, alone, no_roles,
     table_to_make,
 };
 use crate::config::url;
@@ -123,11 +123,7 @@ impl Database for Postgres {
         Box::pin(async move { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
-    fn migrate_as(
-        &self,
-        layout: Option<RowLayout>,
-        extras: Extras,
-    ) -> BoxFuture<'_, Result<Made>> {
+    fn migrate_as(&self, layout: Option<RowLayout>, extras: Extras) -> BoxFuture<'_, Result<Made>> {
         Box::pin(self.named(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => {
@@ -267,6 +263,8 @@ fn told(error: Error) -> Error {
             .hint("look into the outbox before you write these events again"),
         Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
         Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+        // What this code says of rows holds while a relay settles.
+        Code::RowRefused => told(Error::new(Code::StoreFailed, error.sentence())),
         _ => error,
     }
 }

@@ -12,7 +12,7 @@ use postrider::store::{EventFilter, ListedEvent, Overview, RowExtras, Store, Tal
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Address, Database, EventWriter, Extras, Refused, Schema, alone, Made, table_to_make};
+use super::{Address, Database, EventWriter, Extras, Made, Refused, Schema, alone, table_to_make};
 use crate::doctor::{self, Examination, Patient};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
@@ -102,11 +102,7 @@ impl Database for Sqlite {
         Box::pin(async { Ok(self.migrate_as(None, Extras::default()).await?.before) })
     }
 
-    fn migrate_as(
-        &self,
-        layout: Option<RowLayout>,
-        extras: Extras,
-    ) -> BoxFuture<'_, Result<Made>> {
+    fn migrate_as(&self, layout: Option<RowLayout>, extras: Extras) -> BoxFuture<'_, Result<Made>> {
         Box::pin(async move {
             match table_to_make(self.rows.as_ref(), layout, extras)? {
                 Some(table) => Ok(SqliteRowStore::migrate(&self.path, &table, extras.into())?.into()),

@@ -25,6 +25,7 @@ fn the_starter_file_still_works_with_every_key_set() {
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
     let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");
     let starter = starter.replace("# foreign_claim_timeout = ", "# not here: ");
+    let starter = starter.replace("# type_header = ", "# not with event_type: ");
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };
@@ -34,7 +35,8 @@ fn the_starter_file_still_works_with_every_key_set() {
     let ran = program.run(&["config", "show", "--origin"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     assert!(!ran.stdout.contains("default"), "{}", ran.stdout);
-    assert_eq!(program.run(&["config", "check"]).exit, Some(0));
+    let checked = program.run(&["config", "check"]);
+    assert_eq!(checked.exit, Some(0), "{checked:?}");
 }
 
 #[test]

@@ -192,7 +192,9 @@ fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
     assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
 
     let late = std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();
-    let late = format!("{late}[subscription.late]\nsink = 'other'\n[subscription.new]\nsink = 'other'\nstart = 'now'\n[sink.other]\ntype = 'null'\n");
+    let late = format!(
+        "{late}[subscription.late]\nsink = 'other'\n[subscription.new]\nsink = 'other'\nstart = 'now'\n[sink.other]\ntype = 'null'\n"
+    );
     std::fs::write(program.path().join("postrider.toml"), late).unwrap();
     let ran = program.run(&["relay", "--drain"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");

@@ -53,6 +53,11 @@ fn run(program: &Program, args: &[&str]) -> String {
     ran.stdout + &ran.stderr
 }
 
+/// The id that `write` printed.
+fn id_in(written: &str) -> Option<&str> {
+    written.strip_prefix("id=")?.split(' ').next()
+}
+
 #[test]
 fn an_event_arrives_signed_with_the_secret_of_a_file() {
     let (url, requests) = endpoint(204);
@@ -64,7 +69,7 @@ fn an_event_arrives_signed_with_the_secret_of_a_file() {
     let (head, body) = requests.recv().unwrap();
     assert_eq!(body, b"{\"total\": 12}");
     let id = Verifier::new([SECRET]).unwrap().verify(|name| header(&head, name), &body);
-    assert_eq!(id.ok(), written.split(' ').next());
+    assert_eq!(id.ok(), id_in(&written));
     assert_eq!(header(&head, "postrider-type"), Some("order.placed"));
     for output in [log, run(&program, &["config", "show"]), run(&program, &["doctor"])] {
         assert!(!output.contains("T0KEN") && !output.contains("MfKQ"), "{output}");
@@ -172,7 +177,7 @@ fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
     assert_eq!(drained.exit, Some(1), "{drained:?}");
     let line = drained.stderr.lines().find(|line| line.contains("event given up"));
     let line = line.unwrap_or_else(|| panic!("{drained:?}"));
-    let id = written.split(' ').next().unwrap();
+    let id = id_in(&written).unwrap();
     for part in ["WARN", id, "order.placed", "k-42", "attempts=1", "answered 422"] {
         assert!(line.contains(part), "{part} is not in {line}");
     }

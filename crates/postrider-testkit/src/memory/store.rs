@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, RelayReport, Renewed, Settled, Settlement,
-    Start, Store, Trim, Trimmed,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, RelayReport, Renewed,
+    Settled, Settlement, Start, Store, Trim, Trimmed,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use postrider::ledger::{Change, KnownRows, ParkedRow, ParkedState, Progress, seal};
 use postrider::store::{
-    Acquired, Epoch, LeaseRequest, Loaded, RelayOverview, RelayReport, RelayRole, Renewed, Settled, Settlement,
+    Acquired, Epoch, LeaseRequest, Loaded, RelayOverview, RelayReport, RelayRole, Renewed, Settled,
+    Settlement,
 };
 use postrider::{Position, Timestamp};
 use uuid::Uuid;

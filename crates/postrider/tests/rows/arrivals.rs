@@ -26,8 +26,12 @@ impl Sink for Arrivals {
             }
             let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
             let payload = String::from_utf8_lossy(&event.payload).into_owned();
-            let arrived =
-                [event.event_type.clone(), text(event.ordering_key().as_deref()), text(event.topic.as_deref()), payload];
+            let arrived = [
+                event.event_type.clone(),
+                text(event.ordering_key().as_deref()),
+                text(event.topic.as_deref()),
+                payload,
+            ];
             self.0.lock().unwrap().push(arrived);
             Outcome::Acknowledged(Receipt::default())
         };

@@ -72,7 +72,8 @@ impl Up {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
                 views: self.with.contains(&Optional::Views),
             };
-            let made = block_on(Threads::One, async { Ok(outbox.database.migrate_as(layout, extras).await?) })?;
+            let made =
+                block_on(Threads::One, async { Ok(outbox.database.migrate_as(layout, extras).await?) })?;
             for line in report(&*outbox.database, &made) {
                 context.output.say(format!("{name}: {line}"));
             }

@@ -128,7 +128,8 @@ impl Look<'_> {
         due(later.backlog.first) || (due(later.parked.first) && moving(of, later) > 0)
     }
 
-    /// A stopped subscription delivers nothing, however long one waits. Without events to deliver that is no matter.
+    /// A stopped subscription delivers nothing, however long one waits. A paused one without events to deliver is no
+    /// matter; of a halted one nobody knows which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
             let (how, reason) = match (&subscription.halted, &subscription.paused) {
@@ -136,7 +137,7 @@ impl Look<'_> {
                 (None, Some(reason)) => ("paused", reason),
                 (None, None) => continue,
             };
-            if at_start.leaves(outbox, of, subscription) {
+            if subscription.halted.is_some() || at_start.leaves(outbox, of, subscription) {
                 let what = format!("subscription {:?} is {how}: {reason}", subscription.name);
                 return Err(Error::new(Code::Undelivered, what));
             }

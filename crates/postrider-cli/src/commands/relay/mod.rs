@@ -125,7 +125,9 @@ impl Relay {
             () = interrupts.next_but_echo() => return Err(Failure::Interrupted),
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         };
-        if self.drain && let Some(summary) = drain.summary(&observer).await {
+        if self.drain
+            && let Some(summary) = drain.summary(&observer).await
+        {
             tracing::info!("{summary}");
         }
         ended

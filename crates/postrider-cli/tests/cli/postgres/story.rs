@@ -24,7 +24,11 @@ fn an_event_is_written_delivered_and_seen() {
     let relay = Running::start(command);
     until(|| (status(&program)["state"] == "leading").then_some(()));
     let written = program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42"]);
-    assert_eq!((written.exit, written.stdout.trim().ends_with(" 1")), (Some(0), true), "{written:?}");
+    assert_eq!(
+        (written.exit, written.stdout.trim().ends_with(" position=1")),
+        (Some(0), true),
+        "{written:?}"
+    );
     let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
     let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
     assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "committed 3 events\n"), "{written:?}");

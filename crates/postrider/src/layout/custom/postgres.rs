@@ -125,7 +125,7 @@ fn order(map: &ColumnMap) -> String {
     let is_number = map.column(Field::SecondId).is_some() || type_of_id(map, Field::Id) == "bigint";
     match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
         Some(column) if is_number => format!("t.{column}, t.{{c.id}}"),
-        Some(column) if id_type(map) == "uuid" => format!(
+        Some(column) if type_of_id(map, Field::Id) == "uuid" => format!(
             "t.{column}, t.cmin::text::bigint,
              CASE WHEN get_byte(uuid_send(t.{{c.id}}), 6) >> 4 = 7 THEN t.{{c.id}} END, t.ctid, t.{{c.id}}"
         ),

@@ -62,7 +62,8 @@ use self::session::{Alone, Session, Sharing, looking};
 use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
+    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Wakes,
 };
 use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};

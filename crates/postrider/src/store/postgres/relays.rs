@@ -4,8 +4,8 @@ use super::line::Turn;
 use super::row::get;
 use super::session::Work;
 use super::time::Time;
-use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 use crate::Result;
+use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report).
 pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<()> {

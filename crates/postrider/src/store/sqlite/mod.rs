@@ -47,8 +47,8 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::thread::{Thread, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport, Renewed, Settled,
-    Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport,
+    Renewed, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{BoxFuture, Code, Error, Position, Result};

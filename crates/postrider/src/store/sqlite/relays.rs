@@ -26,8 +26,14 @@ pub(super) fn record(tx: &Connection, ledger: Ledger, report: &RelayReport) -> A
                    seen_at = excluded.seen_at, expires_at = excluded.expires_at";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
     let expires = now.after(*duration).as_micros();
-    tx.prepare_cached(&ledger.put_into(sql))?
-        .execute(params![subscription, relay, leading, down, now.as_micros(), expires])?;
+    tx.prepare_cached(&ledger.put_into(sql))?.execute(params![
+        subscription,
+        relay,
+        leading,
+        down,
+        now.as_micros(),
+        expires
+    ])?;
     // Index: the primary key (subscription, relay), its first part.
     let kept = i64::try_from(KEPT_AFTER.as_micros()).unwrap_or(i64::MAX);
     let old = ledger.put_into("DELETE FROM {relays} WHERE subscription = ?1 AND expires_at < ?2");

@@ -41,8 +41,9 @@ use crate::store::rows::book::Book;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, RelayReport, Renewed,
-    RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
+    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
+    Trim, Trimmed,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
 

@@ -45,8 +45,8 @@ use crate::store::rows::refused::{Marked, Marking};
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, RelayReport, Renewed,
-    Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
+    RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 

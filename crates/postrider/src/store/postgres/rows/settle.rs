@@ -71,10 +71,8 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             deliver::deliver(rows, settlement, helper, &half.done)
         );
         let changed = |answer: &Result<Option<usize>>| answer.as_ref().ok().copied().flatten();
-        let traced = [
-            rows.session.traced(&plan, changed(&recorded)),
-            rows.session.traced(&half, changed(&delivered)),
-        ];
+        let traced =
+            [rows.session.traced(&plan, changed(&recorded)), rows.session.traced(&half, changed(&delivered))];
         own::note(turn, &traced.concat()).await;
         // What is recorded is so, whatever became of the other half.
         let heard =

@@ -43,8 +43,8 @@ use crate::store::rows::refused::{self, Marked, Marking, Pieces};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim,
-    Trimmed,
+    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
+    Trim, Trimmed,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 
