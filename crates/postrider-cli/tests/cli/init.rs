@@ -25,7 +25,9 @@ fn the_starter_file_still_works_with_every_key_set() {
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
     let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");
     let starter = starter.replace("# foreign_claim_timeout = ", "# not here: ");
-    let starter = starter.replace("# type_header = ", "# not with event_type: ");
+    let starter = starter
+        .replace("# type_header = ", "# a column has it: ")
+        .replace("# event_type = ", "# a column has it: ");
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };
