@@ -67,7 +67,7 @@ checks! {
     /// The clock of the server is that of this machine, within a minute.
     PostgresClock = 126, "set both clocks, best by NTP";
     /// No transaction is open for long. One that has written events delays only these, but any keeps the server from cleaning up.
-    PostgresTransactions = 127, "look at the application that is named; idle_in_transaction_session_timeout ends such transactions";
+    PostgresTransactions = 127, "look at the application behind the backend that is named; `SELECT pg_terminate_backend(pid)` ends its transaction, idle_in_transaction_session_timeout ends such transactions by itself";
     /// No prepared transaction was left behind. It holds its locks for ever, even over a restart.
     PostgresPrepared = 128, "COMMIT PREPARED or ROLLBACK PREPARED it, as its application meant";
     /// The tables are cleaned up: dead rows make every look slower.

@@ -13,7 +13,8 @@ const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
 /// Transactions that began long ago, and whether they hold the outbox. Those of others show their age only to
 /// members of pg_read_all_stats. No index: shared memory.
 const TRANSACTIONS: &str = "
-    SELECT coalesce(nullif(a.application_name, ''), 'pid ' || a.pid) || ': ' || a.state || ' for '
+    SELECT 'backend pid ' || a.pid || coalesce(' (' || nullif(a.application_name, '') || ')', '') || ': '
+           || a.state || ' for '
            || extract(epoch FROM clock_timestamp() - a.xact_start)::bigint || 's'
            || CASE WHEN EXISTS (SELECT FROM pg_locks AS l
                                 WHERE l.pid = a.pid AND l.relation = to_regclass('{schema}.events')

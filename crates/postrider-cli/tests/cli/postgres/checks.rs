@@ -82,8 +82,9 @@ fn a_transaction_that_is_left_open_is_told_and_whether_it_has_written_events() {
     let url = format!("{}?application_name=forgetful", shop.url);
     on(&url, async |client| {
         client.batch_execute("BEGIN; SELECT 1").await.unwrap();
+        let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         let told = found_with(&program, &AT_ONCE, "PD-0127");
-        warns(&told, "forgetful: idle in transaction for ");
+        warns(&told, &format!("backend pid {pid} (forgetful): idle in transaction for "));
         assert!(told.1.ends_with('s'), "{told:?}");
         let write = "INSERT INTO postrider.events (type, payload) VALUES ('late', '')";
         client.batch_execute(write).await.unwrap();
