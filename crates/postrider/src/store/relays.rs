@@ -12,6 +12,7 @@ pub(crate) const DOWN_MAX: usize = 8;
 const ERROR_CHARS_MAX: usize = 500;
 
 /// How long the report of a relay is kept after it ran out.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) const KEPT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a relay says of itself about one subscription; see [`Store::report`](super::Store::report).

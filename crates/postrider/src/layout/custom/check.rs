@@ -1,6 +1,6 @@
 //! A map beside the live table.
 
-use super::{ColumnMap, Delivered, Field, Found, StateWord, TypeFrom};
+use super::{ColumnMap, Delivered, Field, Found, StateWord};
 use crate::layout::{Difference, Family, FoundColumn};
 
 /// How many characters a column of this type holds, if it is a text with a length.
@@ -75,7 +75,7 @@ impl ColumnMap {
     /// The type of the column with the headers, if one of them tells the type of events.
     #[cfg(feature = "postgres")]
     pub(crate) fn type_header_in<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {
-        let Some(TypeFrom::Header(_)) = self.kind else { return None };
+        let Some(super::TypeFrom::Header(_)) = self.kind else { return None };
         let name = self.column(Field::Headers)?.as_str();
         found.iter().find(|found| found.name == name).map(|found| found.sql_type.as_str())
     }

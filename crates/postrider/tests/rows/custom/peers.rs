@@ -5,7 +5,7 @@ use std::time::Duration;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::store::Trim;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
-use postrider::{Code, Ident, Position, Result};
+use postrider::{Code, Ident, Result};
 
 use crate::arrivals::Arrivals;
 use crate::case::Case;
@@ -291,7 +291,7 @@ async fn a_key_of_two_columns_tells_rows_apart() -> Result<()> {
     assert_eq!(arrivals(&case, left).await?.len(), 0);
     let store = case.store().await?;
     case.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await?;
-    let trim = Trim { after: Position::ZERO, older_than: Duration::from_secs(3_600), events_max: 100 };
+    let trim = Trim::new(Duration::from_secs(3_600), 100);
     store.trim(trim).await?;
     assert_eq!(case.one::<i64>("SELECT count(*) FROM watermill_orders").await?, 1);
     Ok(())
