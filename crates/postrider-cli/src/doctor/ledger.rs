@@ -106,7 +106,16 @@ fn lease(
 }
 
 fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
+    let waiting = |state| subscription.parked.count(state);
+    let parked: u64 = [ParkedState::Retry, ParkedState::Held, ParkedState::Behind].map(waiting).iter().sum();
     match subscription.backlog {
+        Backlog { events: 0, .. } if parked > 0 => {
+            let events = count(parked, "event");
+            patient.warn(
+                Check::Served,
+                format!("{events} parked and to be tried again, and no relay serves it"),
+            );
+        }
         Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };

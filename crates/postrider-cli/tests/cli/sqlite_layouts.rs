@@ -71,7 +71,7 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
         ),
         (
             "retention = '7d'\nretention_scope = 'all'\n",
-            Some("outbox_events are deleted 7d after their delivery, including those"),
+            Some("outbox_events are deleted 7d after their creation, including those"),
         ),
     ] {
         let program = program_with("outbox_events", keys);

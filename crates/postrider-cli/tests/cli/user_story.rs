@@ -181,6 +181,33 @@ fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
     assert!(ran.stderr.contains("delivered 0 events"), "{ran:?}");
 }
 
+#[cfg(feature = "postgres")]
+#[test]
+fn a_drain_does_not_wait_for_a_database_longer_than_it_may() {
+    // Nobody listens on this port.
+    let program =
+        Program::with_config(&shop::GOOD.replace("sqlite:shop.db", "postgres://u@127.0.0.1:9/shop"));
+    let ran = program.run(&["relay", "--drain", "--timeout", "300ms"]);
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("events are still undelivered after 300ms"), "{ran:?}");
+}
+
+#[test]
+fn a_drain_ends_with_the_reason_where_only_a_person_can_help() {
+    let layout = "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_events'\n[sink.out]\ntype = 'null'\n\
+        [subscription.orders]\nsink = 'out'\n";
+    let program = Program::with_config(layout);
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    shop::run_sql(
+        &program,
+        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, status, last_attempt_at)
+         VALUES ('Order', '1', 'a', '{}', 'PUBLISHING', CURRENT_TIMESTAMP)",
+    );
+    let ran = program.run(&["relay", "--drain"]);
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("error[PR-0320]"), "{ran:?}");
+}
+
 #[test]
 fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
     let program = Program::with_config(&shop::GOOD.replace("start = 'beginning'\n", ""));

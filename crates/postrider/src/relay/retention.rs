@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::shell::Handle;
-use crate::layout::{ColumnMap, RowLayout, RowTable};
+use crate::layout::{ColumnMap, Field, RowLayout, RowTable};
 use crate::store::{HeldBack, RetentionScope, Store, Trim, Trimmed};
 use crate::{Clock, Code, Error, Position, Result};
 
@@ -74,6 +74,16 @@ impl Retention {
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
+    /// From which moment of a row on it is kept. Of rows that others delivered, only the table itself can tell one.
+    fn counts_from(&self, table: &RowTable) -> &'static str {
+        let tells_no_delivery = match (table.layout(), table.columns()) {
+            (RowLayout::OutboxEvents, _) => true,
+            (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
+            _ => false,
+        };
+        if self.scope == RetentionScope::All && tells_no_delivery { "creation" } else { "delivery" }
+    }
+
     /// What will be deleted and when, in a sentence; `None` if nothing ever is.
     pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
         let after = span(self.keep?);
@@ -88,7 +98,7 @@ impl Retention {
         let name = table.full_name();
         let when = match self.at_expiry {
             true => "once their expires_at is past".to_owned(),
-            false => format!("{after} after their delivery"),
+            false => format!("{after} after their {}", self.counts_from(table)),
         };
         let mut what = match self.scope {
             RetentionScope::Own => format!(

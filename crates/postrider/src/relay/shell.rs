@@ -35,6 +35,8 @@ pub struct SubscriptionStatus {
     /// What is wrong with the database, or with taking the destination over, while something is. It is tried again
     /// until it works.
     pub trouble: Option<String>,
+    /// The code of that trouble. With [`Recovery::Person`](crate::Recovery::Person) it does not end by itself.
+    pub trouble_code: Option<Code>,
 }
 
 /// What the rest of the relay holds of a shell.
@@ -162,6 +164,7 @@ impl Shell {
                 shared.status.brain = self.brain.snapshot();
                 shared.status.skipped = self.performer.routing.skipped();
                 shared.status.trouble = self.performer.trouble.sentence();
+                shared.status.trouble_code = self.performer.trouble.code();
             });
             self.report();
             if self.stopped {

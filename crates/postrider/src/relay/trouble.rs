@@ -53,6 +53,11 @@ impl Trouble {
         known.as_ref().map(|known| known.sentence.clone())
     }
 
+    /// The code of what is wrong at the moment.
+    pub(super) fn code(&self) -> Option<Code> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.code)
+    }
+
     /// Takes an answer in. The brain needs only the code of an error; a person needs all of it, and not again
     /// with every try.
     pub(super) fn hear<T>(&self, verb: Verb, answer: Result<T>) -> Result<T, Code> {

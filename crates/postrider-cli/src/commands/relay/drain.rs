@@ -6,7 +6,7 @@ use std::time::Duration;
 use postrider::ledger::ParkedState;
 use postrider::relay::{Observer, OnDead};
 use postrider::store::{Overview, SubscriptionOverview};
-use postrider::{Code, Error, Position, Result};
+use postrider::{Code, Error, Position, Recovery, Result};
 
 use crate::assemble::Stores;
 use crate::config::Settings;
@@ -51,6 +51,7 @@ impl<'a> Drain<'a> {
         loop {
             looks.tick().await;
             let now = self.look().await?;
+            refuse_trouble(relay)?;
             if now.is_settled_by(relay) && now.has_delivered(at_start) {
                 return now.refuse_lost(at_start).and_then(|()| now.refuse_stopped(at_start));
             }
@@ -138,8 +139,16 @@ impl Look<'_> {
                 (None, None) => continue,
             };
             if subscription.halted.is_some() || at_start.leaves(outbox, of, subscription) {
-                let what = format!("subscription {:?} is {how}: {reason}", subscription.name);
-                return Err(Error::new(Code::Undelivered, what));
+                let name = &subscription.name;
+                let advice = match subscription.halted {
+                    Some(_) => {
+                        format!("see `postrider status`, then `postrider accept-history {name} --from ...`")
+                    }
+                    None => format!("`postrider resume {name}` when its reason is gone, then drain again"),
+                };
+                let error =
+                    Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"));
+                return Err(error.effect("its events stay in the outbox").hint(advice));
             }
         }
         Ok(())
@@ -159,6 +168,19 @@ impl Look<'_> {
             }
         }
     }
+}
+
+/// What a relay waits for until somebody mends it: a script that drains cannot.
+fn refuse_trouble(relay: &Observer) -> Result<()> {
+    for status in relay.status() {
+        let code = status
+            .trouble_code
+            .filter(|code| code.recovery() == Recovery::Person && *code != Code::StoreReadOnly);
+        if let (Some(code), Some(sentence)) = (code, status.trouble) {
+            return Err(Error::new(code, format!("subscription {:?}: {sentence}", status.subscription)));
+        }
+    }
+    Ok(())
 }
 
 /// Parked events that go on by themselves: neither final, nor unrouted, nor behind one that only an operator

@@ -93,16 +93,21 @@ impl Relay {
         let Some(timeout) = self.timeout else { return std::future::pending().await };
         tokio::time::sleep(timeout).await;
         let what = format!("events are still undelivered after {}", age(timeout));
-        Error::new(Code::Undelivered, what).hint("see `postrider status`; run it again to continue")
+        Error::new(Code::Undelivered, what)
+            .effect("they stay in the outbox; what was delivered is settled")
+            .hint("see the log above and `postrider status`; run it again to continue")
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
         // Before anything is started: a signal must not find a relay that nobody stops.
         let mut interrupts = Interrupts::listen()?;
+        let time_out = self.time_out();
+        tokio::pin!(time_out);
         let started = tokio::select! {
             biased;
             // Somebody who waits for a database may be told to stop, too.
             () = interrupts.next() => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
+            late = &mut time_out, if self.drain => return Err(late.into()),
             started = self.start(settings, stores) => started,
         };
         let mut relay = started?;
@@ -117,9 +122,11 @@ impl Relay {
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             died = relay.died() => Err(died.into()),
             drained = drain.wait(&at_start, &observer), if self.drain => drained.map_err(Failure::from),
-            late = self.time_out(), if self.drain => Err(late.into()),
+            late = &mut time_out, if self.drain => Err(late.into()),
         };
-        tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
+        let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
+        let again = if is_told_to { "; a second signal stops at once" } else { "" };
+        tracing::info!("stopping: finishing what is in flight{again}");
         let ended = tokio::select! {
             biased;
             () = interrupts.next_but_echo() => return Err(Failure::Interrupted),

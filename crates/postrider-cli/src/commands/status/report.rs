@@ -224,13 +224,12 @@ impl Row {
 impl Down {
     fn words(&self) -> String {
         let seconds = |seconds| age(Duration::from_secs_f64(seconds));
-        format!(
-            "{} is DOWN since {} ({}), next try in {}",
-            self.destination,
-            self.since,
-            seconds(self.since_seconds),
-            seconds(self.next_probe_seconds)
-        )
+        // The report may be older than the try: then nobody knows yet how it went.
+        let next = match self.next_probe_seconds {
+            0.0 => "tried again since".to_owned(),
+            later => format!("next try in {}", seconds(later)),
+        };
+        format!("{} is DOWN since {} ({}), {next}", self.destination, self.since, seconds(self.since_seconds))
     }
 }
 

@@ -129,6 +129,9 @@ pub(crate) fn other_layout(place: &str) -> Error {
 /// With a pointer to the command that makes what is missing.
 pub(crate) fn hinted(error: Error, table: &RowTable) -> Error {
     match error.code() {
+        Code::SchemaMissing if table.layout == RowLayout::Custom => {
+            error.hint("run `postrider migrate up`, or the store's `migrate`")
+        }
         Code::SchemaMissing => error.hint(format!(
             "run `postrider migrate up --layout {}`, or the store's `migrate`",
             table.layout.name()
