@@ -1,15 +1,16 @@
 //! Connections that are lost, and servers that are not what they were.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, ParkedRow, ParkedState, Progress};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, LeaseRequest, Loaded, RelayReport, RelayRole, Renewed, Settled,
-    Settlement, Start, Store,
+    Acquired, Budget, Claimed, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement, Start, Store,
 };
 use postrider::{Code, Position, Recovery, Result, Timestamp};
 
+use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::postgres;
 
@@ -111,27 +112,12 @@ case! {
 
 case! {
     async fn no_renewal_waits_for_a_report_that_cannot_be_written(case) {
-        let store = subscribed(&case).await?;
-        let owner = granted(&store).await?;
         case.run("BEGIN; LOCK TABLE {schema}.relays IN ACCESS EXCLUSIVE MODE").await?;
-        let report = RelayReport {
-            subscription: "mail".to_owned(),
-            relay: "a".to_owned(),
-            role: RelayRole::Leading,
-            duration: Duration::from_secs(60),
-            down: Vec::new(),
-        };
-        let reporter = store.clone();
-        let reporting = tokio::spawn(async move { reporter.report(report).await });
-        let waiting = "SELECT count(*) FROM pg_locks WHERE relation = '{schema}.relays'::regclass AND NOT granted";
-        while case.one::<i64>(waiting).await? == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(store.renew(lease(), owner.epoch).await?, Renewed::Held { paused: None, parked_changed: false });
-        assert!(!reporting.is_finished(), "the renewal came first");
+        let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{schema}.relays'::regclass AND NOT granted)";
+        let store = Arc::new(case.store().await?);
+        let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
         case.run("COMMIT").await?;
-        reporting.await.unwrap()?;
-        assert_eq!(case.one::<i64>("SELECT count(*) FROM {schema}.relays").await?, 1);
+        report.await.unwrap()?;
     }
 }
 
