@@ -1,9 +1,14 @@
-//! Encryption and login.
+//! Encryption, login, and what does not wait for what.
+
+use std::sync::Arc;
 
 use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Result};
+use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
+
+use super::case::case;
 
 #[cfg(feature = "mysql-tls")]
 #[tokio::test]
@@ -42,4 +47,17 @@ async fn a_wrong_password_is_refused_and_not_told() -> Result<()> {
         assert!(!format!("{config:?}").contains("hushhush"));
     }
     Ok(())
+}
+
+case! {
+    async fn no_renewal_waits_for_a_report_that_cannot_be_written(case) {
+        let store = Arc::new(case.store().await?);
+        let mut locking = case.another().await?;
+        case.on(&mut locking, "LOCK TABLES {schema}.relays WRITE").await?;
+        let waiting = "SELECT COUNT(*) > 0 FROM information_schema.processlist
+                       WHERE state LIKE 'Waiting for table%' AND info LIKE '%{schema}%relays%'";
+        let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+        case.on(&mut locking, "UNLOCK TABLES").await?;
+        report.await.unwrap()?;
+    }
 }

@@ -1,14 +1,16 @@
 //! Connections that are lost, and servers that are not what they were.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Progress};
+use postrider::ledger::{Intervals, ParkedRow, ParkedState, Progress};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{
     Acquired, Budget, Claimed, Epoch, LeaseRequest, Loaded, Renewed, Settled, Settlement, Start, Store,
 };
-use postrider::{Code, Position, Recovery, Result};
+use postrider::{Code, Position, Recovery, Result, Timestamp};
 
+use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::postgres;
 
@@ -104,6 +106,49 @@ case! {
         let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{schema}'";
         while case.one::<i64>(connections).await? > 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+case! {
+    async fn no_renewal_waits_for_a_report_that_cannot_be_written(case) {
+        case.run("BEGIN; LOCK TABLE {schema}.relays IN ACCESS EXCLUSIVE MODE").await?;
+        let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{schema}.relays'::regclass AND NOT granted)";
+        let store = Arc::new(case.store().await?);
+        let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+        case.run("COMMIT").await?;
+        report.await.unwrap()?;
+    }
+}
+
+case! {
+    async fn a_parked_row_that_an_operator_puts_off_for_ever_breaks_no_lease(case) {
+        let store = subscribed(&case).await?;
+        let mut owner = granted(&store).await?;
+        case.committed("parked").await?;
+        let row = ParkedRow {
+            position: Position::new(1),
+            key: None,
+            destination: None,
+            state: ParkedState::Retry,
+            attempts: 1,
+            next_attempt_at: Some(Timestamp::from_micros(1)),
+            last_error: None,
+        };
+        store.settle(Settlement { park: vec![row], ..settlement(owner.epoch) }).await?;
+        for end in ["infinity", "-infinity"] {
+            case.run(&format!("UPDATE {{schema}}.parked SET next_attempt_at = '{end}'")).await?;
+            let told = Renewed::Held { paused: None, parked_changed: true };
+            assert_eq!(store.renew(lease(), owner.epoch).await?, told);
+            owner = granted(&store).await?;
+            let unchanged = Renewed::Held { paused: None, parked_changed: false };
+            assert_eq!(store.renew(lease(), owner.epoch).await?, unchanged);
+            // Written again, it is what it was.
+            let park: Vec<_> = owner.parked.iter().cloned().map(|row| ParkedRow { attempts: 7, ..row }).collect();
+            assert_eq!(store.settle(Settlement { park, ..settlement(owner.epoch) }).await?, Settled::Done);
+            assert_eq!(store.renew(lease(), owner.epoch).await?, unchanged);
+            let found: String = case.one("SELECT attempts || ' ' || next_attempt_at FROM {schema}.parked").await?;
+            assert_eq!(found, format!("7 {end}"));
         }
     }
 }

@@ -7,7 +7,7 @@ use postrider::store::postgres::PostgresStore;
 use postrider::store::{
     Acquired, AfterFailover, Budget, Claimed, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
 };
-use postrider::{Position, Result};
+use postrider::{Event, Position, Result};
 
 use super::case::{Case, case, failed};
 
@@ -33,6 +33,19 @@ async fn halted(store: &PostgresStore, holder: &str) -> Result<String> {
     }
 }
 
+/// Progress alone.
+fn settlement(loaded: &Loaded, done: Intervals) -> Settlement {
+    Settlement {
+        subscription: "mail".to_owned(),
+        epoch: loaded.epoch,
+        done,
+        highest: None,
+        trial: None,
+        park: Vec::new(),
+        unpark: Vec::new(),
+    }
+}
+
 /// A relay that led, settled everything up to a position and left, with the last event it saw.
 async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
     store.subscribe("mail", Start::Beginning).await?;
@@ -42,15 +55,8 @@ async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
         panic!("the history did not change")
     };
     let last = page.events.last().unwrap();
-    let settlement = Settlement {
-        subscription: "mail".to_owned(),
-        epoch: loaded.epoch,
-        done: Intervals::up_to(Position::new(up_to)),
-        highest: Some(Mark { position: last.position, id: last.event.id }),
-        trial: None,
-        park: Vec::new(),
-        unpark: Vec::new(),
-    };
+    let highest = Some(Mark { position: last.position, id: last.event.id });
+    let settlement = Settlement { highest, ..settlement(&loaded, Intervals::up_to(Position::new(up_to))) };
     assert_eq!(store.settle(settlement).await?, Settled::Done);
     store.release("mail", loaded.epoch, true).await?;
     case.one::<i64>("SELECT floor FROM {schema}.subscriptions").await.map(|floor| assert_eq!(floor, up_to))
@@ -118,18 +124,62 @@ case! {
         let loaded = granted(&store).await?;
         let mut done = Intervals::default();
         done.insert(Position::new(2));
-        let settlement = Settlement {
-            subscription: "mail".to_owned(),
-            epoch: loaded.epoch,
-            done,
-            highest: None,
-            trial: None,
-            park: Vec::new(),
-            unpark: Vec::new(),
-        };
-        store.settle(settlement).await?;
+        store.settle(settlement(&loaded, done)).await?;
         late.batch_execute("COMMIT").await.map_err(failed)?;
         assert_eq!(read(&store).await?, [1]);
+    }
+}
+
+case! {
+    /// It got its transaction id after the one that committed first, and the relay restarts before it commits.
+    async fn an_event_with_a_higher_transaction_id_that_is_committed_after_a_restart_is_read_and_halts_nothing(case) {
+        let store = case.store().await?;
+        store.subscribe("mail", Start::Beginning).await?;
+        let loaded = granted(&store).await?;
+        let (fast, late) = (case.another_writer().await?, case.another_writer().await?);
+        for writer in [&fast, &late] {
+            writer.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.map_err(failed)?;
+        }
+        case.outbox().write(&late, Event::new("late", "")).await?;
+        case.outbox().write(&fast, Event::new("fast", "")).await?;
+        fast.batch_execute("COMMIT").await.map_err(failed)?;
+        let mut done = Intervals::default();
+        done.insert(Position::new(2));
+        assert_eq!(store.settle(settlement(&loaded, done)).await?, Settled::Done);
+        store.release("mail", loaded.epoch, true).await?;
+        late.batch_execute("COMMIT").await.map_err(failed)?;
+        // So it is on a server of its own; transactions of other tests may have raised it.
+        let seen = "UPDATE {schema}.subscriptions SET seen_tx = (SELECT tx FROM {schema}.events WHERE position = 1)";
+        case.run(seen).await?;
+        assert_eq!(read(&case.store().await?).await?, [1]);
+        // What was done above the gap is still watched.
+        let reused = "UPDATE {schema}.events SET tx = pg_current_xact_id() WHERE position = 2";
+        case.run(reused).await?;
+        assert!(halted(&case.store().await?, "a").await?.contains("1 later events stand at 2 to 2"));
+    }
+}
+
+case! {
+    /// A dump keeps the ids of the server it was taken from, and the server it is put into may have given few.
+    async fn events_with_transaction_ids_of_another_server_do_not_halt_a_subscription_for_ever(case) {
+        for _ in 0..3 {
+            case.committed("restored").await?;
+        }
+        let store = case.store().await?;
+        settled(&case, &store, 3).await?;
+        case.run("UPDATE {schema}.events SET tx = '4000000000000' WHERE position = 1").await?;
+        let near = "UPDATE {schema}.events SET tx = (pg_current_xact_id()::text::bigint + 200)::text::xid8
+                    WHERE position > 1";
+        case.run(near).await?;
+        store.accept_history("mail", Start::Position(Position::new(4))).await?;
+        for _ in 0..2 {
+            granted(&store).await?;
+        }
+        // The server comes to the ids of the other while nothing is settled.
+        for _ in 0..300 {
+            case.run("SELECT pg_current_xact_id()").await?;
+        }
+        granted(&case.store().await?).await?;
     }
 }
 

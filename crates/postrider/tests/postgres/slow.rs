@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::relay::{Relay, Subscription};
-use postrider::store::Start;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider::{Event, Outbox, Result};
+use postrider::store::{Start, Store};
+use postrider::{Event, Outbox, Position, Result};
 use postrider_testkit::proxy::{Fault, Proxy};
 use postrider_testkit::servers::postgres::{self, Options, own};
 
@@ -90,5 +90,10 @@ async fn an_event_that_the_server_cannot_read_is_parked_with_the_reason_and_all_
         parked.iter().all(|row| row.2.contains("missing chunk") || row.2.contains("could not")),
         "{parked:?}"
     );
+    // Nor does it keep those that are parked with it from being fetched.
+    let positions: Vec<_> = (1..=5).map(Position::new).collect();
+    let fetched = PostgresStore::connect(&config).await?.fetch(positions, 1 << 20).await?;
+    assert_eq!(fetched.events.iter().map(|event| event.position.get()).collect::<Vec<_>>(), [1, 3, 5]);
+    assert_eq!(fetched.gone, [2, 4].map(Position::new));
     Ok(())
 }

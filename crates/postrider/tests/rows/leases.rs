@@ -51,6 +51,21 @@ all_cases!(event_outbox = 0);
 all_cases!(outbox = 1);
 all_cases!(outbox_events = 2);
 
+#[tokio::test]
+async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    case.run("BEGIN; LOCK TABLE {ledger}.relays IN ACCESS EXCLUSIVE MODE").await?;
+    let waiting =
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{ledger}.relays'::regclass AND NOT granted)";
+    let store = case.store().await?;
+    let report = lease::a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+    case.run("COMMIT").await?;
+    report.await.unwrap()
+}
+
 fn not_here() -> Error {
     Error::new(Code::StoreFailed, "the cases of leases write nothing")
 }

@@ -116,3 +116,33 @@ async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being
     case.run("UPDATE outbox SET expires_at = '2020-01-01'").await?;
     left(&case, Retention::EXPIRES_AT, 0).await
 }
+
+/// Rows of several partitions stand at the same place, each in its own.
+#[tokio::test]
+async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_asked_for() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::Outbox).await?;
+    case.run(
+        "DROP TABLE processed_events;
+         CREATE TABLE processed_events (event_id uuid NOT NULL, consumer_group text NOT NULL,
+                                        processed_at timestamptz NOT NULL DEFAULT now(),
+                                        expires_at timestamptz NOT NULL)
+         PARTITION BY LIST (consumer_group);
+         CREATE TABLE part_a PARTITION OF processed_events FOR VALUES IN ('a');
+         CREATE TABLE part_b PARTITION OF processed_events FOR VALUES IN ('b');
+         CREATE TABLE part_c PARTITION OF processed_events FOR VALUES IN ('c');
+         INSERT INTO processed_events (event_id, consumer_group, expires_at)
+         SELECT gen_random_uuid(), g.name, now() + g.days * interval '1 day'
+         FROM generate_series(1, 5), (VALUES ('a', -3), ('b', -2), ('c', 1)) AS g (name, days)",
+    )
+    .await?;
+    let groups = "SELECT string_agg(consumer_group, '' ORDER BY consumer_group) FROM processed_events";
+    let store = case.store().await?;
+    for left in ["aabbbbbccccc", "bbbbccccc", "bccccc", "ccccc", "ccccc"] {
+        store.trim(Trim { at_expiry: true, ..Trim::new(Duration::ZERO, 3) }).await?;
+        assert_eq!(case.one::<String>(groups).await?, left);
+    }
+    Ok(())
+}

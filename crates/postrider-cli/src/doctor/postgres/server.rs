@@ -48,11 +48,13 @@ const BLOAT: &str = "
     WHERE schemaname = trim('\"' FROM '{schema}') AND n_dead_tup > 10000 + n_live_tup
     ORDER BY n_dead_tup DESC";
 
-/// Where the sequence is below what a subscription has seen, or has passed it and gave positions again. Index: the primary
-/// key (position), backwards from what is done.
+/// Where the sequence is below what a subscription has seen, or has passed it and gave positions again. What stands in a gap
+/// of what is done was committed late; what was stored before the progress comes from a dump of another server. Index: the
+/// primary key (position), backwards from what is done.
 const SEQUENCE: &str = "
     WITH seen AS (
-        SELECT name, split_part(split_part(done, ' ', -1), '-', -1)::bigint AS done, seen_tx
+        SELECT name, split_part(split_part(done, ' ', -1), '-', -1)::bigint AS done, seen_tx,
+               string_to_array(done, ' ') AS ranges
         FROM {schema}.subscriptions
     )
     SELECT s.name || ': position ' || s.done || ' was given before, and the sequence is at ' || q.last
@@ -66,9 +68,13 @@ const SEQUENCE: &str = "
     FROM seen AS s
     CROSS JOIN LATERAL (
         SELECT min(position) AS first, max(position) AS last
-        FROM (SELECT position, tx FROM ONLY {schema}.events
+        FROM (SELECT position, tx, xmin AS stored FROM ONLY {schema}.events
               WHERE position <= s.done ORDER BY position DESC LIMIT 100000) AS top
-        WHERE tx >= s.seen_tx
+        WHERE tx >= s.seen_tx AND tx < pg_snapshot_xmax(pg_current_snapshot())
+          AND age(stored) <= age(s.seen_tx::xid)
+          AND EXISTS (SELECT FROM unnest(s.ranges) WITH ORDINALITY AS r (range, place)
+                      WHERE position BETWEEN CASE WHEN place > 1 THEN split_part(range, '-', 1)::bigint ELSE 0 END
+                                         AND split_part(range, '-', -1)::bigint)
     ) AS again
     WHERE again.first IS NOT NULL";
 

@@ -181,6 +181,13 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     works(&program, &["accept-history", "orders", "--from", "position:1"]);
     works(&program, &["relay", "--drain"]);
     assert_eq!(found(&program, "PD-0138").0, "ok");
+    // In a gap of what is done stands what was committed late.
+    let seen = "seen_tx = (SELECT tx FROM postrider.events WHERE position = 4)";
+    shop.sql(&format!("UPDATE postrider.subscriptions SET floor = 3, done = '3 5', {seen}"));
+    assert_eq!(found(&program, "PD-0138").0, "ok");
+    shop.sql("UPDATE postrider.subscriptions SET floor = 2, done = '2 4-5'");
+    let (outcome, what) = found(&program, "PD-0138");
+    assert!(outcome == "fail" && what.contains("positions 4 to 4"), "{what}");
     let delivered = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
     assert_eq!(delivered.lines().filter(|line| line.contains("\"new\"")).count(), 4, "{delivered}");
 }

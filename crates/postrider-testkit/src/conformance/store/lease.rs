@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Start, Store};
+use postrider::store::{Acquired, LeaseRequest, RelayReport, RelayRole, Renewed, Settled, Start, Store};
+use tokio::task::JoinHandle;
 
 use super::StoreUnderTest;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
@@ -109,4 +110,29 @@ pub async fn leases_of_different_subscriptions_do_not_meet<S: StoreUnderTest>() 
 
 async fn is_held(store: &Arc<dyn Store>, asking: &str) -> Result<bool> {
     Ok(matches!(store.acquire(lease(asking)).await?, Acquired::Held { .. }))
+}
+
+/// Renews a lease while a report cannot be written, for a database on which the caller sees to that; `is_waiting` tells that
+/// the report waits. Answers the report, which is still to come.
+pub async fn a_renewal_waits_for_no_report(
+    store: Arc<dyn Store>,
+    is_waiting: impl AsyncFn() -> Result<bool>,
+) -> Result<JoinHandle<Result<()>>> {
+    store.subscribe(NAME, Start::Beginning).await?;
+    let owner = granted(&store, "a").await?;
+    let report = RelayReport {
+        subscription: NAME.to_owned(),
+        relay: "a".to_owned(),
+        role: RelayRole::Leading,
+        duration: lease("a").duration,
+        down: Vec::new(),
+    };
+    let reporter = store.clone();
+    let reporting = tokio::spawn(async move { reporter.report(report).await });
+    while !is_waiting().await? {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
+    assert!(!reporting.is_finished(), "the renewal came first");
+    Ok(reporting)
 }

@@ -404,8 +404,9 @@ impl Store for MySqlStore {
         })
     }
 
+    /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

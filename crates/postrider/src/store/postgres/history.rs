@@ -6,7 +6,7 @@ use super::failure::failed;
 use super::row;
 use super::session::Work;
 use super::statement::query_unnamed;
-use crate::ledger::Mark;
+use crate::ledger::{Intervals, Mark};
 use crate::store::Origin;
 use crate::{Code, Error, Position, Result};
 
@@ -137,29 +137,39 @@ pub(super) async fn mark_at_or_below(work: &Work<'_>, position: Position) -> Res
 /// Events looked at below what is done, from the highest on.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Why the sequence must have been set back, if it was: below what is `done` stands an event that was written later.
-/// Nobody would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its
-/// events in the free positions it went through, of which the highest are looked at.
+/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. Nobody
+/// would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its events in the
+/// free positions it went through, of which the highest are looked at.
+///
+/// An event in a gap of what is done says nothing: whoever took the position may have committed late, and it is still to be
+/// read. Nor does one that comes from a dump of another server: its id is not of this one, and the row itself was stored
+/// before the progress was.
 pub(super) async fn given_again(
     work: &Work<'_>,
-    done: Position,
+    done: &Intervals,
     seen_tx: Option<&str>,
 ) -> Result<Option<String>> {
     let Some(seen_tx) = seen_tx else { return Ok(None) };
     // Index: the primary key (position), read backwards.
     let sql = "SELECT min(position), max(position), count(*)
-               FROM (SELECT position, tx FROM ONLY {schema}.events
+               FROM (SELECT position, tx, xmin AS stored FROM ONLY {schema}.events
                      WHERE position <= $1
                      ORDER BY position DESC
                      LIMIT $2) AS top
-               WHERE tx >= $3::text::xid8";
-    let row = work.query_opt(sql, &[&done.get(), &TOP_EVENTS, &seen_tx]).await?;
+               WHERE tx >= $3::text::xid8 AND tx < pg_snapshot_xmax(pg_current_snapshot())
+                 AND age(stored) <= age($3::text::xid8::xid)
+                 AND NOT EXISTS (SELECT FROM unnest($4::bigint[], $5::bigint[]) AS gap (first, last)
+                                 WHERE top.position BETWEEN gap.first AND gap.last)";
+    let highest = done.highest();
+    let gaps = done.gaps(highest).into_iter().map(|(first, last)| (first.get(), last.get()));
+    let (firsts, lasts): (Vec<i64>, Vec<i64>) = gaps.unzip();
+    let row = work.query_opt(sql, &[&highest.get(), &TOP_EVENTS, &seen_tx, &firsts, &lasts]).await?;
     let Some(row) = row else { return Ok(None) };
     let (first, last, count): (Option<i64>, Option<i64>, i64) =
         (row::get(&row, 0)?, row::get(&row, 1)?, row::get(&row, 2)?);
     let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
     Ok(Some(format!(
-        "positions up to {done} were given before, and {count} later events stand at {first} to {last}: the sequence was \
+        "positions up to {highest} were given before, and {count} later events stand at {first} to {last}: the sequence was \
          set back. `--from position:{first}` delivers them, and repeats what else is there from {first} on"
     )))
 }

@@ -81,7 +81,7 @@ async fn changed(
     work.execute(LOCK, &[]).await?;
     let back = match went_back(row, reached) {
         Some(reason) => Some(reason),
-        None => given_again(work, row.progress.done.highest(), row.seen_tx.as_deref()).await?,
+        None => given_again(work, &row.progress.done, row.seen_tx.as_deref()).await?,
     };
     let moved = failover::refusal(work, name, row, server, after_failover, back.as_deref()).await?;
     Ok(moved.or(back))

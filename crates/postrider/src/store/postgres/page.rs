@@ -11,7 +11,7 @@ use super::row::{self, event_columns};
 use super::session::Session;
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
-use crate::{Position, Result, StoredEvent};
+use crate::{Code, Position, Result, StoredEvent};
 
 /// Room made for a page at once; a larger one grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
@@ -117,14 +117,23 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     }
     let budget = Budget { events_max: positions.len(), bytes_max };
     let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
-    // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
-    let work = turn.look().await?;
-    let rows = work.query(FETCH, &[&payload_limit(budget), &asked]).await?;
-    work.commit().await?;
+    let rows = match ask(turn, &asked, payload_limit(budget)).await {
+        // The server cannot read some of a row. What is large is then asked for event by event.
+        Err(error) if error.code() == Code::RowDamaged => ask(turn, &asked, -1).await?,
+        rows => rows?,
+    };
     let read = Read::of(&rows, budget)?.complete(turn.session()?).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();
     let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
     Ok(Fetched { events: read.events, gone, ..Fetched::default() })
+}
+
+async fn ask(turn: &mut Turn<'_>, positions: &Vec<i64>, payload_bytes_max: i32) -> Result<Vec<Row>> {
+    // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
+    let work = turn.look().await?;
+    let rows = work.query(FETCH, &[&payload_bytes_max, positions]).await?;
+    work.commit().await?;
+    Ok(rows)
 }

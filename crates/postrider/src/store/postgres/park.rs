@@ -22,11 +22,14 @@ pub(super) async fn load(work: &Work<'_>, subscription: &str) -> Result<Vec<Park
     work.query(sql, &[&subscription]).await?.iter().map(read).collect()
 }
 
-/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal).
+/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). The ends of time, which have no number, as
+/// [`Time`] reads them.
 macro_rules! seal {
     () => {
         "concat(p.state, ' ', p.attempts, ' ',
-                coalesce((extract(epoch FROM p.next_attempt_at) * 1000000)::bigint::text, '-'))"
+                coalesce(CASE p.next_attempt_at WHEN 'infinity' THEN 9223372036854775807
+                                                WHEN '-infinity' THEN -9222425352054775808
+                         ELSE (extract(epoch FROM p.next_attempt_at) * 1000000)::bigint END::text, '-'))"
     };
 }
 pub(super) use seal;

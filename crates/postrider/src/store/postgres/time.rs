@@ -10,7 +10,7 @@ use crate::Timestamp;
 /// PostgreSQL counts from 2000-01-01.
 const YEAR_2000_MICROS: i64 = 946_684_800_000_000;
 
-/// A `timestamptz`. `infinity` becomes the end of time.
+/// A `timestamptz`. `infinity` becomes the end of time, and the end of time `infinity`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time(pub(super) Timestamp);
 
@@ -32,7 +32,9 @@ impl<'a> FromSql<'a> for Time {
 
 impl ToSql for Time {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        self.0.as_micros().saturating_sub(YEAR_2000_MICROS).to_sql(ty, out)
+        let micros = self.0.as_micros();
+        let micros = if self.is_infinity() { micros } else { micros.saturating_sub(YEAR_2000_MICROS) };
+        micros.to_sql(ty, out)
     }
 
     accepts!(TIMESTAMPTZ);

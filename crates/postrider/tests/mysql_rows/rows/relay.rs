@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use mysql_async::prelude::Queryable;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
 use postrider_testkit::conformance::rows::Refusing;
+use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
 
 use super::anywhere::{self, Table};
 use super::case::{LAYOUTS, RowCase};
-use crate::case::{MariaDb, MySql, Which};
+use crate::case::{MariaDb, MySql, Which, failed};
 
 impl<W: Which> RowCase<W> {
     fn attempts(&self) -> &'static str {
@@ -88,3 +90,24 @@ relays!(event_outbox_on_mysql: MySql, 0);
 relays!(event_outbox_on_mariadb: MariaDb, 0);
 relays!(outbox_events_on_mysql: MySql, 1);
 relays!(outbox_events_on_mariadb: MariaDb, 1);
+
+async fn reports<W: Which>() -> Result<()> {
+    if !RowCase::<W>::is_available() {
+        return Ok(());
+    }
+    let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
+    let store = case.store().await?;
+    let mut locking = case.config.client().await?;
+    locking.query_drop(case.sql("LOCK TABLES {ledger}.relays WRITE")).await.map_err(failed)?;
+    let waiting = "SELECT COUNT(*) > 0 FROM information_schema.processlist
+                   WHERE state LIKE 'Waiting for table%' AND info LIKE '%{ledger}%relays%'";
+    let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+    locking.query_drop("UNLOCK TABLES").await.map_err(failed)?;
+    report.await.unwrap()
+}
+
+#[tokio::test]
+async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
+    reports::<MySql>().await?;
+    reports::<MariaDb>().await
+}

@@ -20,16 +20,21 @@ const HAS_PROCESSED: &str = "
                    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                    WHERE n.nspname = $1::text AND c.relname = 'processed_events' AND c.relkind IN ('r', 'p'))";
 
-/// Each row by itself: rows of other consumer groups for the same event may expire later. Index:
-/// idx_processed_events_expires (expires_at), from its begin.
+/// Each row by itself: rows of other consumer groups for the same event may expire later. Every partition has a row of the
+/// same `ctid`. Index: idx_processed_events_expires (expires_at), from its begin.
 const TRIM_PROCESSED: &str = "
+    WITH old AS MATERIALIZED (
+        SELECT tableoid AS part, ctid AS place
+        FROM {processed}
+        WHERE expires_at < statement_timestamp()
+        ORDER BY expires_at
+        LIMIT $1::bigint
+        FOR UPDATE SKIP LOCKED
+    )
     DELETE FROM {processed}
-    WHERE ctid = ANY (ARRAY(SELECT ctid
-                            FROM {processed}
-                            WHERE expires_at < statement_timestamp()
-                            ORDER BY expires_at
-                            LIMIT $1::bigint
-                            FOR UPDATE SKIP LOCKED))";
+    WHERE ctid = ANY (ARRAY(SELECT place FROM old))
+      AND (tableoid, ctid) IN (SELECT part, place FROM old)
+      AND expires_at < statement_timestamp()";
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
 pub(super) async fn trim(turn: &mut Turn<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {

@@ -429,8 +429,9 @@ impl Store for PostgresRowStore {
         })
     }
 
+    /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.settler.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
     }
 
     fn row_table(&self) -> Option<&RowTable> {
