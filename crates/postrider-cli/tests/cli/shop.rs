@@ -1,6 +1,6 @@
 //! A shop to run commands on: one outbox, one file, one subscription.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
@@ -69,16 +69,8 @@ impl Running {
     /// Reads its standard error until a line has this in it, and answers that line. It must have been piped.
     pub(crate) fn until_it_says(&mut self, words: &str) -> String {
         let stderr = self.0.stderr.as_mut().unwrap();
-        let mut line = String::new();
-        // Byte by byte: nothing that comes after the line is taken away from `end`.
-        for byte in stderr.bytes() {
-            match byte.unwrap() {
-                b'\n' if line.contains(words) => return line,
-                b'\n' => line.clear(),
-                byte => line.push(char::from(byte)),
-            }
-        }
-        panic!("it ended without saying {words:?}");
+        let mut lines = BufReader::new(stderr).lines().map(Result::unwrap);
+        lines.find(|line| line.contains(words)).unwrap_or_else(|| panic!("it ended without saying {words:?}"))
     }
 
     /// Its exit code and what it said on standard error, once it ends.

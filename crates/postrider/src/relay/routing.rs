@@ -74,13 +74,13 @@ impl Routing {
     ///
     /// The rules may have changed since a row was written, or match an event only now. Its line must be the
     /// one that newer events of its key join, or they would overtake it. Reads the parked events once per
-    /// takeover. Without rules keys are the events' own and never change; only rows that an earlier version may have
-    /// written, with the id of the aggregate alone, are read.
+    /// takeover. Without rules keys are the events' own and never change; only rows that tell no key are read, and those
+    /// that an earlier version may have written, with the id of the aggregate alone.
     pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
         if self.order == Order::None {
             return Ok(());
         }
-        let may_change = |row: &ParkedRow| self.router.has_rules() || may_be_an_id(row);
+        let may_change = |row: &ParkedRow| self.router.has_rules() || may_lack_its_key(row);
         let dead = match policy.on_dead {
             OnDead::Block => &mut loaded.dead[..],
             OnDead::Proceed => &mut [],
@@ -105,18 +105,19 @@ impl Routing {
     }
 
     /// The key of a parked row whose event is this one. Without rules it is the one it has, so that a row of another
-    /// event is found out; an earlier version wrote the id of the aggregate without its type.
+    /// event is found out. A row that was damaged, or that an operator made, may have none; an earlier version wrote the id
+    /// of the aggregate without its type.
     fn key_today(&self, known: Option<String>, event: &Event) -> Option<String> {
         let today = || self.router.route(event).ordering_key(event).map(Cow::into_owned);
-        match event.key.is_none() && known.as_deref() == event.message_key() {
-            _ if self.router.has_rules() => today(),
+        let is_without_type = || event.key.is_none() && known.as_deref() == event.message_key();
+        match self.router.has_rules() || known.is_none() || is_without_type() {
             true => today(),
             false => known,
         }
     }
 }
 
-/// Whether the key of a row may be the id of an aggregate without its type.
-fn may_be_an_id(row: &ParkedRow) -> bool {
-    row.key.as_ref().is_some_and(|key| !key.contains('/'))
+/// Whether a row may have no key though its event has one, or only the id of an aggregate without its type.
+fn may_lack_its_key(row: &ParkedRow) -> bool {
+    row.key.as_ref().is_none_or(|key| !key.contains('/'))
 }

@@ -58,6 +58,26 @@ async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_runn
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_parked_row_without_a_key_is_delivered_in_the_order_of_its_events_key() {
+    let shop = Shop::open();
+    let (is_broken, sink) = broken();
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 1).await;
+    sink.wait_for(29).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead'", 1).await;
+    is_broken.store(false, Ordering::SeqCst);
+    // As of a row that could not be read when it was parked.
+    let revive =
+        "UPDATE postrider_parked SET state = 'retry', attempts = 0, next_attempt_at = NULL, key = NULL";
+    shop.connect().execute(revive, []).unwrap();
+    let events = sink.wait_for(30).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE halted IS NULL", 1).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(number(events.last().unwrap()), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_event_that_an_operator_removes_by_sql_lets_the_others_of_its_key_go_on() {
     let shop = Shop::open();
     let (_is_broken, sink) = broken();

@@ -263,7 +263,8 @@ pub(super) async fn triggers(conn: &mut Conn, schema: &Ident) -> Result<Vec<Stri
     let sql = "SELECT CONCAT(trigger_name, ' on ', event_object_table, ' by ', definer)
                FROM information_schema.triggers
                WHERE event_object_schema = ?
-                 AND event_object_table IN ('events', 'subscriptions', 'parked', 'leases', 'migrations', 'absent')
+                 AND event_object_table IN ('events', 'subscriptions', 'parked', 'leases', 'relays', 'migrations',
+                                            'absent')
                ORDER BY 1";
     conn.exec(sql, (schema.as_str(),)).await.map_err(failed)
 }
