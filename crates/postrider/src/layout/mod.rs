@@ -169,6 +169,12 @@ impl RowTable {
         self.map.as_deref()
     }
 
+    /// Whether rows do not say themselves that they were delivered, and a note of ours is all that tells.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn only_notes_deliveries(&self) -> bool {
+        self.columns().is_some_and(ColumnMap::only_notes_deliveries)
+    }
+
     /// Schema and name as people write them; the name alone where no schema was named.
     pub fn full_name(&self) -> String {
         match self.is_placed {

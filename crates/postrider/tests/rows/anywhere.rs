@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
-use postrider::store::{Start, Store};
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 
 use super::sink::{LONG, Taker};
 
@@ -32,6 +32,11 @@ pub(crate) trait Table {
 
     /// Makes the table refuse every UPDATE of a row. Answers whether the test knows how.
     async fn refuse(&self, _key: &str, _number: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Makes the table refuse to take the mark of its publisher off a row. Answers whether there is such a mark.
+    async fn refuse_to_give_back(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
@@ -160,5 +165,34 @@ pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_othe
     eventually("a later row is recorded", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
     relay_of_second.shutdown().await?;
     assert_eq!(second.taken().len(), 1, "the next relay does not send it again: {:?}", second.taken());
+    Ok(())
+}
+
+/// An owner marks rows as being published, and is never heard of again.
+async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
+    store.subscribe("mail", Start::Beginning).await?;
+    let lease =
+        LeaseRequest { subscription: "mail".into(), holder: "dead".into(), duration: Duration::from_secs(1) };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: rows, bytes_max: 1_000_000 };
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
+    assert_eq!(page.events.len(), rows);
+    Ok(())
+}
+
+/// On a table where rows are marked.
+pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order<T: Table>(
+    table: T,
+) -> Result<()> {
+    write(&table, ROWS).await?;
+    die_with_rows(table.store().await?, KEYS * 3).await?;
+    assert!(table.refuse_to_give_back("key0", 1).await?, "rows are marked");
+    let sink = Taker::new(|_, _| None);
+    let next = relay(table.store().await?, &sink).await?;
+    eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    next.shutdown().await?;
+    for key in 0..KEYS {
+        assert_eq!(sink.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>());
+    }
     Ok(())
 }

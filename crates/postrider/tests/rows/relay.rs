@@ -8,7 +8,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
-use postrider::store::{Start, Store};
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider_testkit::conformance::rows::Refusing;
 
 use super::case::Case;
@@ -240,6 +240,50 @@ async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other() -> Resu
             .await?;
         second.shutdown().await?;
         assert_eq!(again.taken().len(), 1, "{layout:?}: {:?}", again.taken());
+    }
+    Ok(())
+}
+
+/// An owner marks rows as being published, and is never heard of again.
+async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
+    store.subscribe("mail", Start::Beginning).await?;
+    let lease =
+        LeaseRequest { subscription: "mail".into(), holder: "dead".into(), duration: Duration::from_secs(1) };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: rows, bytes_max: 1_000_000 };
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
+    assert_eq!(page.events.len(), rows);
+    Ok(())
+}
+
+/// Two ways to say that rows are to be marked.
+#[tokio::test]
+async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+    for timeout in [None, Some(Duration::from_secs(3_600))] {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let mut case = Case::new(RowLayout::OutboxEvents).await?;
+        case.table = case.table.shared(timeout.is_none()).foreign_claim_timeout(timeout);
+        write(&case, ROWS).await?;
+        die_with_rows(case.store().await?, KEYS * 3).await?;
+        case.run(
+            "CREATE FUNCTION frozen() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'the row is frozen' USING ERRCODE = 'FRZ01'; END $$;
+             CREATE TRIGGER frozen BEFORE UPDATE ON {t} FOR EACH ROW
+             WHEN (old.status = 'PUBLISHING' AND new.status = 'PENDING' AND old.aggregate_id = 'key0'
+                   AND old.payload->>'n' = '1')
+             EXECUTE FUNCTION frozen()",
+        )
+        .await?;
+        let sink = Taker::new(|_, _| None);
+        let next = relay(case.store().await?, &sink).await?;
+        eventually("all rows are delivered", async || Ok(delivered(&case).await? == (KEYS * ROWS) as i64))
+            .await?;
+        next.shutdown().await?;
+        for key in 0..KEYS {
+            assert_eq!(sink.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>());
+        }
     }
     Ok(())
 }

@@ -8,7 +8,8 @@ use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{
-    Acquired, Budget, Claimed, LeaseRequest, RowExtras, Settled, Settlement, Start, Store,
+    Acquired, Budget, Claimed, LeaseRequest, RetentionScope, RowExtras, Settled, Settlement, Start, Store,
+    Trim,
 };
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
@@ -392,5 +393,32 @@ async fn a_waiting_row_in_a_state_of_somebody_elses_is_neither_sent_nor_changed(
     let over = Settlement { park: vec![], unpark: vec![event.position], ..settlement };
     assert_eq!(store.settle(over).await?, Settled::Done);
     assert_eq!(case.0.one::<String>("SELECT step FROM \"ShopEvents\"")?, "cancelled", "nor changed");
+    Ok(())
+}
+
+/// A note is all that tells of a delivery here: while its row is there, so is it.
+#[tokio::test]
+async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> {
+    for scope in [RetentionScope::Own, RetentionScope::All] {
+        let case = Of::<2>::new()?;
+        for number in 0..3 {
+            Table::write(&case, "k", number).await?;
+        }
+        case.0.run(
+            "UPDATE \"ShopEvents\" SET made = '2999-01-01 00:00:00' WHERE payload LIKE '%1%';
+             INSERT INTO postrider_row_done (row_id, done_at)
+             SELECT id, 1 + row_number() OVER (ORDER BY payload) FROM \"ShopEvents\";
+             CREATE TRIGGER keep BEFORE DELETE ON \"ShopEvents\" WHEN old.payload LIKE '%0%'
+             BEGIN SELECT RAISE(IGNORE); END",
+        )?;
+        let store = case.0.store()?;
+        let mut deleted = Vec::new();
+        for _ in 0..4 {
+            let trim = Trim { scope, ..Trim::new(Duration::from_secs(60), 1) };
+            deleted.push(store.trim(trim).await?.deleted);
+        }
+        assert_eq!(deleted, [0, 1, 1, 0], "a row that stays delays no other");
+        assert_eq!((case.delivered().await?, case.undelivered().await?), (1, vec![]));
+    }
     Ok(())
 }

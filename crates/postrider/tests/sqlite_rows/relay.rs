@@ -1,6 +1,7 @@
 //! A whole relay on the table.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider::Result;
 use postrider::store::Store;
@@ -38,6 +39,14 @@ impl Table for Case {
         Case::refuse(self, "outbox_events", &rows, Refusing::WithAnError)
     }
 
+    async fn refuse_to_give_back(&self, key: &str, number: usize) -> Result<bool> {
+        let rows = format!(
+            "old.status = 'PUBLISHING' AND new.status = 'PENDING' AND old.aggregate_id = '{key}'
+             AND old.payload = '{{\"n\": {number}}}'"
+        );
+        Case::refuse(self, "outbox_events", &rows, Refusing::WithAnError)
+    }
+
     async fn tries_max(&self) -> Result<u32> {
         self.one("SELECT max(attempt_count) FROM outbox_events")
     }
@@ -58,4 +67,15 @@ relays! {
     an_outage_burns_no_attempt_of_any_row
     what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
     a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
+}
+
+/// Two ways to say that rows are to be marked.
+#[tokio::test]
+async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+    for timeout in [None, Some(Duration::from_secs(3_600))] {
+        let mut case = Case::new()?;
+        case.table = case.table.shared(timeout.is_none()).foreign_claim_timeout(timeout);
+        anywhere::rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order(case).await?;
+    }
+    Ok(())
 }

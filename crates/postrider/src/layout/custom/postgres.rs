@@ -176,22 +176,9 @@ fn tried(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> Strin
     }
 }
 
-/// What is delivered and old goes. Without any time in the table, nothing does.
+/// What says that it is delivered and is old goes. Without any time in the table, nothing does.
 fn trim(map: &ColumnMap) -> String {
     match (map.delivered(), age::<Postgres>(map)) {
-        (Delivered::Noted, _) => format!(
-            "WITH old AS (
-                 SELECT n.row_id
-                 FROM {{schema}}.row_done AS n
-                 WHERE n.done_at < {CUTOFF}
-                 ORDER BY n.done_at
-                 LIMIT $2
-                 FOR UPDATE SKIP LOCKED
-             ), gone AS (
-                 DELETE FROM {{table}} AS t USING old AS n WHERE t.{{c.id}} = {{c.row_id}}
-             )
-             DELETE FROM {{schema}}.row_done AS d USING old WHERE d.row_id = old.row_id"
-        ),
         (Delivered::Status | Delivered::Time, Some(time)) => format!(
             "DELETE FROM {{table}}
              WHERE {{c.id}} IN (SELECT t.{{c.id}}
@@ -201,7 +188,7 @@ fn trim(map: &ColumnMap) -> String {
                                 LIMIT $2
                                 FOR UPDATE SKIP LOCKED)"
         ),
-        (Delivered::Deleted, _) | (_, None) => "SELECT 1 WHERE false".to_owned(),
+        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => "SELECT 1 WHERE false".to_owned(),
     }
 }
 

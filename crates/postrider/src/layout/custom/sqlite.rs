@@ -54,13 +54,11 @@ impl Tongue for Sqlite {
     }
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
-        let [trim_rows, trim] = trim(map);
         vec![
-            ("{c.trim_rows}", trim_rows),
             ("{c.done}", done(map)),
             ("{c.retried}", tried(map, false)),
             ("{c.ended}", tried(map, true)),
-            ("{c.trim}", trim),
+            ("{c.trim}", trim(map)),
             ("{c.order}", order(map)),
         ]
     }
@@ -104,27 +102,16 @@ fn tried(map: &ColumnMap, is_given_up: bool) -> String {
     })
 }
 
-/// Notes of `?2` rows that were delivered before `?1`.
-const OLD_NOTES: &str = "SELECT n.row_id FROM postrider_row_done AS n WHERE n.done_at < ?1
-                         ORDER BY n.done_at, n.row_id LIMIT ?2";
-
-/// `?2` rows that are delivered and older than `?1` go, with notes of theirs after them. Without any time in the table,
-/// none does.
-fn trim(map: &ColumnMap) -> [String; 2] {
-    let nothing = || "DELETE FROM postrider_row_done WHERE 0 AND ?1 AND ?2".to_owned();
+/// `?2` rows that say that they are delivered and are older than `?1` go. Without any time in the table, none does.
+fn trim(map: &ColumnMap) -> String {
     match (map.delivered(), age::<Sqlite>(map)) {
-        (Delivered::Noted, _) => [
-            format!("DELETE FROM {{table}} AS t WHERE t.{{c.id}} IN ({OLD_NOTES})"),
-            format!("DELETE FROM postrider_row_done WHERE row_id IN ({OLD_NOTES})"),
-        ],
-        (Delivered::Status | Delivered::Time, Some(time)) => [
-            nothing(),
-            format!(
-                "DELETE FROM {{table}}
-                 WHERE {{c.id}} IN (SELECT t.{{c.id}} FROM {{table}} AS t
-                                    WHERE {{c.is_done}} AND {time} < ?1 ORDER BY {time} LIMIT ?2)"
-            ),
-        ],
-        (Delivered::Deleted, _) | (_, None) => [nothing(), nothing()],
+        (Delivered::Status | Delivered::Time, Some(time)) => format!(
+            "DELETE FROM {{table}}
+             WHERE {{c.id}} IN (SELECT t.{{c.id}} FROM {{table}} AS t
+                                WHERE {{c.is_done}} AND {time} < ?1 ORDER BY {time} LIMIT ?2)"
+        ),
+        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => {
+            "DELETE FROM postrider_row_done WHERE 0 AND ?1 AND ?2".to_owned()
+        }
     }
 }

@@ -16,7 +16,17 @@ pub(crate) mod tables;
 
 pub use tables::{RowExtras, RowsMigrated};
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use super::{RetentionScope, Trim};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::layout::RowTable;
 use crate::{Code, Error};
+
+/// Which rows retention deletes. Where a note is all that tells of a delivery, every delivery was made from here.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn scope(trim: &Trim, table: &RowTable) -> RetentionScope {
+    if table.only_notes_deliveries() { RetentionScope::Own } else { trim.scope }
+}
 
 /// The error of a table of anybody's whose rows cannot be searched here.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]

@@ -1,12 +1,13 @@
 //! From what a statement told of rows to events, as far as a budget goes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use uuid::Uuid;
 
 use super::book::RowId;
+use super::refused::Unchanged;
 use crate::event::columns;
 use crate::layout::made_id;
 use crate::store::Budget;
@@ -202,9 +203,11 @@ impl Read {
     }
 
     /// Rows that are as they were before their outcome was recorded: due, or, where rows are marked, not delivered.
-    pub(crate) fn unchanged(&self, is_marked: bool) -> HashSet<RowId> {
+    pub(crate) fn unchanged(&self, is_marked: bool) -> Unchanged {
         let is_so = |told: &Told| if is_marked { told.is_open } else { told.is_due };
-        self.rows.iter().filter(|row| is_so(&row.told)).map(|row| Arc::clone(&row.told.id)).collect()
+        let ids =
+            self.rows.iter().filter(|row| is_so(&row.told)).map(|row| Arc::clone(&row.told.id)).collect();
+        Unchanged { ids, left: self.left.clone() }
     }
 
     /// Rows that a claim would mark, with the attempts they were seen with.

@@ -76,13 +76,22 @@ struct Unsure {
     note: Option<Note>,
 }
 
+/// What a look at rows told.
+#[derive(Debug, Default)]
+pub(crate) struct Unchanged {
+    /// Rows that are as they were.
+    pub(crate) ids: HashSet<RowId>,
+    /// The first row that was not looked at: nothing is known of it and of those after it.
+    pub(crate) left: Option<RowId>,
+}
+
 /// How a store records a piece.
 pub(crate) trait Recorder: Send {
     /// Records all of it or nothing. Answers how many rows were changed, `None` if the lease is not ours.
     fn record(&mut self, plan: Arc<Plan>) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// Which of these rows are as they were before they were to be changed.
-    fn unchanged(&mut self, ids: Vec<RowId>) -> impl Future<Output = Result<HashSet<RowId>>> + Send;
+    /// Which of these rows are as they were before they were to be changed. Looks at one at least, in their order.
+    fn unchanged(&mut self, ids: Vec<RowId>) -> impl Future<Output = Result<Unchanged>> + Send;
 }
 
 /// Records all pieces. If the process dies between two of them, what is not recorded is delivered again.
@@ -180,13 +189,17 @@ impl Pieces {
         Ok(Settled::Done)
     }
 
-    /// Of the rows that may be as they were, some are; the others somebody else has settled.
-    fn sort_out(&mut self, unchanged: &HashSet<RowId>, book: &mut Book) {
+    /// Of the rows that may be as they were, some are; the others somebody else has settled. Those that were not looked
+    /// at stay unsure.
+    fn sort_out(&mut self, unchanged: &Unchanged, book: &mut Book) {
         let (trial, trial_deaths) = self.trial.clone();
         let mut plan = Plan { trial, trial_deaths, ..Plan::default() };
-        for row in std::mem::take(&mut self.unsure) {
+        let left =
+            unchanged.left.as_ref().and_then(|left| self.unsure.iter().position(|row| row.id == *left));
+        let unread = self.unsure.split_off(left.unwrap_or(self.unsure.len()));
+        for row in std::mem::replace(&mut self.unsure, unread) {
             let is_delivered = row.note.is_none();
-            if unchanged.contains(&row.id) {
+            if unchanged.ids.contains(&row.id) {
                 tell(&self.subscription, &row.id, "unchanged", UNCHANGED);
                 plan.leave_unchanged(row);
                 (self.changed, self.refused) = (self.changed + 1, self.refused + 1);
@@ -396,82 +409,5 @@ pub(crate) const fn counted(attempts: i64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Timestamp;
-    use crate::layout::{RowLayout, RowTable};
-    use crate::store::Epoch;
-    use crate::store::rows::book::{Entry, Stage};
-    use crate::store::rows::load::{Aside, NotedRow};
-
-    fn delivered(rows: usize) -> (Book, Plan) {
-        let (mut book, mut plan) = (Book::new(Epoch(1)), Plan::default());
-        for number in 0..rows {
-            let id: RowId = number.to_string().into();
-            plan.done.ids.push(id.to_string());
-            plan.done.positions.push(book.enter(Entry {
-                id,
-                stage: Stage::Out,
-                is_noted: false,
-                tried_before: 0,
-                limit: 3,
-                is_given_up: false,
-                claim: None,
-            }));
-            plan.done.stamps.push(None);
-            plan.done.marked.push(None);
-            plan.done.attempts.push(0);
-            plan.done.next.push(None);
-        }
-        (book, plan)
-    }
-
-    #[test]
-    fn one_refused_row_costs_about_two_statements_per_halving() {
-        let (mut book, plan) = delivered(1_000);
-        let mut pieces = Pieces::of("mail", plan);
-        let mut statements = 0;
-        while let Some(plan) = pieces.next(&book) {
-            statements += 1;
-            let is_refused = plan.done.ids.iter().any(|id| id == "7");
-            let answer = match is_refused {
-                true => Err(Error::new(Code::RowRefused, "frozen")),
-                false => Ok(Some(plan.rows())),
-            };
-            assert_eq!(pieces.heard(plan, answer, &mut book).unwrap(), Settled::Done);
-        }
-        assert!(statements <= 22, "{statements}");
-        assert_eq!((book.len(), book.is_out("7")), (1, true), "it is known, and not handed out again");
-    }
-
-    #[test]
-    fn an_error_that_is_no_refusal_stays_one() {
-        let (mut book, plan) = delivered(2);
-        let mut pieces = Pieces::of("mail", plan);
-        let plan = pieces.next(&book).unwrap();
-        let lost = Err(Error::new(Code::StoreFailed, "gone"));
-        assert_eq!(pieces.heard(plan, lost, &mut book).unwrap_err().code(), Code::StoreFailed);
-        assert_eq!(book.len(), 2);
-    }
-
-    #[test]
-    fn what_was_refused_is_forgotten_once_its_row_says_that_it_is_delivered() {
-        let note = |is_done| NotedRow {
-            id: "7".to_owned(),
-            key: None,
-            destination: None,
-            state: "dead".to_owned(),
-            attempts: 0,
-            next_attempt_at: None,
-            last_error: None,
-            created: Some(Timestamp::from_micros(1)),
-            is_done,
-            is_given_up: false,
-            limit: None,
-            refused: Some(Refused::Delivered),
-        };
-        let table = RowTable::new(RowLayout::EventOutbox).unwrap();
-        let stale = |is_done| Aside::of([note(is_done)], [], &table).unwrap().stale;
-        assert_eq!((stale(false), stale(true)), (vec![], vec!["7".to_owned()]));
-    }
-}
+#[path = "refused_tests.rs"]
+mod tests;

@@ -357,12 +357,17 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
         return Ok(());
     }
     let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
-    let map = [(Field::Id, "id"), (Field::Type, "kind"), (Field::Payload, "body")];
+    let map =
+        [(Field::Id, "id"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::CreatedAt, "made")];
     let map = map.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
     case.table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
-    case.run("CREATE TABLE shop_events (id BIGINT PRIMARY KEY, kind VARCHAR(20) NOT NULL, body TEXT)")
-        .await?;
-    case.run("INSERT INTO shop_events VALUES (8, 'a', ''), (9, 'a', ''), (10, 'a', ''), (11, 'a', '')")
+    // Long after their notes: these are their rows all the same.
+    case.run(
+        "CREATE TABLE shop_events (id BIGINT PRIMARY KEY, kind VARCHAR(20) NOT NULL, body TEXT,
+                                   made DATETIME(6) NOT NULL DEFAULT '2999-01-01')",
+    )
+    .await?;
+    case.run("INSERT INTO shop_events (id, kind, body) VALUES (8, 'a', ''), (9, 'a', ''), (10, 'a', ''), (11, 'a', '')")
         .await?;
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     case.run("INSERT INTO {ledger}.row_done SELECT id, '2020-01-01' FROM shop_events").await?;

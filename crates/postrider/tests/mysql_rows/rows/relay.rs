@@ -53,6 +53,14 @@ impl<W: Which, const LAYOUT: usize> Table for Of<W, LAYOUT> {
         self.0.refuse("{t}", &rows, Refusing::WithAnError).await
     }
 
+    async fn refuse_to_give_back(&self, key: &str, number: usize) -> Result<bool> {
+        let rows = format!(
+            "OLD.status = 'PUBLISHING' AND NEW.status = 'PENDING' AND OLD.aggregate_id = '{key}'
+             AND JSON_EXTRACT(OLD.payload, '$.n') = {number}"
+        );
+        Ok(LAYOUT == 1 && self.0.refuse("{t}", &rows, Refusing::WithAnError).await?)
+    }
+
     async fn tries_max(&self) -> Result<u32> {
         self.0.one(&format!("SELECT MAX({}) FROM {{t}}", self.0.attempts())).await
     }
@@ -110,4 +118,20 @@ async fn reports<W: Which>() -> Result<()> {
 async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
     reports::<MySql>().await?;
     reports::<MariaDb>().await
+}
+
+async fn kept_rows<W: Which>() -> Result<()> {
+    if !RowCase::<W>::is_available() {
+        return Ok(());
+    }
+    let mut case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
+    case.table = case.table.shared(true);
+    let table = Of::<W, 1>(case);
+    anywhere::rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order(table).await
+}
+
+#[tokio::test]
+async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+    kept_rows::<MySql>().await?;
+    kept_rows::<MariaDb>().await
 }

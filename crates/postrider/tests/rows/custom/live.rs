@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
-use postrider::store::{EventFilter, postgres::PostgresRowStore};
+use postrider::store::{EventFilter, RetentionScope, Trim, postgres::PostgresRowStore};
 use postrider::{BoxFuture, Event, Result};
 
 use super::case::{KINDS, Kind, store};
@@ -189,5 +190,39 @@ async fn an_id_that_is_no_uuid_becomes_one_that_stays_and_is_told_in_a_header() 
     assert_eq!(event.headers.get("tenant"), Some("north"));
     assert_eq!((event.ordering_key().as_deref(), event.aggregate.as_ref()), (Some("k"), None));
     assert_eq!(&event.payload[..], b"{\"n\": 1}");
+    Ok(())
+}
+
+/// A note is all that tells of a delivery here: while its row is there, so is it.
+#[tokio::test]
+async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> {
+    for scope in [RetentionScope::Own, RetentionScope::All] {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Kind::Noted.case().await?;
+        write(Kind::Noted, &case, 3).await?;
+        case.run(
+            "UPDATE shop_events SET \"timestamp\" = '2999-01-01' WHERE payload->>'n' = '1';
+             INSERT INTO {ledger}.row_done (row_id, done_at)
+             SELECT id::text, timestamptz '2020-01-01' + (payload->>'n')::int * interval '1 day' FROM shop_events;
+             CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE TRIGGER keep BEFORE DELETE ON shop_events FOR EACH ROW WHEN (old.payload->>'n' = '0')
+             EXECUTE FUNCTION keep()",
+        )
+        .await?;
+        let store = store(&case).await?;
+        let mut deleted = Vec::new();
+        for _ in 0..4 {
+            let trim = Trim { scope, ..Trim::new(Duration::from_secs(60), KEYS) };
+            deleted.push(store.trim(trim).await?.deleted);
+        }
+        assert_eq!(deleted, [0, KEYS as u64, KEYS as u64, 0], "rows that stay delay no other");
+        let kept = "SELECT string_agg(DISTINCT payload->>'n', ' ') || count(*) FROM shop_events";
+        assert_eq!(case.one::<String>(kept).await?, format!("0{KEYS}"));
+        assert_eq!(Kind::Noted.left(&case).await?, 0, "none is due again");
+        let notes = "SELECT count(*) FROM {ledger}.row_done";
+        assert_eq!(case.one::<i64>(notes).await?, KEYS as i64, "the others left no note behind");
+    }
     Ok(())
 }

@@ -5,18 +5,18 @@ use super::super::session::{Params, Work};
 use super::own;
 use super::sql::Sql;
 use crate::Result;
-use crate::layout::RowLayout;
+use crate::layout::RowTable;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
-pub(super) async fn trim(work: &mut Work<'_>, sql: &Sql, layout: RowLayout, trim: &Trim) -> Result<Trimmed> {
+pub(super) async fn trim(work: &mut Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
     let cutoff = trim.cutoff(clock(work).await?).as_micros();
     // Before 1970 there was nothing, and to a TIMESTAMP there is no such time.
     if cutoff <= 0 {
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     }
     if trim.scope == RetentionScope::Own {
-        let (deleted, looked_at) = own::trim(work, sql, layout, cutoff, trim.events_max).await?;
+        let (deleted, looked_at) = own::trim(work, sql, table, cutoff, trim.events_max).await?;
         return Ok(Trimmed { deleted, reached: trim.after, more: looked_at >= trim.events_max, held: None });
     }
     let mut deleted = 0;

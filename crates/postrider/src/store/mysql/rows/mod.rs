@@ -369,7 +369,7 @@ impl Store for MySqlRowStore {
         Box::pin(async move {
             let mut turn = self.0.cleaner.turn().await?;
             let mut work = turn.begin().await?;
-            let trimmed = maintain::trim(&mut work, &self.0.sql, self.0.table.layout, &trim).await;
+            let trimmed = maintain::trim(&mut work, &self.0.sql, &self.0.table, &trim).await;
             work.finish(trimmed).await
         })
     }

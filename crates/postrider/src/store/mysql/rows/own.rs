@@ -7,7 +7,7 @@ use super::super::row::get;
 use super::super::session::{Params, Session, Work, params};
 use super::sql::{Ids, Sql};
 use crate::Result;
-use crate::layout::RowLayout;
+use crate::layout::{RowLayout, RowTable};
 
 /// Rows were delivered. Index: the primary key (row_id).
 const NOTE: &str = "INSERT INTO {schema}.row_done (row_id) VALUES {rows}
@@ -43,8 +43,21 @@ macro_rules! trim_own {
 
 const FORGET: &str = "DELETE FROM {schema}.row_done WHERE row_id IN ({ids})";
 
-const fn rows_of(layout: RowLayout) -> &'static str {
-    match layout {
+/// Where a note is all that tells of a delivery. Indexes: the primary keys.
+const NOTED: &str = "DELETE t FROM {schema}.row_done AS n STRAIGHT_JOIN {table} AS t ON t.{c.id} = {c.row_id}
+                     WHERE n.row_id IN ({ids})";
+
+/// There a note goes only with its row, or the row would be due again. Indexes: the primary keys.
+const FORGET_NOTED: &str =
+    "DELETE n FROM {schema}.row_done AS n LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}
+                            WHERE n.row_id IN ({ids}) AND t.{c.id} IS NULL";
+
+/// A row that its table keeps is looked at again after those that wait now. Index: the primary key (row_id).
+const KEEP: &str = "UPDATE {schema}.row_done SET done_at = UTC_TIMESTAMP(6) WHERE row_id IN ({ids})";
+
+fn rows_of(table: &RowTable) -> &'static str {
+    match table.layout {
+        _ if table.only_notes_deliveries() => NOTED,
         RowLayout::EventOutbox => trim_own!("t.id = n.row_id", "t.status = 'sent'", "t.created_at"),
         // There is no such table here.
         RowLayout::Outbox | RowLayout::OutboxEvents => {
@@ -59,7 +72,7 @@ const fn rows_of(layout: RowLayout) -> &'static str {
 pub(super) async fn trim(
     work: &mut Work<'_>,
     sql: &Sql,
-    layout: RowLayout,
+    table: &RowTable,
     cutoff: i64,
     most: usize,
 ) -> Result<(u64, usize)> {
@@ -74,9 +87,14 @@ pub(super) async fn trim(
         return Ok((0, 0));
     }
     let listed = sql.ids.listed(ids.iter().map(String::as_str));
-    let deleted = work.execute(&rows_of(layout).replace("{ids}", &listed), Params::new()).await?;
-    work.execute(&FORGET.replace("{ids}", &listed), Params::new()).await?;
-    Ok((deleted, ids.len()))
+    let deleted = work.execute(&rows_of(table).replace("{ids}", &listed), Params::new()).await?;
+    if !table.only_notes_deliveries() {
+        work.execute(&FORGET.replace("{ids}", &listed), Params::new()).await?;
+        return Ok((deleted, ids.len()));
+    }
+    let forgotten = work.execute(&FORGET_NOTED.replace("{ids}", &listed), Params::new()).await?;
+    work.execute(&KEEP.replace("{ids}", &listed), Params::new()).await?;
+    Ok((deleted, usize::try_from(forgotten).unwrap_or(usize::MAX)))
 }
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being

@@ -1,7 +1,6 @@
 //! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
 //! pieces.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -14,7 +13,7 @@ use super::{Rows, own, read};
 use crate::store::rows::book::RowId;
 use crate::store::rows::plan::{Note, Outcome, Plan};
 use crate::store::rows::read::Which;
-use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused};
+use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
 use crate::store::{Budget, Settled, Settlement};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -170,7 +169,7 @@ impl Recorder for Recording<'_> {
         Ok(changed)
     }
 
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
         let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
         let read = read::read(self.session, &self.rows.sql, &ids, budget, Which::Any).await?;
         Ok(read.unchanged(self.rows.marks.is_some()))

@@ -9,6 +9,7 @@ use super::sql::Sql;
 use super::{lost, own};
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
+use crate::store::rows::scope;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// Longer than this is for ever, to a database whose calendar ends.
@@ -55,9 +56,9 @@ pub(super) async fn trim(turn: &mut Turn<'_>, sql: &Sql, table: &RowTable, trim:
 async fn trim_outbox(work: &Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
     let micros = i64::try_from(trim.older_than.min(FOR_EVER).as_micros()).unwrap_or(i64::MAX);
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
-    let (deleted, looked_at) = match trim.scope {
+    let (deleted, looked_at) = match scope(trim, table) {
         RetentionScope::Own => {
-            let statement = own::trim(table.layout, trim.at_expiry);
+            let statement = own::trim(table, trim.at_expiry);
             let row = work.query_opt(statement, &[&micros, &most]).await?.ok_or_else(lost)?;
             let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
             (count(0)?, count(1)?)

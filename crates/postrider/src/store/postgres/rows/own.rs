@@ -6,7 +6,7 @@
 use super::super::line::Turn;
 use super::super::session::Work;
 use crate::Result;
-use crate::layout::RowLayout;
+use crate::layout::{RowLayout, RowTable};
 
 /// Rows were delivered. Index: the primary key (row_id).
 const NOTE: &str = "
@@ -79,9 +79,35 @@ const EXPIRED: &str = "
     )
     SELECT count(*), count(*) FROM gone";
 
+/// The same where a note is all that tells of a delivery: it goes only with its row, or the row would be due again. A row
+/// that its table keeps is looked at again after those that wait now. Indexes: as above.
+const NOTED: &str = "
+    WITH old AS (
+        SELECT n.row_id, t.{c.id} IS NULL AS is_gone
+        FROM {schema}.row_done AS n
+        LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}
+        WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+        ORDER BY n.done_at
+        LIMIT $2::bigint
+        FOR UPDATE OF n SKIP LOCKED
+    ), gone AS (
+        DELETE FROM {table} AS t USING old AS n WHERE t.{c.id} = {c.row_id} RETURNING n.row_id
+    ), ended AS (
+        SELECT row_id FROM gone UNION ALL SELECT row_id FROM old WHERE is_gone
+    ), forgotten AS (
+        DELETE FROM {schema}.row_done AS d USING ended WHERE d.row_id = ended.row_id RETURNING 1
+    ), kept AS (
+        UPDATE {schema}.row_done AS d
+        SET done_at = clock_timestamp()
+        FROM old
+        WHERE d.row_id = old.row_id AND old.row_id NOT IN (SELECT row_id FROM ended)
+    )
+    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)";
+
 /// Deletes what was delivered from here.
-pub(super) const fn trim(layout: RowLayout, at_expiry: bool) -> &'static str {
-    match layout {
+pub(super) fn trim(table: &RowTable, at_expiry: bool) -> &'static str {
+    match table.layout {
+        _ if table.only_notes_deliveries() => NOTED,
         RowLayout::EventOutbox => {
             trim_own!("t.id = n.row_id::bigint", "t.status = 'sent'", "t.created_at", "true")
         }

@@ -1,7 +1,6 @@
 //! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries. What the
 //! database refuses is settled again in smaller pieces.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::history::Incarnation;
@@ -15,7 +14,7 @@ use super::{Rows, deliver, lost, own, read};
 use crate::store::rows::book::RowId;
 use crate::store::rows::plan::{Note, Plan};
 use crate::store::rows::read::Which;
-use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused};
+use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
 use crate::store::{Budget, Settled, Settlement};
 use crate::{Result, Timestamp};
 
@@ -100,7 +99,7 @@ impl Recorder for Recording<'_, '_> {
         Ok(changed)
     }
 
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
         let Rows { sql, table, .. } = self.rows;
         let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
         let read = read::read(self.turn, sql, table, &ids, budget, Which::Any).await?;

@@ -7,6 +7,7 @@ use super::super::lease::now;
 use super::own;
 use super::sql::Names;
 use crate::Timestamp;
+use crate::store::rows::scope;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
@@ -17,7 +18,7 @@ pub(super) fn trim(tx: &Connection, names: &Names, trim: &Trim) -> Attempt<Trimm
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     }
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
-    if trim.scope == RetentionScope::Own {
+    if scope(trim, &names.table) == RetentionScope::Own {
         let (deleted, looked_at) = own::trim(tx, names, cutoff, most)?;
         let more = looked_at >= trim.events_max;
         return Ok(Trimmed { deleted: deleted as u64, reached: trim.after, more, held: None });

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::sql::{Names, micros};
-use crate::layout::RowLayout;
+use crate::layout::{RowLayout, RowTable};
 
 /// Of notes of rows that were handed over to another outbox: 9999-12-31, so they never grow old.
 const NEVER: i64 = 253_402_214_400_000_000;
@@ -26,8 +26,11 @@ const OLD: &str = "SELECT row_id, done_at FROM postrider_row_done WHERE done_at 
 
 /// Deletes the row `?1`, delivered at `?2`. One that was made a day after its note is another one, under a number that
 /// was given out again. Index: the primary key.
-const fn row_of(layout: RowLayout) -> &'static str {
-    match layout {
+fn row_of(table: &RowTable) -> &'static str {
+    match table.layout {
+        _ if table.only_notes_deliveries() => {
+            "DELETE FROM {table} AS t WHERE t.{c.id} = ?1 AND ?2 IS NOT NULL"
+        }
         RowLayout::Custom => {
             "DELETE FROM {table} AS t
              WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)"
@@ -41,6 +44,17 @@ const fn row_of(layout: RowLayout) -> &'static str {
     }
 }
 
+/// Forgets the row `?1`. Where the note is all that tells of a delivery it goes only with its row, or the row would be due
+/// again. Indexes: the primary keys.
+fn forget(table: &RowTable) -> &'static str {
+    if table.only_notes_deliveries() {
+        "DELETE FROM postrider_row_done
+         WHERE row_id = ?1 AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE t.{c.id} = ?1)"
+    } else {
+        "DELETE FROM postrider_row_done WHERE row_id = ?1"
+    }
+}
+
 /// Deletes rows that were delivered from here before `cutoff`, in microseconds since 1970, and their notes. Answers how
 /// many rows, and how many notes.
 pub(super) fn trim(tx: &Connection, names: &Names, cutoff: i64, most: i64) -> Attempt<(usize, usize)> {
@@ -48,13 +62,17 @@ pub(super) fn trim(tx: &Connection, names: &Names, cutoff: i64, most: i64) -> At
         .prepare_cached(OLD)?
         .query_map(params![cutoff, most], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    let mut deleted = 0;
+    let (now, mut deleted, mut forgotten) = (now(tx)?, 0, 0);
+    let (row, note) = (names.put_into(row_of(&names.table)), names.put_into(forget(&names.table)));
     for (id, done_at) in &old {
-        let row = names.put_into(row_of(names.table.layout));
         deleted += tx.prepare_cached(&row)?.execute(params![id, done_at])?;
-        tx.prepare_cached("DELETE FROM postrider_row_done WHERE row_id = ?1")?.execute([id])?;
+        match tx.prepare_cached(&note)?.execute([id])? {
+            // Its table keeps the row: it is looked at again after those that wait now.
+            0 => _ = tx.prepare_cached(NOTE)?.execute(params![id, now])?,
+            notes => forgotten += notes,
+        }
     }
-    Ok((deleted, old.len()))
+    Ok((deleted, forgotten))
 }
 
 /// Notes that these rows were delivered.

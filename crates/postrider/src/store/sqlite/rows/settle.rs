@@ -1,7 +1,6 @@
 //! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
 //! pieces.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
@@ -14,7 +13,7 @@ use super::{Rows, own, read};
 use crate::store::rows::book::RowId;
 use crate::store::rows::plan::{Note, Outcome, Plan};
 use crate::store::rows::read::Which;
-use crate::store::rows::refused::{PAYLOADS_BYTES_MAX, Recorder};
+use crate::store::rows::refused::{PAYLOADS_BYTES_MAX, Recorder, Unchanged};
 use crate::store::{Budget, Epoch, Settlement};
 use crate::{Result, Timestamp};
 
@@ -127,7 +126,7 @@ impl Recorder for Recording<'_> {
         self.rows.writer.write(record).await
     }
 
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<HashSet<RowId>> {
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
         let names = self.rows.names.clone();
         let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
         let read = move |snapshot: &Connection| read::read(snapshot, &names, &ids, budget, Which::Any);

@@ -10,7 +10,7 @@ pub(super) const SQL: Sql = Sql {
     marks: None,
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", ""],
     load: LOAD,
-    trim: &["{c.trim_rows}", "{c.trim}"],
+    trim: &["{c.trim}"],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
