@@ -13,6 +13,8 @@ use postrider_testkit::audit::{Sighting, Verdict, audit};
 use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempDir;
 
+use super::examples::RelayProcess;
+
 const KEYS: u64 = 20;
 
 pub(crate) struct Shop {
@@ -42,6 +44,20 @@ impl Shop {
         let connection = Connection::open(&self.database).unwrap();
         connection.busy_timeout(Duration::from_secs(60)).unwrap();
         connection
+    }
+
+    /// Stops a relay while it writes nothing: one that is stopped within a transaction keeps the lock of the file, and
+    /// nobody else can write until it is woken.
+    pub(crate) fn stop(&self, relay: &RelayProcess) {
+        let connection = Connection::open(&self.database).unwrap();
+        loop {
+            relay.signal("STOP");
+            connection.busy_timeout(Duration::from_millis(200)).unwrap();
+            if connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok() {
+                return;
+            }
+            relay.signal("CONT");
+        }
     }
 
     /// Starts a writer that goes on until it is told to stop. A fifth of its transactions are rolled back.

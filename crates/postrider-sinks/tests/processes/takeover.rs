@@ -32,7 +32,7 @@ fn a_standby_takes_over_and_the_old_relay_once_woken_settles_nothing() {
     assert_eq!(shop.wait_until_delivered().lost, 0);
     assert_eq!(epoch(), 1, "the standby waits while the leader renews");
 
-    old.signal("STOP");
+    shop.stop(&old);
     shop.write(50);
     assert_eq!(shop.wait_until_delivered().lost, 0, "the standby carries on");
     assert_eq!(epoch(), 2);
