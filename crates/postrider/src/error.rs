@@ -234,15 +234,16 @@ codes! {
     EventsUnfit = 332, Person, "nothing was changed", "change what is named, or deliver those events from where they are";
     /// Events are adopted from a table with a state per row into the layout `postrider` or back, within one database.
     AdoptionRefused = 333, Person, "nothing was changed", "go by way of an outbox with the layout `postrider`, in the same database";
-    /// The retention asks for a column that the layout does not have.
-    RetentionUnfit = 350, Person, "nothing was read or changed", "give a duration such as \"7d\", or \"forever\"";
-    /// No column orders the rows of a key, so their order cannot be kept.
-    OrderUntold = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
     /// Row-level security would hide rows of the outbox from this user. Hidden events would count as rolled back.
     RowsHidden = 340, Person, "nothing was read or changed", "ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that is named, or give the user BYPASSRLS";
     /// The database does not hold its texts in UTF-8, so one row could keep all others from being read.
     EncodingUnfit = 341, Person, "nothing was read or changed", "put the outbox into a database made with ENCODING 'UTF8'";
+
+    /// The retention asks for a column that the layout does not have.
+    RetentionUnfit = 350, Person, "nothing was read or changed", "give a duration such as \"7d\", or \"forever\"";
+    /// No column orders the rows of a key, so their order cannot be kept.
+    OrderUntold = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
     /// The table refuses a change of one of its rows: by a CHECK, a trigger, or a column that cannot hold the value.
     RowRefused = 360, Reload, "the row was left as it is; the others were recorded, and it is parked and not sent again", "see `postrider status` for the row and the reason; set the row to its delivered state, or delete it";

@@ -330,7 +330,8 @@ mod tests {
             read(&Address { schema: Some(schema.to_owned()), ..at(url) }).err().map(|refused| refused.key)
         };
         assert_eq!(schema("sqlite:shop.db", "shop"), Some("schema"));
-        assert_eq!(schema("postgres://h/db", "Shop"), Some("schema"));
+        assert_eq!(schema("postgres://h/db", "Sh\"op"), Some("schema"));
+        assert_eq!(schema("postgres://h/db", "Shop"), None);
         assert_eq!(schema("postgres://h/db", "shop"), None);
         let half = Address { tls_client_cert: Some("a".into()), ..at("postgres://h/db") };
         assert_eq!(read(&half).unwrap_err().key, "tls_client_key");

@@ -3,15 +3,19 @@
 -- The roles cannot log in: GRANT {writer} TO shop_app, and so on.
 
 DO $$
-DECLARE role text;
+DECLARE
+    role text;
+    before text := pg_catalog.current_setting('search_path');
 BEGIN
-    -- Functions of others that have the names of the server's must not be run here.
+    -- Functions of others that have the names of the server's must not be run here. What follows in the same transaction
+    -- has its own search_path again.
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOREACH role IN ARRAY ARRAY['{writer}', '{relay}', '{inbox}', '{viewer}', '{migrator}'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = trim('"' FROM role)) THEN
             EXECUTE 'CREATE ROLE ' || role || ' NOLOGIN';
         END IF;
     END LOOP;
+    PERFORM set_config('search_path', before, true);
 END $$;
 
 -- Nobody has a right by accident.
@@ -54,11 +58,14 @@ ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 
 -- The views that are made only when somebody asks for them.
 DO $$
-DECLARE optional text;
+DECLARE
+    optional text;
+    before text := pg_catalog.current_setting('search_path');
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR optional IN SELECT format('%I.%I', schemaname, viewname) FROM pg_views
                     WHERE schemaname = trim('"' FROM '{schema}') AND viewname LIKE 'vw\_outbox%' LOOP
         EXECUTE 'ALTER VIEW ' || optional || ' OWNER TO {migrator}';
     END LOOP;
+    PERFORM set_config('search_path', before, true);
 END $$;

@@ -89,7 +89,7 @@ const CUSTOM: &str = "
         SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
                {c.aggregate_id} AS about, {c.created} AS created_at,
                CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
-                    WHEN {c.is_given_up} THEN 'given up' ELSE 'of others' END AS status,
+                    ELSE 'given up' END AS status,
                coalesce({c.attempts}, 0)::bigint AS attempts, coalesce({c.shown_body}, '') AS payload
         FROM {table} AS t
     ) AS t
