@@ -49,6 +49,7 @@ const fn name(report: &Report) -> &'static str {
         Report::Parked { state: ParkedState::Dead, .. } => "report: parked, dead",
         Report::Parked { state: ParkedState::Expired, .. } => "report: parked, expired",
         Report::Parked { state: ParkedState::Unrouted, .. } => "report: parked, unrouted",
+        Report::Failing { .. } => "report: failing",
         Report::PossibleDuplicate(_) => "report: possible duplicate",
         Report::OrderBroken(_) => "report: order broken",
         Report::Brake(Some(_)) => "report: brake on",

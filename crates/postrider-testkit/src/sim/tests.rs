@@ -57,6 +57,7 @@ const COVERAGE: &[&str] = &[
     "report: parked, dead",
     "report: parked, expired",
     "report: parked, held",
+    "report: failing",
     "report: parked, retry",
     "report: parked, unrouted",
     "report: paused",
