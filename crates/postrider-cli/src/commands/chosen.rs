@@ -28,7 +28,7 @@ impl Chosen {
         let all: Vec<_> = settings.outboxes.iter().map(|(name, outbox)| (name.as_str(), outbox)).collect();
         if all.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "no outbox is configured")
-                .hint("make a config file with `postrider config init`, or give --set outbox.NAME.url=sqlite:FILE")
+                .hint("create a config file with `postrider config init`, or pass --set outbox.NAME.url=sqlite:FILE")
                 .into());
         }
         let Some(wanted) = &self.outbox else { return Ok(all) };
@@ -53,8 +53,8 @@ impl Chosen {
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
-                Err(Error::new(Code::ConfigReference, format!("there are outboxes {}", names.join(", ")))
-                    .hint("say which with --outbox NAME")
+                Err(Error::new(Code::ConfigReference, format!("several outboxes are configured: {}", names.join(", ")))
+                    .hint("select one with --outbox NAME")
                     .into())
             }
         }

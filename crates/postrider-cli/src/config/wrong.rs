@@ -23,8 +23,8 @@ pub(super) fn is_open(kind: Kind, value: &Value) -> bool {
 
 pub(super) fn secret_open(group: &Group, entry: &Entry) -> Problem {
     let key = group.key(entry.name);
-    Problem::new(Code::ConfigSecretOpen, format!("the secret of {key} stands on the command line"))
-        .hint(format!("put it into a variable and write --set {key}=env:NAME, or into a file and file:PATH"))
+    Problem::new(Code::ConfigSecretOpen, format!("the secret {key} is on the command line"))
+        .hint(format!("put it into an environment variable and use --set {key}=env:NAME, or into a file and use file:PATH"))
         .key(key)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn missing(group: &Group, entry: &Entry) -> Problem {
 
 pub(super) fn other_type(group: &Group, entry: &Entry, of_type: &str, of_table: &str) -> Problem {
     let what =
-        format!("\"{}\" is a key of type \"{of_type}\", and {group} is of type \"{of_table}\"", entry.name);
+        format!("\"{}\" is a key of type "{of_type}", but {group} is of type "{of_table}"", entry.name);
     Problem::new(Code::ConfigKeyUnknown, what)
         .key(group.key(entry.name))
         .hint("remove it, or change the type")

@@ -10,7 +10,8 @@ pub(super) struct Findings {
     pub(super) differences: Result<Vec<Difference>>,
     /// Whether a store can be opened.
     pub(super) opened: Result<()>,
-    /// Rows that somebody else has marked as being published. A publisher that died leaves them so for ever.
+    /// Rows that another publisher has marked as being published. A publisher that crashed leaves them so
+    /// permanently.
     pub(super) strangers: Result<u64>,
 }
 
@@ -20,13 +21,13 @@ impl Findings {
         let name = rows.layout().name();
         match self.differences {
             Ok(differences) if differences.is_empty() => {
-                patient.ok(Check::LayoutTable, format!("as layout {name} has it"));
+                patient.ok(Check::LayoutTable, format!("matches layout {name}"));
             }
             Ok(differences) => {
                 let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
                 patient.warn(Check::LayoutTable, told.join("; "));
             }
-            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be checked: {}", error.sentence())),
         }
         if let Err(error) = self.opened {
             patient.refused(Check::SchemaCurrent, &error);
@@ -35,19 +36,19 @@ impl Findings {
         if rows.layout() == RowLayout::OutboxEvents {
             strangers(self.strangers, patient);
         }
-        patient.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
+        patient.ok(Check::SchemaCurrent, format!("the additional tables of {name} exist"));
         true
     }
 }
 
 fn strangers(found: Result<u64>, patient: &mut Patient<'_>) {
     match found {
-        Ok(0) => patient.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by somebody else"),
-        Ok(1) => patient.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by somebody else"),
+        Ok(0) => patient.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by another publisher"),
+        Ok(1) => patient.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by another publisher"),
         Ok(many) => {
             patient
-                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
+                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by another publisher"));
         }
-        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be checked: {}", error.sentence())),
     }
 }

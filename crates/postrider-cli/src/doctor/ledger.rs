@@ -40,7 +40,7 @@ fn clock(overview: &Overview, patient: &mut Patient<'_>) {
     match overview.newest {
         Some((_, time)) if overview.now.until(time) > CLOCK_SKEW_MAX => {
             let ahead = age(overview.now.until(time));
-            patient.warn(Check::ClockEvents, format!("the last event is from the future, by {ahead}"));
+            patient.warn(Check::ClockEvents, format!("the time of the last event is in the future, by {ahead}"));
         }
         _ => patient.ok(Check::ClockEvents, format!("it is {}", overview.now)),
     }
@@ -53,8 +53,8 @@ fn examine_one(
     patient: &mut Patient<'_>,
 ) {
     match of {
-        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is in both"),
-        None => patient.warn(Check::SubscriptionConfigured, "it is in the database only"),
+        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is in the configuration and in the database"),
+        None => patient.warn(Check::SubscriptionConfigured, "it is only in the database"),
     }
     lease(subscription, now, of, patient);
     match &subscription.paused {
@@ -95,13 +95,13 @@ fn lease(
         return;
     };
     let left = now.until(lease.expires_at);
-    patient.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
+    patient.ok(Check::Served, format!("{} holds the lease for {}", lease.holder, age(left)));
     let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
     if left > longest {
-        let what = format!("the lease ends at {}, later than one can", lease.expires_at);
+        let what = format!("the lease expires at {}, later than its maximum duration allows", lease.expires_at);
         patient.warn(Check::ClockLeases, what);
     } else {
-        patient.ok(Check::ClockLeases, format!("the lease ends at {}", lease.expires_at));
+        patient.ok(Check::ClockLeases, format!("the lease expires at {}", lease.expires_at));
     }
 }
 
@@ -113,25 +113,25 @@ fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
             let events = count(parked, "event");
             patient.warn(
                 Check::Served,
-                format!("{events} parked and to be tried again, and no relay serves it"),
+                format!("{events} parked and waiting for a retry, but no relay serves the subscription"),
             );
         }
-        Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
+        Backlog { events: 0, .. } => patient.ok(Check::Served, "no event is waiting"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
             let events = count(events, "event");
-            patient.warn(Check::Served, format!("{more}{events} undelivered, and no relay serves it"));
+            patient.warn(Check::Served, format!("{more}{events} undelivered, but no relay serves the subscription"));
         }
     }
     match &subscription.lease {
         Some(lease) => {
-            let what = format!("{} let its lease run out at {}", lease.holder, lease.expires_at);
+            let what = format!("the lease of {} expired at {}", lease.holder, lease.expires_at);
             patient.warn(Check::LeftInOrder, what);
         }
         None if !subscription.clean => {
-            patient.warn(Check::LeftInOrder, "the last relay left something unfinished")
+            patient.warn(Check::LeftInOrder, "the last relay did not shut down cleanly")
         }
-        None => patient.ok(Check::LeftInOrder, "nobody has the lease"),
+        None => patient.ok(Check::LeftInOrder, "no relay holds the lease"),
     }
 }
 
@@ -154,7 +154,7 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         .map(|state| format!("{} {}", parked.count(state), state.as_str()))
         .collect();
     if given_up.is_empty() {
-        patient.ok(Check::NothingGivenUp, "nothing was given up");
+        patient.ok(Check::NothingGivenUp, "no event is dead or unrouted");
     } else {
         patient.warn(Check::NothingGivenUp, given_up.join(", "));
     }

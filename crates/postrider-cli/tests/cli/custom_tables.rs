@@ -79,16 +79,16 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
         ("table = 'shop'", "no column is named for `id`"),
         (
             "preset = 'debezium'\ncolumns = { tpye = 'kind' }",
-            "nothing is called `tpye`; did you mean \"type\"?",
+            "there is no field `tpye`; did you mean \"type\"?",
         ),
         ("preset = 'debezium'\ncolumns = { status = 's' }", "no words for its states are given"),
-        ("preset = 'debezium'\nstates = { pending = 'a' }", "give the words for `pending` and `done`"),
+        ("preset = 'debezium'\nstates = { pending = 'a' }", "set the values for `pending` and `done`"),
         (
             "preset = 'debezium'\nstates = { pending = 'a', done = 'b', lost = 'c' }",
             "there is no state `lost`",
         ),
         ("preset = 'debezium'\ncolumns = { topic = 'a\"b' }", "cannot be the name of a column"),
-        ("columns = { id = 'a', type = 'b', payload = 'c' }", "give the name of the `table`"),
+        ("columns = { id = 'a', type = 'b', payload = 'c' }", "set the name of the `table`"),
         ("table = 'shop'\ncolumns = { id = 'a', payload = 'c' }", "nothing tells the type of events"),
         ("preset = 'debezium'\nevent_type = 'order'", "the type of events is told twice"),
         (
@@ -97,9 +97,9 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
         ),
         (
             "table = 'shop'\ncolumns = { id = 'a', payload = 'c' }\nevent_type = 'a'\ntype_header = 'name'",
-            "gives all events their type already",
+            "already sets the type of all events",
         ),
-        ("preset = 'debezium'\nalso_pending = ['RETRY']", "it is about the words of `states`"),
+        ("preset = 'debezium'\nalso_pending = ['RETRY']", "this key needs `states`"),
         (
             "preset = 'debezium'\ncolumns = { status = 's' }\nstates = { pending = 'a', done = 'b' }\nalso_pending = ['B']",
             "two states have the same word",
@@ -146,7 +146,7 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
     );
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
     let refused = program.run(&["adopt", "--from", "new", "--to", "shop", "--dry-run"]);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("does not write such a table"), "{refused:?}");
+    assert!(refused.exit != Some(0) && refused.stderr.contains("does not write to such tables"), "{refused:?}");
     for moved in [2, 0] {
         let adopted =
             program.run(&["adopt", "--from", "shop", "--to", "new", "--start", "beginning", "--json"]);

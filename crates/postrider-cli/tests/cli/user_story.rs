@@ -154,7 +154,7 @@ fn a_paused_subscription_waits_and_goes_on_when_told() {
     let status = shop::status(&program);
     assert_eq!(status["state"], "paused", "{status}");
     assert!(program.run(&["status"]).stdout.contains("moving house"));
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "nothing waits");
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "no event is waiting");
     assert_eq!(program.run(&["write", "--type", "shop.closed"]).exit, Some(0));
     let ran = program.run(&["relay", "--drain"]);
     assert_eq!(ran.exit, Some(1), "a paused subscription cannot be drained: {ran:?}");

@@ -95,7 +95,7 @@ fn sasl(read: &Read<'_>, environment: &Environment) -> Result<Option<SaslSetting
             Ok(Some(SaslSettings { mechanism, username, password }))
         }
         _ => {
-            let why = "sasl_mechanism, sasl_username and sasl_password belong together: give all or none";
+            let why = "sasl_mechanism, sasl_username and sasl_password must be set together";
             Err(read.problem_of_all(Code::ConfigValue, why))
         }
     }
@@ -110,7 +110,7 @@ fn tls(read: &Read<'_>, environment: &Environment) -> Result<Option<TlsSettings>
     };
     let given = tls.ca.is_some() || tls.certificate.is_some() || tls.key.is_some();
     if !read.bool("tls")? && given {
-        return Err(read.problem("tls", Code::ConfigValue, "is false, and there are certificates"));
+        return Err(read.problem("tls", Code::ConfigValue, "is false, but certificates are configured"));
     }
     Ok(read.bool("tls")?.then_some(tls))
 }

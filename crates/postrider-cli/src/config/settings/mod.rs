@@ -75,7 +75,7 @@ fn check_patience(
     let name = &subscription.sink;
     match sinks.get(name).map(|sink| &sink.target) {
         Some(Target::Webhook(webhook)) if !webhook.fits_into(subscription.policy.publish_timeout) => {
-            let why = format!("it must be more than one and a half times the timeout of sink {name:?}");
+            let why = format!("it must be more than 1.5 times the timeout of sink {name:?}");
             Err(read.problem("publish_timeout", Code::ConfigValue, &why))
         }
         _ => Ok(()),

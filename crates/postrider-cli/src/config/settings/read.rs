@@ -88,7 +88,7 @@ impl<'a> Read<'a> {
         else {
             return Err(self.mistake(key));
         };
-        let too_large = || format!("{} is larger than this program can count", self.group.key(key));
+        let too_large = || format!("{} is larger than this program supports", self.group.key(key));
         N::try_from(*number).map_err(|_| {
             Problem::new(Code::ConfigValue, too_large()).key(self.group.key(key)).at(&setting.origin)
         })
@@ -158,7 +158,7 @@ impl<'a> Read<'a> {
     }
 
     fn mistake(&self, key: &str) -> Problem {
-        let what = format!("this program asks for {} in a way its schema does not know", self.group.key(key));
-        Problem::new(Code::ConfigKeyUnknown, what).hint("this is a bug worth reporting")
+        let what = format!("this program reads {} in a way that its schema does not define", self.group.key(key));
+        Problem::new(Code::ConfigKeyUnknown, what).hint("please report this as a bug")
     }
 }

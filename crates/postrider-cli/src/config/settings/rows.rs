@@ -26,13 +26,13 @@ const OF_CUSTOM: [&str; 7] =
 /// The table with a state per row, if the layout is one of those.
 pub(super) fn read(read: &Read<'_>) -> Result<Option<RowTable>, Problem> {
     let Some(layout) = read.choice("layout", &LAYOUTS)? else {
-        let why = "it is about a table with a state per row; give its `layout`";
+        let why = "this key needs a table with a state per row: set `layout`";
         return refuse_given(read, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
     };
     let mut rows = if layout == RowLayout::Custom {
         custom(read)?
     } else {
-        refuse_given(read, &OF_CUSTOM, "it is about a table with `layout = \"custom\"`")?;
+        refuse_given(read, &OF_CUSTOM, "this key is only for `layout = "custom"`")?;
         let rows = RowTable::new(layout).map_err(wrong(read, "layout"))?;
         match read.text("table")? {
             Some(name) => rows.named(Ident::new(&name).map_err(wrong(read, "table"))?),
@@ -47,7 +47,7 @@ pub(super) fn read(read: &Read<'_>) -> Result<Option<RowTable>, Problem> {
     }
     let timeout = read.duration_if_given("foreign_claim_timeout")?;
     if timeout.is_some() && layout != RowLayout::OutboxEvents {
-        let why = "only outbox_events says which rows are at work";
+        let why = "only layout outbox_events marks rows in progress";
         return Err(read.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }
     Ok(Some(rows.shared(read.bool("shared")?).foreign_claim_timeout(timeout)))
@@ -61,7 +61,7 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
         let Some(field) = Field::from_name(&holds) else {
             let meant = advice(&holds, Field::ALL.iter().map(|field| field.name()));
             let meant = meant.unwrap_or_else(|| "see docs/src/layouts.md".to_owned());
-            let why = format!("nothing is called `{holds}`; {meant}");
+            let why = format!("there is no field `{holds}`; {meant}");
             return Err(read.problem("columns", Code::ConfigValue, &why));
         };
         map = map.with(field, &column).map_err(wrong(read, "columns"))?;
@@ -74,7 +74,7 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
     }
     if let Some(header) = read.text("type_header")? {
         if read.is_given("event_type") {
-            let why = "`event_type` gives all events their type already";
+            let why = "`event_type` already sets the type of all events";
             return Err(read.problem("type_header", Code::ConfigValue, why));
         }
         map = map.typed_by_header(&header).map_err(wrong(read, "type_header"))?;
@@ -85,7 +85,7 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
     let name = match read.text("table")? {
         Some(name) => name,
         None if is_debezium => DEBEZIUM_TABLE.to_owned(),
-        None => return Err(read.problem_of_all(Code::ConfigValue, "give the name of the `table`")),
+        None => return Err(read.problem_of_all(Code::ConfigValue, "set the name of the `table`")),
     };
     let name = Ident::new(&name).map_err(wrong(read, "table"))?;
     let key = if read.is_given("states") { "states" } else { "columns" };
@@ -94,7 +94,7 @@ fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
 
 fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
     let Some(mut words) = read.map("states")? else {
-        let why = "it is about the words of `states`, and they are not given";
+        let why = "this key needs `states`";
         return refuse_given(read, &["also_pending"], why).map(|()| None);
     };
     let mut word = |name: &str| words.remove(name).map(|word| StateWord::new(&word)).transpose();
@@ -104,7 +104,7 @@ fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(wrong(read, "states")(error)),
     };
     if let Some(other) = words.keys().next() {
-        let why = format!("there is no state `{other}`: they are `pending`, `done` and `failed`");
+        let why = format!("there is no state `{other}`: the states are `pending`, `done` and `failed`");
         return Err(read.problem("states", Code::ConfigValue, &why));
     }
     let also = read.list("also_pending")?.unwrap_or_default();
@@ -112,7 +112,7 @@ fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
     let also_pending = also.map_err(wrong(read, "also_pending"))?;
     match (pending, done) {
         (Some(pending), Some(done)) => Ok(Some(States { pending, also_pending, done, failed })),
-        _ => Err(read.problem("states", Code::ConfigValue, "give the words for `pending` and `done`")),
+        _ => Err(read.problem("states", Code::ConfigValue, "set the values for `pending` and `done`")),
     }
 }
 

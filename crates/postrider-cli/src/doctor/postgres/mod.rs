@@ -40,11 +40,11 @@ pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient
             return false;
         }
     };
-    patient.ok(Check::Readable, format!("{shown} answers"));
+    patient.ok(Check::Readable, format!("{shown} is reachable"));
     if config.is_exposed() {
         patient.warn(Check::PostgresEncrypted, "the connection is not encrypted");
     } else {
-        patient.ok(Check::PostgresEncrypted, "encrypted, or within this machine");
+        patient.ok(Check::PostgresEncrypted, "encrypted, or local to this machine");
     }
     let server = Server { client, schema };
     server.version(patient).await;
@@ -76,9 +76,9 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<Po
         Ok(store) => {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             patient.ok(Check::SchemaCurrent, format!("schema {found}"));
-            patient.ok(Check::PostgresRowSecurity, "no policy hides a row from this user");
+            patient.ok(Check::PostgresRowSecurity, "no policy hides rows from this user");
             patient.ok(Check::PostgresEncoding, "UTF8");
-            patient.ok(Check::PostgresShape, "positions are given as the migrations have it");
+            patient.ok(Check::PostgresShape, "positions are assigned as the migrations define it");
             Some(store)
         }
         Err(error) => {
@@ -100,14 +100,14 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<Po
 async fn pooler(config: &PostgresConfig, store: &PostgresStore, patient: &mut Patient<'_>) {
     let check = Check::PostgresPooler;
     match (store.is_pooled().await, config.listens()) {
-        (Ok(false), _) => patient.ok(check, "the connection is this program's alone"),
+        (Ok(false), _) => patient.ok(check, "a direct connection"),
         (Ok(true), false) if config.pooler_choice() == Pooler::Transaction => {
-            patient.ok(check, "a transaction pooler, as configured")
+            patient.ok(check, "a pooler in transaction mode, as configured")
         }
-        (Ok(true), false) => patient.warn(check, "a transaction pooler stands between"),
+        (Ok(true), false) => patient.warn(check, "the connection goes through a pooler in transaction mode"),
         (Ok(true), true) => patient
-            .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
-        (Err(error), _) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
+            .warn(check, "the connection goes through a pooler in transaction mode: LISTEN does not work, the relay polls"),
+        (Err(error), _) => patient.warn(check, format!("cannot be checked: {}", error.sentence())),
     }
 }
 
@@ -156,6 +156,6 @@ fn tell(patient: &mut Patient<'_>, check: Check, found: Result<Vec<String>, Stri
     match found {
         Ok(lines) if lines.is_empty() => patient.ok(check, good),
         Ok(lines) => patient.warn(check, lines.join("; ")),
-        Err(error) => patient.warn(check, format!("cannot be told: {error}")),
+        Err(error) => patient.warn(check, format!("cannot be checked: {error}")),
     }
 }

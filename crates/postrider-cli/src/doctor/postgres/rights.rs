@@ -29,7 +29,7 @@ const EXCESS: &str = "
 
 /// Rights given on the table and on its columns; the owner's own are his.
 const GRANTED: &str = "
-    SELECT coalesce(g.rolname, 'everybody') || ' may ' || acl.privilege_type || ' ' || acl.thing
+    SELECT coalesce(g.rolname, 'every user') || ' may ' || acl.privilege_type || ' ' || acl.thing
     FROM (SELECT a.grantee, a.privilege_type, 'events' AS thing, c.relowner
           FROM pg_class AS c, aclexplode(c.relacl) AS a
           WHERE c.oid = '{schema}.events'::regclass AND a.privilege_type IN ('UPDATE', 'TRUNCATE', 'TRIGGER')
@@ -46,19 +46,19 @@ const GRANTED: &str = "
 impl Server<'_> {
     pub(super) async fn rights(&self, patient: &mut Patient<'_>) {
         match self.ask::<String>(MISSING).await {
-            Ok(missing) if missing.is_empty() => patient.ok(Check::PostgresRights, "all a relay needs"),
+            Ok(missing) if missing.is_empty() => patient.ok(Check::PostgresRights, "all privileges a relay needs"),
             Ok(missing) => {
-                patient.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
+                patient.warn(Check::PostgresRights, format!("missing for a relay: {}", missing.join(", ")))
             }
-            Err(error) => patient.warn(Check::PostgresRights, format!("cannot be told: {error}")),
+            Err(error) => patient.warn(Check::PostgresRights, format!("cannot be checked: {error}")),
         }
     }
 
     pub(super) async fn excess(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
+        tell(patient, Check::PostgresExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
     }
 
     pub(super) async fn writers(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
+        tell(patient, Check::PostgresWriters, self.ask(GRANTED).await, "only the owner can change an event");
     }
 }
