@@ -2,7 +2,7 @@
 
 use mysql_async::Value;
 
-use super::line::Reached;
+use super::connection::Reached;
 use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
@@ -21,8 +21,8 @@ impl HandsOver for MySqlStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let mut work = turn.look().await?;
+            let mut conn = self.0.reader.lock().await?;
+            let mut work = conn.look().await?;
             let counted = counts(&mut work, &name).await;
             work.finish(counted).await
         })
@@ -30,15 +30,15 @@ impl HandsOver for MySqlStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut conn = self.0.settler.lock().await?;
             let (name, epoch) = (parcel.settlement.subscription.clone(), parcel.settlement.epoch);
-            turn.check_lease(&name)?;
+            conn.check_lease(&name)?;
             let reached = Reached { epoch, floor: parcel.settlement.done.floor() };
-            let mut work = turn.begin().await?;
+            let mut work = conn.begin().await?;
             let handed_over = hand_over(&mut work, parcel).await;
             let handed_over = work.finish(handed_over).await?;
             if handed_over == HandedOver::Done {
-                turn.set_reached(&name, Some(reached));
+                conn.set_reached(&name, Some(reached));
             }
             Ok(handed_over)
         })

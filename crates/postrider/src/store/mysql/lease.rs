@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::line::{Reached, Turn};
+use super::connection::{Guard, Reached};
 use super::progress::SubscriptionRow;
 use super::row::{get, get_opt};
 use super::session::{Alone, Work, params};
@@ -108,26 +108,26 @@ pub(super) async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch
 }
 
 /// See [`Store::renew`](crate::store::Store::renew).
-pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
     // Index: the primary key (name).
     let renew = "UPDATE {schema}.leases
                  SET expires_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
                  WHERE name = ? AND holder = ? AND epoch = ?";
     let LeaseRequest { subscription, holder, duration } = lease;
     let values = params![micros(*duration), subscription.as_str(), holder.as_str(), epoch.0];
-    if turn.session()?.alone_changes(renew, values).await? == 0 {
+    if conn.session()?.alone_changes(renew, values).await? == 0 {
         return Ok(Renewed::Lost);
     }
     // Index: the primary key (name).
     let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
-    let rows = turn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
+    let rows = conn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
     let paused = rows.first().map_or(Ok(None), |row| get(row, 0))?;
-    let (is_known, rows_max) = (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+    let (is_known, rows_max) = (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
     if !is_known {
         return Ok(Renewed::Held { paused, parked_changed: false });
     }
-    let found = park::seals(turn.session()?, subscription, rows_max).await?;
-    Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+    let found = park::seals(conn.session()?, subscription, rows_max).await?;
+    Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
 }
 
 /// See [`Store::release`](crate::store::Store::release). A lease that was not taken on this server is not ours to

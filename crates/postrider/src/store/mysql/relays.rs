@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::row::{self, get, get_opt, micros};
 use super::session::{Work, params};
 use crate::Result;
@@ -10,10 +10,10 @@ use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRo
 
 /// See [`Store::report`](crate::store::Store::report). Each statement is a transaction of its own: nothing is decided
 /// by what they write.
-pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<()> {
+pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result<()> {
     let RelayReport { subscription, relay, role, duration, down } = report;
     let (subscription, relay) = (subscription.as_str(), relay.as_str());
-    let session = turn.session()?;
+    let session = conn.session()?;
     if *role == RelayRole::Gone {
         // Index: the primary key (subscription, relay).
         let sql = "DELETE FROM {schema}.relays WHERE subscription = ? AND relay = ?";

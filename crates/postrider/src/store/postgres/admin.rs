@@ -2,9 +2,9 @@
 
 use tokio_postgres::Row;
 
+use super::connection::Guard;
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
-use super::line::Turn;
 use super::session::Work;
 use super::time::Time;
 use super::writers::decided_up_to;
@@ -14,10 +14,10 @@ use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
 /// Whether somebody has created the subscription.
-pub(super) async fn is_known(turn: &mut Turn<'_>, subscription: &str) -> Result<bool> {
+pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
-    Ok(!turn.read(sql, &[&subscription]).await?.is_empty())
+    Ok(!conn.read(sql, &[&subscription]).await?.is_empty())
 }
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -93,18 +93,18 @@ async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals>
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
-pub(super) async fn pause(turn: &mut Turn<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+pub(super) async fn pause(conn: &mut Guard<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions
                SET paused = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, turn.query(sql, &[&subscription, &reason]).await?.len())
+    known(subscription, conn.query(sql, &[&subscription, &reason]).await?.len())
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
 pub(super) async fn pause_as_owner(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
@@ -119,12 +119,12 @@ pub(super) async fn pause_as_owner(
                SELECT paused.name IS NOT NULL
                FROM {schema}.subscriptions AS s LEFT JOIN paused ON true
                WHERE s.name = $1";
-    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
 /// See [`Store::halt`](crate::store::Store::halt).
 pub(super) async fn halt(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
@@ -139,7 +139,7 @@ pub(super) async fn halt(
                SELECT halted.name IS NOT NULL
                FROM {schema}.subscriptions AS s LEFT JOIN halted ON true
                WHERE s.name = $1";
-    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
 /// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.

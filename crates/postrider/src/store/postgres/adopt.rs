@@ -1,7 +1,7 @@
 //! Handing events over to a table with a state per row in the same database.
 
+use super::connection::Reached;
 use super::failure::failed;
-use super::line::Reached;
 use super::row::get;
 use super::session::Work;
 use super::statement::{Params, query_unnamed};
@@ -19,8 +19,8 @@ impl HandsOver for PostgresStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let snapshot = turn.look().await?;
+            let mut conn = self.0.reader.lock().await?;
+            let snapshot = conn.look().await?;
             // Index: the primary key (position), all of it.
             let total = snapshot.query_opt("SELECT count(*) FROM ONLY {schema}.events", &[]).await?;
             let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
@@ -31,19 +31,19 @@ impl HandsOver for PostgresStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut conn = self.0.settler.lock().await?;
             let settlement = parcel.settlement.clone();
             let name = settlement.subscription.clone();
-            turn.check_lease(&name)?;
-            let server = turn.incarnation()?;
+            conn.check_lease(&name)?;
+            let server = conn.incarnation()?;
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
-            let work = turn.begin().await?;
+            let work = conn.begin().await?;
             if settle::settle_in(&work, settlement, &server).await? == Settled::Fenced {
                 return Ok(HandedOver::Fenced);
             }
             write(&work, parcel).await?;
             work.commit().await?;
-            turn.set_reached(&name, Some(reached));
+            conn.set_reached(&name, Some(reached));
             Ok(HandedOver::Done)
         })
     }

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::begin::LOCK;
+use super::connection::{Guard, Reached};
 use super::history::{Incarnation, given_again, on_server, started, timeline};
-use super::line::{Reached, Turn};
 use super::progress::SubscriptionRow;
 use super::row::get;
 use super::session::Work;
@@ -174,23 +174,23 @@ const RENEW: &str = concat!(
 );
 
 /// See [`Store::renew`](crate::store::Store::renew).
-pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
-    let server = turn.incarnation()?;
+pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+    let server = conn.incarnation()?;
     let LeaseRequest { subscription, holder, duration } = lease;
     let params: Params<'_> =
         &[subscription, holder, &epoch.0, &micros(*duration), &server.started, &server.timeline()];
-    let rows = turn.query(RENEW, params).await?;
+    let rows = conn.query(RENEW, params).await?;
     match rows.first() {
-        Some(row) if !get::<bool>(row, 0)? => Err(turn.give_up()),
+        Some(row) if !get::<bool>(row, 0)? => Err(conn.give_up()),
         Some(row) if get(row, 1)? => {
             let paused = get(row, 2)?;
             let (is_known, rows_max) =
-                (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+                (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
             if !is_known {
                 return Ok(Renewed::Held { paused, parked_changed: false });
             }
-            let found = park::seals(turn, subscription, rows_max).await?;
-            Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+            let found = park::seals(conn, subscription, rows_max).await?;
+            Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
         }
         _ => Ok(Renewed::Lost),
     }
@@ -211,14 +211,14 @@ const RELEASE: &str = concat!(
 
 /// See [`Store::release`](crate::store::Store::release). A lease that was not taken here is not ours to give up.
 pub(super) async fn release(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     clean: bool,
 ) -> Result<()> {
-    let Some(server) = turn.lease_taken_on(subscription) else { return Ok(()) };
+    let Some(server) = conn.lease_taken_on(subscription) else { return Ok(()) };
     let params: Params<'_> = &[&subscription, &epoch.0, &clean, &server.started, &server.timeline()];
-    turn.query(RELEASE, params).await?;
+    conn.query(RELEASE, params).await?;
     Ok(())
 }
 

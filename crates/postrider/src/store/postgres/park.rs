@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::row::{self, get};
 use super::session::Work;
 use super::time::Time;
@@ -40,12 +40,12 @@ const SEALS: &str =
 
 /// The seals of all rows of a subscription, or of as many as may be.
 pub(super) async fn seals(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     rows_max: usize,
 ) -> Result<Vec<(Position, String)>> {
     let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
-    let rows = turn.read(SEALS, &[&subscription, &rows_max]).await?;
+    let rows = conn.read(SEALS, &[&subscription, &rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
+use super::connection::Guard;
 use super::history::{Incarnation, on_server, started, timeline};
-use super::line::Turn;
 use super::park::{Rows, seal};
 use super::progress::{Columns, record};
 use super::row::get;
@@ -135,14 +135,14 @@ fn settled(rows: &[Row]) -> Result<Option<Settled>> {
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Result<Settled> {
-    let server = turn.incarnation()?;
+pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
+    let server = conn.incarnation()?;
     let name = settlement.subscription.clone();
-    let values = Values::of(settlement, &server, turn.known(&name));
-    let rows = turn.query(SETTLE, &values.params()).await?;
+    let values = Values::of(settlement, &server, conn.known(&name));
+    let rows = conn.query(SETTLE, &values.params()).await?;
     match settled(&rows)? {
         Some(settled) => Ok(settled),
-        None => Err(turn.give_up()),
+        None => Err(conn.give_up()),
     }
 }
 

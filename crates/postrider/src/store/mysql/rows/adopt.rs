@@ -19,7 +19,7 @@ impl HandsOver for MySqlRowStore {
 
     fn counts(&self, _: &str) -> BoxFuture<'_, Result<Counts>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
+            let mut turn = self.0.reader.lock().await?;
             let mut work = turn.look().await?;
             let counted = counts(&mut work, &self.0.sql).await;
             work.finish(counted).await
@@ -29,7 +29,7 @@ impl HandsOver for MySqlRowStore {
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let settlement = &parcel.settlement;
             turn.check_lease(&settlement.subscription)?;
             let (epoch, plan) = self.0.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));

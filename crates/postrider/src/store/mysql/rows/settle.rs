@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::row::get;
 use super::super::session::{Alone, Session, params};
 use super::sql::Ids;
@@ -145,7 +145,7 @@ fn json(rows: &impl Serialize) -> Result<String> {
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
+pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
     let (epoch, plan) = rows.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::row::get;
 use super::super::session::Work;
 use super::sql::Sql;
@@ -38,7 +38,7 @@ const TRIM_PROCESSED: &str = "
       AND expires_at < statement_timestamp()";
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
-pub(super) async fn trim(turn: &mut Turn<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
+pub(super) async fn trim(turn: &mut Guard<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
     let work = turn.begin().await?;
     let trimmed = trim_outbox(&work, sql, table, trim).await?;
     work.commit().await?;
@@ -72,7 +72,7 @@ async fn trim_outbox(work: &Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) 
 }
 
 /// Deletes expired rows of the inbox beside the outbox, if there is one. Answers whether there may be more.
-async fn trim_processed(turn: &mut Turn<'_>, table: &RowTable, rows_max: usize) -> Result<bool> {
+async fn trim_processed(turn: &mut Guard<'_>, table: &RowTable, rows_max: usize) -> Result<bool> {
     let work = turn.begin().await?;
     let schema = table.schema.as_str().to_owned();
     let found = work.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lost)?;
