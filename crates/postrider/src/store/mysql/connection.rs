@@ -6,7 +6,7 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::connect::MySqlConfig;
-use super::session::{Session, Work};
+use super::session::{Session, Tx};
 use crate::ledger::KnownRows;
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
@@ -173,12 +173,12 @@ impl Guard<'_> {
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
         self.open()?.session.look().await
     }
 
     /// Begins a transaction; dropped without its end it takes the connection along.
-    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.open()?.session.begin().await
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::ranges::listed;
 use super::row::{self, get, get_opt, micros};
-use super::session::{Params, Work, params};
+use super::session::{Params, Tx, params};
 use crate::store::{Choice, Standing, Trim, Trimmed};
 use crate::{Position, Result, Timestamp};
 
@@ -21,38 +21,38 @@ macro_rules! lock_for {
 }
 
 /// Keeps events from being deleted until the transaction ends, and subscriptions from being created or moved.
-pub(super) async fn keep_events(work: &mut Work<'_>) -> Result<()> {
-    work.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
+pub(super) async fn keep_events(tx: &mut Tx<'_>) -> Result<()> {
+    tx.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
 }
 
 /// See [`Store::trim`](crate::store::Store::trim).
-pub(super) async fn trim(work: &mut Work<'_>, trim: &Trim) -> Result<Trimmed> {
+pub(super) async fn trim(tx: &mut Tx<'_>, trim: &Trim) -> Result<Trimmed> {
     // Does not wait: one who deletes is enough, and subscriptions come first.
-    work.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
-    let all = standings(work).await?;
+    tx.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
+    let all = standings(tx).await?;
     let Some(lowest) = Standing::lowest(&all) else {
         return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
     };
-    let now = clock(work).await?;
-    let rows = delivered(work, trim, lowest.floor).await?;
+    let now = clock(tx).await?;
+    let rows = delivered(tx, trim, lowest.floor).await?;
     let kept = match rows.last() {
-        Some((last, _)) => needed(work, &all, trim.after, *last).await?,
+        Some((last, _)) => needed(tx, &all, trim.after, *last).await?,
         None => BTreeSet::new(),
     };
     let Choice { doomed, reached, more } = trim.choose(now, &rows, &kept);
     if !doomed.is_empty() {
-        delete(work, &doomed).await?;
+        delete(tx, &doomed).await?;
     }
-    let held = lowest.held_back(first_above(work, lowest.floor).await?, trim.cutoff(now));
+    let held = lowest.held_back(first_above(tx, lowest.floor).await?, trim.cutoff(now));
     Ok(Trimmed { deleted: doomed.len() as u64, reached, more, held })
 }
 
-async fn standings(work: &mut Work<'_>) -> Result<Vec<Standing>> {
+async fn standings(tx: &mut Tx<'_>) -> Result<Vec<Standing>> {
     // A floor of another history says nothing about these events: until an operator decides, it needs them all.
     let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                FROM {schema}.subscriptions
                ORDER BY name";
-    let rows = work.query(sql, Params::new()).await?;
+    let rows = tx.query(sql, Params::new()).await?;
     rows.iter()
         .map(|row| {
             Ok(Standing {
@@ -65,14 +65,14 @@ async fn standings(work: &mut Work<'_>) -> Result<Vec<Standing>> {
 }
 
 /// The database's clock.
-pub(super) async fn clock(work: &mut Work<'_>) -> Result<Timestamp> {
-    let row = work.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
+pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
+    let row = tx.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
     // Without an answer nothing is old.
     row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| row::time(&row, 0))
 }
 
 /// The first events above the cursor and up to the floor, with their times.
-async fn delivered(work: &mut Work<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
+async fn delivered(tx: &mut Tx<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
     // Index: the primary key (position), one range.
     let sql = concat!(
         "SELECT position, ",
@@ -83,13 +83,13 @@ async fn delivered(work: &mut Work<'_>, trim: &Trim, floor: Position) -> Result<
           LIMIT ?"
     );
     let limit = u64::try_from(trim.events_max).unwrap_or(u64::MAX);
-    let rows = work.query(sql, params![trim.after.get(), floor.get(), limit]).await?;
+    let rows = tx.query(sql, params![trim.after.get(), floor.get(), limit]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, row::time(row, 1)?))).collect()
 }
 
 /// Positions in a range that are parked, and the highest event of every subscription.
 async fn needed(
-    work: &mut Work<'_>,
+    tx: &mut Tx<'_>,
     all: &[Standing],
     after: Position,
     last: Position,
@@ -99,26 +99,26 @@ async fn needed(
                FROM {schema}.subscriptions AS s
                JOIN {schema}.parked AS p ON p.subscription = s.name AND p.position > ? AND p.position <= ?";
     let mut needed: BTreeSet<Position> = all.iter().filter_map(|standing| standing.highest).collect();
-    for row in work.query(sql, params![after.get(), last.get()]).await? {
+    for row in tx.query(sql, params![after.get(), last.get()]).await? {
         needed.insert(row::position(&row, 0)?);
     }
     Ok(needed)
 }
 
-async fn delete(work: &mut Work<'_>, doomed: &[Position]) -> Result<()> {
+async fn delete(tx: &mut Tx<'_>, doomed: &[Position]) -> Result<()> {
     // Index: the primary key (position).
     let doomed = listed(doomed.iter().copied());
     let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({doomed})");
-    work.execute(&sql, Params::new()).await.map(|_| ())
+    tx.execute(&sql, Params::new()).await.map(|_| ())
 }
 
-async fn first_above(work: &mut Work<'_>, floor: Position) -> Result<Option<Timestamp>> {
+async fn first_above(tx: &mut Tx<'_>, floor: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position), one row.
     let sql = concat!(
         "SELECT ",
         micros!("time"),
         " FROM {schema}.events WHERE position > ? ORDER BY position LIMIT 1"
     );
-    let row = work.query_opt(sql, params![floor.get()]).await?;
+    let row = tx.query_opt(sql, params![floor.get()]).await?;
     row.map(|row| row::time(&row, 0)).transpose()
 }

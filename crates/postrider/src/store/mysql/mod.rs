@@ -150,9 +150,9 @@ impl MySqlStore {
     /// As [`connect`](Self::connect), but for `ServerUnfit`.
     pub async fn look(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
         let mut session = config.connect_to_look().await?;
-        let mut work = session.look().await?;
-        let seen = overview::overview(&mut work, backlog_max).await;
-        work.finish(seen).await
+        let mut tx = session.look().await?;
+        let seen = overview::overview(&mut tx, backlog_max).await;
+        tx.finish(seen).await
     }
 
     /// The transactions of the server that are prepared and not decided, as one would write their names in `XA COMMIT`.
@@ -196,9 +196,9 @@ impl MySqlStore {
     /// What the database says.
     pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
         let mut session = config.connect_unchecked().await?;
-        let mut work = session.look().await?;
-        let last = history::last_position(&mut work).await;
-        work.finish(last).await
+        let mut tx = session.look().await?;
+        let last = history::last_position(&mut tx).await;
+        tx.finish(last).await
     }
 
     /// The newest events that pass a filter, newest first. Changes nothing.
@@ -246,9 +246,9 @@ impl Connections {
         if conn.lease_taken_on(name) != Some(server) {
             return Ok(());
         }
-        let mut work = conn.begin().await?;
-        let released = lease::release(&mut work, name, epoch, clean).await;
-        work.finish(released).await
+        let mut tx = conn.begin().await?;
+        let released = lease::release(&mut tx, name, epoch, clean).await;
+        tx.finish(released).await
     }
 }
 
@@ -267,9 +267,9 @@ impl Store for MySqlStore {
                 return Ok(false);
             }
             let mut apart = self.0.apart().await?;
-            let mut work = apart.begin().await?;
-            let created = admin::subscribe(&mut work, &name, start).await;
-            work.finish(created).await
+            let mut tx = apart.begin().await?;
+            let created = admin::subscribe(&mut tx, &name, start).await;
+            tx.finish(created).await
         })
     }
 
@@ -278,9 +278,9 @@ impl Store for MySqlStore {
             let mut conn = self.0.settler.lock().await?;
             let reached = conn.reached(&lease.subscription);
             let choice = self.0.config.failover_choice();
-            let mut work = conn.begin().await?;
-            let acquired = lease::acquire(&mut work, &lease, choice, reached).await;
-            let (acquired, known) = work.finish(acquired).await?;
+            let mut tx = conn.begin().await?;
+            let acquired = lease::acquire(&mut tx, &lease, choice, reached).await;
+            let (acquired, known) = tx.finish(acquired).await?;
             match &acquired {
                 Acquired::Granted(loaded) => {
                     *conn.known(&lease.subscription) = known.unwrap_or_default();
@@ -359,9 +359,9 @@ impl Store for MySqlStore {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
-            let mut work = conn.begin().await?;
-            let paused = admin::pause(&mut work, &name, reason.as_deref()).await;
-            work.finish(paused).await
+            let mut tx = conn.begin().await?;
+            let paused = admin::pause(&mut tx, &name, reason.as_deref()).await;
+            tx.finish(paused).await
         })
     }
 
@@ -374,9 +374,9 @@ impl Store for MySqlStore {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
-            let mut work = conn.begin().await?;
-            let paused = admin::pause_as_owner(&mut work, &name, epoch, &reason).await;
-            work.finish(paused).await
+            let mut tx = conn.begin().await?;
+            let paused = admin::pause_as_owner(&mut tx, &name, epoch, &reason).await;
+            tx.finish(paused).await
         })
     }
 
@@ -384,9 +384,9 @@ impl Store for MySqlStore {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
-            let mut work = conn.begin().await?;
-            let halted = admin::halt(&mut work, &name, epoch, &reason).await;
-            work.finish(halted).await
+            let mut tx = conn.begin().await?;
+            let halted = admin::halt(&mut tx, &name, epoch, &reason).await;
+            tx.finish(halted).await
         })
     }
 
@@ -394,18 +394,18 @@ impl Store for MySqlStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut apart = self.0.apart().await?;
-            let mut work = apart.begin().await?;
-            let accepted = admin::accept_history(&mut work, &name, start).await;
-            work.finish(accepted).await
+            let mut tx = apart.begin().await?;
+            let accepted = admin::accept_history(&mut tx, &name, start).await;
+            tx.finish(accepted).await
         })
     }
 
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         Box::pin(async move {
             let mut conn = self.0.cleaner.lock().await?;
-            let mut work = conn.begin().await?;
-            let trimmed = maintain::trim(&mut work, &trim).await;
-            work.finish(trimmed).await
+            let mut tx = conn.begin().await?;
+            let trimmed = maintain::trim(&mut tx, &trim).await;
+            tx.finish(trimmed).await
         })
     }
 
@@ -417,9 +417,9 @@ impl Store for MySqlStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            let mut work = conn.look().await?;
-            let seen = overview::overview(&mut work, backlog_max).await;
-            work.finish(seen).await
+            let mut tx = conn.look().await?;
+            let seen = overview::overview(&mut tx, backlog_max).await;
+            tx.finish(seen).await
         })
     }
 

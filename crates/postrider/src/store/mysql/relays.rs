@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::connection::Guard;
 use super::row::{self, get, get_opt, micros};
-use super::session::{Work, params};
+use super::session::{Tx, params};
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
@@ -38,7 +38,7 @@ fn whole(duration: Duration) -> i64 {
 }
 
 /// Those whose report still holds.
-pub(super) async fn load(snapshot: &mut Work<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
+pub(super) async fn load(snapshot: &mut Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = concat!(
         "SELECT relay, leads, ",

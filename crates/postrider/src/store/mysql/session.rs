@@ -165,12 +165,12 @@ impl Session {
     }
 
     /// Begins a transaction that writes. It sees what is committed at each of its statements.
-    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.begin_as("START TRANSACTION READ WRITE").await
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
         self.begin_as(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
              START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -178,10 +178,10 @@ impl Session {
         .await
     }
 
-    async fn begin_as(&mut self, statements: &str) -> Result<Work<'_>> {
+    async fn begin_as(&mut self, statements: &str) -> Result<Tx<'_>> {
         self.several(Alone::Reads, statements).await?;
         self.is_busy = true;
-        Ok(Work { session: self })
+        Ok(Tx { session: self })
     }
 
     async fn ask(
@@ -224,11 +224,11 @@ impl Session {
 }
 
 /// A transaction of several statements. Dropped without [`finish`](Self::finish) it takes its connection along.
-pub(super) struct Work<'a> {
+pub(super) struct Tx<'a> {
     session: &'a mut Session,
 }
 
-impl Work<'_> {
+impl Tx<'_> {
     pub(super) async fn query(&mut self, statement: &str, params: Params) -> Result<Vec<Row>> {
         self.session.ask(LONG_ANSWER_WITHIN, Alone::Reads, statement, params).await
     }

@@ -13,7 +13,7 @@ use super::locks::{Holders, Locks};
 use super::names::Names;
 use super::ranges::within;
 use super::row::{get_opt, position};
-use super::session::{Alone, Params, Session, Work};
+use super::session::{Alone, Params, Session, Tx};
 use crate::store::holes::Holes;
 use crate::store::watch::Writers;
 use crate::{Position, Result};
@@ -139,27 +139,27 @@ const PAUSE: Duration = Duration::from_millis(25);
 ///
 /// Never above the last event there is: a crash of the server may take back positions that nothing was
 /// committed at or above, and give them again.
-pub(super) async fn decided_up_to(work: &mut Work<'_>) -> Result<Position> {
-    let last = last_row(work).await?;
+pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
+    let last = last_row(tx).await?;
     let mut names = Names::default();
-    let Some(mut awaited) = listed(work, &mut names).await? else { return Ok(Position::ZERO) };
+    let Some(mut awaited) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
     for _ in 0..LOOKS_MAX {
         if awaited.is_empty() {
             return Ok(last);
         }
         tokio::time::sleep(PAUSE).await;
-        let Some(present) = listed(work, &mut names).await? else { return Ok(Position::ZERO) };
+        let Some(present) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
         awaited.retain(|name, _| present.contains_key(name));
     }
     Ok(Position::ZERO)
 }
 
-async fn listed(work: &mut Work<'_>, names: &mut Names) -> Result<Option<Writers>> {
-    let Some(locks) = work.server().locks else { return Ok(None) };
-    let statements = locks.statements(work.schema());
+async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
+    let Some(locks) = tx.server().locks else { return Ok(None) };
+    let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();
     for statement in statements.split(";\n") {
-        answers.push(work.query(statement, Vec::new()).await?);
+        answers.push(tx.query(statement, Vec::new()).await?);
     }
     Ok(locks.read(answers)?.map(|holders| names.of(holders)))
 }

@@ -3,7 +3,7 @@
 use super::connection::Reached;
 use super::failure::failed;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::statement::{Params, query_unnamed};
 use super::{PostgresStore, overview, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
@@ -37,12 +37,12 @@ impl HandsOver for PostgresStore {
             conn.check_lease(&name)?;
             let server = conn.incarnation()?;
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
-            let work = conn.begin().await?;
-            if settle::settle_in(&work, settlement, &server).await? == Settled::Fenced {
+            let tx = conn.begin().await?;
+            if settle::settle_in(&tx, settlement, &server).await? == Settled::Fenced {
                 return Ok(HandedOver::Fenced);
             }
-            write(&work, parcel).await?;
-            work.commit().await?;
+            write(&tx, parcel).await?;
+            tx.commit().await?;
             conn.set_reached(&name, Some(reached));
             Ok(HandedOver::Done)
         })
@@ -86,27 +86,27 @@ const fn needs(layout: RowLayout) -> Needs {
 }
 
 /// Writes the events of a parcel, in the transaction that settles them.
-pub(super) async fn write(work: &Work<'_>, mut parcel: Parcel) -> Result<()> {
+pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     let Some(table) = parcel.to.table().cloned() else {
         for call in parcel.calls() {
-            work.in_time(parcel.to.write_all(work.client(), call)).await?;
+            tx.in_time(parcel.to.write_all(tx.client(), call)).await?;
         }
         return Ok(());
     };
     let needs = needs(table.layout());
     if let Some(make_way) = needs.make_way {
         let ids: Vec<String> = parcel.events.iter().map(|event| event.id.to_string()).collect();
-        run(work, &table, make_way, &[&ids]).await?;
+        run(tx, &table, make_way, &[&ids]).await?;
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
         // Rows with UUIDs are told apart within one microsecond by the number of their statement.
         if table.layout() == RowLayout::Outbox {
             for event in call {
-                written.push(work.in_time(parcel.to.write(work.client(), event)).await?);
+                written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);
             }
         } else {
-            written.extend(work.in_time(parcel.to.write_all(work.client(), call)).await?);
+            written.extend(tx.in_time(parcel.to.write_all(tx.client(), call)).await?);
         }
     }
     let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
@@ -118,14 +118,14 @@ pub(super) async fn write(work: &Work<'_>, mut parcel: Parcel) -> Result<()> {
             }
         };
         let (attempts, limit) = (i64::from(*attempts), i64::from(table.max_attempts));
-        run(work, &table, needs.tried, &[&id, &attempts, &limit]).await?;
+        run(tx, &table, needs.tried, &[&id, &attempts, &limit]).await?;
     }
     Ok(())
 }
 
 /// Runs a statement about a table that is not the store's own.
-async fn run(work: &Work<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
+async fn run(tx: &Tx<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
     let sql = table.put_into(statement);
-    let answer = async { query_unnamed(work.client(), &sql, params).await.map_err(failed) };
-    work.in_time(answer).await.map(|_| ())
+    let answer = async { query_unnamed(tx.client(), &sql, params).await.map_err(failed) };
+    tx.in_time(answer).await.map(|_| ())
 }

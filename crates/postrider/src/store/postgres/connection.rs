@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::connect::PostgresConfig;
 use super::history::Incarnation;
-use super::session::{Alone, Session, Sharing, Work};
+use super::session::{Alone, Session, Sharing, Tx};
 use super::statement::Params;
 use crate::ledger::KnownRows;
 use crate::store::Epoch;
@@ -210,12 +210,12 @@ impl Guard<'_> {
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
         self.open()?.session.begin(Alone::Reads).await
     }
 
     /// Begins a transaction; dropped without a commit it is rolled back.
-    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.open()?.session.begin(Alone::Writes).await
     }
 }

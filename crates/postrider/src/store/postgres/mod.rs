@@ -211,9 +211,9 @@ impl Store for PostgresStore {
             }
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let work = apart.begin(Alone::Writes).await?;
-            let created = admin::subscribe(&work, &name, start, &server).await?;
-            work.commit().await.map(|()| created)
+            let tx = apart.begin(Alone::Writes).await?;
+            let created = admin::subscribe(&tx, &name, start, &server).await?;
+            tx.commit().await.map(|()| created)
         })
     }
 
@@ -221,11 +221,11 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
             let (server, reached) = (conn.incarnation()?, conn.reached(&lease.subscription));
-            let work = conn.begin().await?;
+            let tx = conn.begin().await?;
             let choice = self.0.config.failover_choice();
             let Tried { acquired, reached, known } =
-                lease::acquire(&work, &lease, &server, choice, reached).await?;
-            work.commit().await?;
+                lease::acquire(&tx, &lease, &server, choice, reached).await?;
+            tx.commit().await?;
             match &acquired {
                 Acquired::Granted(_) => {
                     *conn.known(&lease.subscription) = known.unwrap_or_default();
@@ -330,18 +330,18 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let work = apart.begin(Alone::Writes).await?;
-            admin::accept_history(&work, &name, start, &server).await?;
-            work.commit().await
+            let tx = apart.begin(Alone::Writes).await?;
+            admin::accept_history(&tx, &name, start, &server).await?;
+            tx.commit().await
         })
     }
 
     fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
         Box::pin(async move {
             let mut conn = self.0.cleaner.lock().await?;
-            let work = conn.begin().await?;
-            let trimmed = maintain::trim(&work, &trim).await?;
-            work.commit().await.map(|()| trimmed)
+            let tx = conn.begin().await?;
+            let trimmed = maintain::trim(&tx, &trim).await?;
+            tx.commit().await.map(|()| trimmed)
         })
     }
 

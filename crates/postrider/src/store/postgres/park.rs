@@ -6,20 +6,20 @@ use tokio_postgres::Row;
 
 use super::connection::Guard;
 use super::row::{self, get};
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use crate::ledger::{KnownRows, ParkedRow, ParkedState};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
 
 /// All rows of a subscription, by position.
-pub(super) async fn load(work: &Work<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
+pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
     // Index: the primary key (subscription, position).
     let sql = "SELECT position, key, destination, state, attempts, next_attempt_at, last_error
                FROM {schema}.parked
                WHERE subscription = $1
                ORDER BY position";
-    work.query(sql, &[&subscription]).await?.iter().map(read).collect()
+    tx.query(sql, &[&subscription]).await?.iter().map(read).collect()
 }
 
 /// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). The ends of time, which have no number, as

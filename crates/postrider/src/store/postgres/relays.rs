@@ -2,7 +2,7 @@
 
 use super::connection::Guard;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
@@ -35,7 +35,7 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
 }
 
 /// Those whose report still holds.
-pub(super) async fn load(snapshot: &Work<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
+pub(super) async fn load(snapshot: &Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {schema}.relays
                WHERE subscription = $1 AND expires_at > clock_timestamp() ORDER BY relay";

@@ -192,7 +192,7 @@ impl Session {
 
     /// Begins a transaction of several statements; dropped without a commit it is rolled back. One that reads sees one
     /// snapshot of the events.
-    pub(super) async fn begin(&mut self, does: Alone) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self, does: Alone) -> Result<Tx<'_>> {
         let Self { client, statements, incarnation, sharing, begins, trust } = self;
         let writes = does == Alone::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
@@ -210,7 +210,7 @@ impl Session {
             let said = async { client.batch_execute(first).await.map_err(failed) };
             trust.in_time(1, Alone::Reads, said).await?;
         }
-        Ok(Work { transaction, statements, trust })
+        Ok(Tx { transaction, statements, trust })
     }
 }
 
@@ -224,13 +224,13 @@ pub(super) async fn looking<T>(client: &Client, answer: impl Future<Output = Res
 }
 
 /// A transaction of several statements.
-pub(super) struct Work<'a> {
+pub(super) struct Tx<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
     trust: &'a Trust,
 }
 
-impl Work<'_> {
+impl Tx<'_> {
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         let client = self.transaction.client();
         let rows = async {

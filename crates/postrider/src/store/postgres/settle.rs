@@ -9,7 +9,7 @@ use super::history::{Incarnation, on_server, started, timeline};
 use super::park::{Rows, seal};
 use super::progress::{Columns, record};
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::statement::Param;
 use crate::Result;
 use crate::ledger::{KnownRows, Progress};
@@ -147,13 +147,9 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
 }
 
 /// The same within a transaction that does more.
-pub(super) async fn settle_in(
-    work: &Work<'_>,
-    settlement: Settlement,
-    server: &Incarnation,
-) -> Result<Settled> {
+pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
     let values = Values::of(settlement, server, &KnownRows::default());
-    let rows = work.query(SETTLE, &values.params()).await?;
+    let rows = tx.query(SETTLE, &values.params()).await?;
     // Unlike a statement on its own, a transaction stays on the server where it began.
     Ok(settled(&rows)?.unwrap_or(Settled::Fenced))
 }

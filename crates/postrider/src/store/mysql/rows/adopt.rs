@@ -2,7 +2,7 @@
 
 use super::super::adopt::write;
 use super::super::row::{get, get_opt};
-use super::super::session::{Params, Work, params};
+use super::super::session::{Params, Tx, params};
 use super::settle::outcome;
 use super::sql::Sql;
 use super::{MySqlRowStore, Rows, own};
@@ -47,7 +47,7 @@ impl HandsOver for MySqlRowStore {
     }
 }
 
-async fn counts(snapshot: &mut Work<'_>, sql: &Sql) -> Result<Counts> {
+async fn counts(snapshot: &mut Tx<'_>, sql: &Sql) -> Result<Counts> {
     let row = snapshot.query_opt(sql.counts, Params::new()).await?.ok_or_else(lost)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     let time = |at| get_opt::<i64>(&row, at).map(|micros| micros.map(Timestamp::from_micros));
@@ -64,7 +64,7 @@ async fn counts(snapshot: &mut Work<'_>, sql: &Sql) -> Result<Counts> {
     })
 }
 
-async fn hand_over(rows: &Rows, work: &mut Work<'_>, plan: &Plan, parcel: Parcel) -> Result<HandedOver> {
+async fn hand_over(rows: &Rows, work: &mut Tx<'_>, plan: &Plan, parcel: Parcel) -> Result<HandedOver> {
     let settlement = &parcel.settlement;
     // Index: the primary key (name).
     let fence = "UPDATE {schema}.subscriptions

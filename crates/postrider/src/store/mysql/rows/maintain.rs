@@ -1,7 +1,7 @@
 //! Retention by the rule of each layout, in short transactions.
 
 use super::super::maintain::clock;
-use super::super::session::{Params, Work};
+use super::super::session::{Params, Tx};
 use super::own;
 use super::sql::Sql;
 use crate::Result;
@@ -9,7 +9,7 @@ use crate::layout::RowTable;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
-pub(super) async fn trim(work: &mut Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
+pub(super) async fn trim(work: &mut Tx<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
     let cutoff = trim.cutoff(clock(work).await?).as_micros();
     // Before 1970 there was nothing, and to a TIMESTAMP there is no such time.
     if cutoff <= 0 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::connection::Guard;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::sql::Sql;
 use super::{lost, own};
 use crate::Result;
@@ -53,7 +53,7 @@ pub(super) async fn trim(turn: &mut Guard<'_>, sql: &Sql, table: &RowTable, trim
     }
 }
 
-async fn trim_outbox(work: &Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
+async fn trim_outbox(work: &Tx<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
     let micros = i64::try_from(trim.older_than.min(FOR_EVER).as_micros()).unwrap_or(i64::MAX);
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
     let (deleted, looked_at) = match scope(trim, table) {

@@ -4,7 +4,7 @@
 //! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
 use super::super::connection::Guard;
-use super::super::session::Work;
+use super::super::session::Tx;
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
 
@@ -138,6 +138,6 @@ pub(super) async fn note(turn: &mut Guard<'_>, ids: &Vec<String>) {
 }
 
 /// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(work: &Work<'_>, ids: &Vec<String>) -> Result<()> {
+pub(super) async fn keep(work: &Tx<'_>, ids: &Vec<String>) -> Result<()> {
     work.execute(HANDED_OVER, &[ids]).await.map(|_| ())
 }

@@ -7,7 +7,7 @@ use super::super::connection::Guard;
 use super::super::history::Incarnation;
 use super::super::park::storable;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::super::statement::Param;
 use super::super::time::Time;
 use super::{Rows, deliver, lost, own, read};
@@ -188,7 +188,7 @@ async fn record(
 /// The same within a transaction that does more.
 pub(super) async fn record_in(
     rows: &Rows,
-    work: &Work<'_>,
+    work: &Tx<'_>,
     settlement: &Settlement,
     plan: &Plan,
     server: &Incarnation,
