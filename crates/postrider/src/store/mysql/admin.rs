@@ -4,7 +4,7 @@ use super::history::{last_row, mark_at_or_below};
 use super::lease::unknown;
 use super::ranges::listed;
 use super::row::{self, get_opt};
-use super::session::{Alone, Session, Tx, params};
+use super::session::{Access, Session, Tx, params};
 use super::writers::decided_up_to;
 use super::{maintain, progress};
 use crate::ledger::{Intervals, Progress};
@@ -15,7 +15,7 @@ use crate::{Error, Position, Result, Timestamp};
 pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = ?";
-    Ok(!session.alone(Alone::Reads, sql, params![subscription]).await?.is_empty())
+    Ok(!session.autocommit(Access::Reads, sql, params![subscription]).await?.is_empty())
 }
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).

@@ -18,7 +18,7 @@ use super::history::{NEXT, before};
 use super::page::{Read, small};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
-use super::session::{Alone, Params, Prepared, Session, params};
+use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::holes::{Holes, Look, Ranges};
@@ -193,7 +193,7 @@ impl MySqlClaimer {
         if last < self.reached {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
             let next = NEXT.replace("{name}", session.schema().as_str());
-            let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
+            let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
         }
         Ok(Answer { listed, read, found, last })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::connection::{Guard, Reached};
 use super::progress::SubscriptionRow;
 use super::row::{get, get_opt};
-use super::session::{Alone, Tx, params};
+use super::session::{Access, Tx, params};
 use super::{failover, park, progress};
 use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
@@ -115,12 +115,12 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
                  WHERE name = ? AND holder = ? AND epoch = ?";
     let LeaseRequest { subscription, holder, duration } = lease;
     let values = params![micros(*duration), subscription.as_str(), holder.as_str(), epoch.0];
-    if conn.session()?.alone_changes(renew, values).await? == 0 {
+    if conn.session()?.autocommit_changes(renew, values).await? == 0 {
         return Ok(Renewed::Lost);
     }
     // Index: the primary key (name).
     let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
-    let rows = conn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
+    let rows = conn.session()?.autocommit(Access::Reads, paused, params![subscription.as_str()]).await?;
     let paused = rows.first().map_or(Ok(None), |row| get(row, 0))?;
     let (is_known, rows_max) = (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
     if !is_known {

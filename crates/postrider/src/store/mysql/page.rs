@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::ranges::listed;
 use super::row::{self, event_columns};
-use super::session::{Alone, Params, Prepared, Session, params};
+use super::session::{Access, Params, Prepared, Session, params};
 use crate::store::filling::Filling;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Error, Position, Result};
@@ -78,7 +78,7 @@ impl Read {
             "SELECT position, id, payload, headers, action FROM {{schema}}.events WHERE position IN ({list})"
         );
         let mut rests: HashMap<(Position, Uuid), Row> = HashMap::new();
-        for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
+        for row in session.autocommit(Access::Reads, &sql, Params::new()).await? {
             rests.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), row);
         }
         let mut damaged = Vec::new();

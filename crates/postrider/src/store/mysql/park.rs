@@ -6,7 +6,7 @@ use mysql_async::Row;
 use serde::Serialize;
 
 use super::row::{self, get, get_opt, micros};
-use super::session::{Alone, Session, Tx, params};
+use super::session::{Access, Session, Tx, params};
 use crate::ledger::{KnownRows, ParkedRow, ParkedState};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result, Timestamp};
@@ -71,7 +71,7 @@ pub(super) async fn seals(
         seal!("p"),
         " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
     );
-    let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
+    let rows = session.autocommit(Access::Reads, sql, params![subscription, rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 

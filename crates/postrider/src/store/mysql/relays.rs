@@ -17,7 +17,7 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
     if *role == RelayRole::Gone {
         // Index: the primary key (subscription, relay).
         let sql = "DELETE FROM {schema}.relays WHERE subscription = ? AND relay = ?";
-        return session.alone_changes(sql, params![subscription, relay]).await.map(drop);
+        return session.autocommit_changes(sql, params![subscription, relay]).await.map(drop);
     }
     // Index: the primary key (subscription, relay).
     let sql = "INSERT INTO {schema}.relays (subscription, relay, leads, down, seen_at, expires_at)
@@ -26,11 +26,11 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
                    leads = VALUES(leads), down = VALUES(down),
                    seen_at = VALUES(seen_at), expires_at = VALUES(expires_at)";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
-    session.alone_changes(sql, params![subscription, relay, leading, down, whole(*duration)]).await?;
+    session.autocommit_changes(sql, params![subscription, relay, leading, down, whole(*duration)]).await?;
     // Index: the primary key (subscription, relay), its first part.
     let old = "DELETE FROM {schema}.relays
                WHERE subscription = ? AND expires_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND";
-    session.alone_changes(old, params![subscription, whole(KEPT_AFTER)]).await.map(drop)
+    session.autocommit_changes(old, params![subscription, whole(KEPT_AFTER)]).await.map(drop)
 }
 
 fn whole(duration: Duration) -> i64 {

@@ -9,7 +9,7 @@ use super::park::{self, seal};
 use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
-use super::session::{Alone, params};
+use super::session::{Access, params};
 use crate::ledger::Progress;
 use crate::store::{Settled, Settlement};
 use crate::{Code, Error, Position, Result};
@@ -75,7 +75,7 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let mut values = recorded(&subscription, epoch, &Progress { done, highest, trial });
     if park.is_empty() && unpark.is_empty() {
         // One statement is enough, and it finds the row or not.
-        let found = conn.session()?.alone_changes(RECORD, values).await?;
+        let found = conn.session()?.autocommit_changes(RECORD, values).await?;
         return Ok(if found > 0 { Settled::Done } else { Settled::Fenced });
     }
     // What is written stays, whether it is also to be removed or not.
@@ -84,11 +84,11 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let known = conn.known(&subscription);
     values
         .extend(params![park::to_json(park, epoch, known)?, park::removed_to_json(&removed, epoch, known)?]);
-    conn.session()?.alone(Alone::Reads, REMEMBER, values).await?;
+    conn.session()?.autocommit(Access::Reads, REMEMBER, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let session = conn.session()?;
-    let settled = owns(session.several(Alone::Writes, &statements).await);
-    if settled.is_err() && session.several(Alone::Reads, "ROLLBACK").await.is_err() {
+    let settled = owns(session.several(Access::Writes, &statements).await);
+    if settled.is_err() && session.several(Access::Reads, "ROLLBACK").await.is_err() {
         // An error leaves out what follows, the end of the transaction as well. The next one would commit it.
         _ = session.give_up();
     }

@@ -13,7 +13,7 @@ use super::locks::{Holders, Locks};
 use super::names::Names;
 use super::ranges::within;
 use super::row::{get_opt, position};
-use super::session::{Alone, Params, Session, Tx};
+use super::session::{Access, Params, Session, Tx};
 use crate::store::holes::Holes;
 use crate::store::watch::Writers;
 use crate::{Position, Result};
@@ -91,7 +91,7 @@ impl Lister {
 async fn holders(session: &mut Session, locks: Locks) -> Result<Option<(Holders, Position)>> {
     let counter = COUNTER.replace("{name}", session.schema().as_str());
     let statements = format!("{};\n{counter}", locks.statements(session.schema()));
-    let mut answers = session.several(Alone::Reads, &statements).await?;
+    let mut answers = session.several(Access::Reads, &statements).await?;
     let next = answers.pop().and_then(|rows| rows.into_iter().next());
     // A server that does not tell its counter has given nothing yet, or is being altered: then nothing is known.
     let next = next.map(|row| get_opt::<u64>(&row, 0)).transpose()?.flatten();
@@ -118,11 +118,11 @@ pub(super) async fn uncommitted(
     let old = within(holes.old(now).map(|(first, last)| (first.get(), last.get())));
     // For the next statement alone.
     let level = "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
-    session.alone(Alone::Reads, level, Params::new()).await?;
+    session.autocommit(Access::Reads, level, Params::new()).await?;
     // Index: the primary key (position), one range per hole.
     let sql =
         format!("SELECT position FROM {{schema}}.events FORCE INDEX (PRIMARY) WHERE {old} ORDER BY position");
-    let rows = session.alone(Alone::Reads, &sql, Params::new()).await.inspect_err(|_| {
+    let rows = session.autocommit(Access::Reads, &sql, Params::new()).await.inspect_err(|_| {
         // The level may still be there, and the next statement would read what is not committed.
         _ = session.give_up();
     })?;

@@ -21,7 +21,7 @@ use super::failure::failed;
 use super::history::{Incarnation, last_taken, started, timeline};
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
-use super::session::{Alone, Session};
+use super::session::{Access, Session};
 use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::writers::{self, WRITERS};
@@ -130,7 +130,7 @@ impl PostgresClaimer {
         let was_full = self.holes.is_full();
         let asked = self.holes.ranges(budget.events_max);
         let ask = |payload_bytes_max| {
-            session.in_time(Alone::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
+            session.in_time(Access::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
         };
         let answer = match ask(payload_limit(budget)).await {
             // The server cannot read some of a row. What is large is then asked for event by event.

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::connect::PostgresConfig;
 use super::history::Incarnation;
-use super::session::{Alone, Session, Sharing, Tx};
+use super::session::{Access, Session, Sharing, Tx};
 use super::statement::Params;
 use crate::ledger::KnownRows;
 use crate::store::Epoch;
@@ -201,21 +201,21 @@ impl Guard<'_> {
 
     /// Runs one statement that stands for itself: when it is answered, it is committed.
     pub(super) async fn query(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        self.open()?.session.alone(Alone::Writes, statement, params).await
+        self.open()?.session.autocommit(Access::Writes, statement, params).await
     }
 
     /// Runs one statement that changes nothing.
     pub(super) async fn read(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        self.open()?.session.alone(Alone::Reads, statement, params).await
+        self.open()?.session.autocommit(Access::Reads, statement, params).await
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
     pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
-        self.open()?.session.begin(Alone::Reads).await
+        self.open()?.session.begin(Access::Reads).await
     }
 
     /// Begins a transaction; dropped without a commit it is rolled back.
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
-        self.open()?.session.begin(Alone::Writes).await
+        self.open()?.session.begin(Access::Writes).await
     }
 }

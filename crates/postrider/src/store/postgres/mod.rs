@@ -58,7 +58,7 @@ pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 use self::connection::{Reached, SharedConnection};
 use self::history::Incarnation;
 use self::lease::Tried;
-use self::session::{Alone, Session, Sharing, looking};
+use self::session::{Access, Session, Sharing, looking};
 use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
@@ -211,7 +211,7 @@ impl Store for PostgresStore {
             }
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let tx = apart.begin(Alone::Writes).await?;
+            let tx = apart.begin(Access::Writes).await?;
             let created = admin::subscribe(&tx, &name, start, &server).await?;
             tx.commit().await.map(|()| created)
         })
@@ -330,7 +330,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let tx = apart.begin(Alone::Writes).await?;
+            let tx = apart.begin(Access::Writes).await?;
             admin::accept_history(&tx, &name, start, &server).await?;
             tx.commit().await
         })

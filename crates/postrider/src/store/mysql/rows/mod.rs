@@ -33,7 +33,7 @@ use self::sql::{Marks, Sql};
 use super::connect::MySqlConfig;
 use super::connection::{Guard, SharedConnection};
 use super::row::get;
-use super::session::{Alone, Params};
+use super::session::{Access, Params};
 use super::{admin as operator, lease, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -94,7 +94,7 @@ impl MySqlRowStore {
         let Some(marks) = Sql::of(table.layout).and_then(|sql| sql.marks) else { return Ok(0) };
         let line = SharedConnection::new(config.with_rows(table.clone()));
         let mut turn = line.lock().await?;
-        let rows = turn.session()?.alone(Alone::Reads, marks.foreign, Params::new()).await?;
+        let rows = turn.session()?.autocommit(Access::Reads, marks.foreign, Params::new()).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
