@@ -82,7 +82,7 @@ impl Absent {
 
     /// Writes down what is new and looks for rows that have turned up, if it is time for that. What fails here has changed
     /// nothing, and is done by the next call.
-    pub(super) async fn look(
+    pub(super) async fn check(
         &mut self,
         session: &mut Session,
         done: &Intervals,

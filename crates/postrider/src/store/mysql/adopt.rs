@@ -22,7 +22,7 @@ impl HandsOver for MySqlStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            let mut tx = conn.look().await?;
+            let mut tx = conn.begin_read().await?;
             let counted = counts(&mut tx, &name).await;
             tx.finish(counted).await
         })

@@ -21,7 +21,7 @@ use super::row::{self, event_columns, get_opt};
 use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Intervals, Mark, Progress};
-use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::holes::{Holes, Ranges, Scan};
 use crate::store::{Budget, Claimed, Claimer, Loaded, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -132,7 +132,7 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        self.absent.look(session, &self.done, now).await?;
+        self.absent.check(session, &self.done, now).await?;
         let mut read = answer.read.complete(session).await?;
 
         // From here on nothing waits and nothing fails.
@@ -150,8 +150,8 @@ impl MySqlClaimer {
             None => (None, Position::new(i64::MAX), Vec::new()),
         };
         let (left, held) = (read.left, &held);
-        let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
-        let dead = self.holes.enter_between(look, now, self.clock.now().elapsed);
+        let scan = Scan { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
+        let dead = self.holes.apply_between(scan, now, self.clock.now().elapsed);
         let dead = self.absent.add(dead);
         read.filling.damaged.extend(self.absent.take());
         let holes_full = self.holes.is_full();

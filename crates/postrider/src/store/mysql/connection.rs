@@ -173,8 +173,8 @@ impl Guard<'_> {
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
-        self.open()?.session.look().await
+    pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
+        self.open()?.session.begin_read().await
     }
 
     /// Begins a transaction; dropped without its end it takes the connection along.

@@ -129,7 +129,7 @@ impl MySqlStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        tally::tally(&mut config.connect_to_look().await?, by, groups_max, &views::events()).await
+        tally::tally(&mut config.connect_read_only().await?, by, groups_max, &views::events()).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -148,9 +148,9 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect), but for `ServerUnfit`.
-    pub async fn look(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
-        let mut session = config.connect_to_look().await?;
-        let mut tx = session.look().await?;
+    pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
+        let mut session = config.connect_read_only().await?;
+        let mut tx = session.begin_read().await?;
         let seen = overview::overview(&mut tx, backlog_max).await;
         tx.finish(seen).await
     }
@@ -196,7 +196,7 @@ impl MySqlStore {
     /// What the database says.
     pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
         let mut session = config.connect_unchecked().await?;
-        let mut tx = session.look().await?;
+        let mut tx = session.begin_read().await?;
         let last = history::last_position(&mut tx).await;
         tx.finish(last).await
     }
@@ -417,7 +417,7 @@ impl Store for MySqlStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            let mut tx = conn.look().await?;
+            let mut tx = conn.begin_read().await?;
             let seen = overview::overview(&mut tx, backlog_max).await;
             tx.finish(seen).await
         })

@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
+    pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
         self.begin_as(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
              START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",

@@ -20,7 +20,7 @@ impl HandsOver for PostgresStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            let snapshot = conn.look().await?;
+            let snapshot = conn.begin_read().await?;
             // Index: the primary key (position), all of it.
             let total = snapshot.query_opt("SELECT count(*) FROM ONLY {schema}.events", &[]).await?;
             let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;

@@ -210,7 +210,7 @@ impl Guard<'_> {
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Tx<'_>> {
+    pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
         self.open()?.session.begin(Access::Reads).await
     }
 

@@ -58,7 +58,7 @@ pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 use self::connection::{Reached, SharedConnection};
 use self::history::Incarnation;
 use self::lease::Tried;
-use self::session::{Access, Session, Sharing, looking};
+use self::session::{Access, Session, Sharing, read_transaction};
 use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
@@ -108,7 +108,7 @@ impl PostgresStore {
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
         let client = &session.client;
-        looking(client, migrate::schema(client, config.schema_name())).await
+        read_transaction(client, migrate::schema(client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
@@ -131,7 +131,7 @@ impl PostgresStore {
     /// What the database says.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::list(&client, config.schema_name(), filter)).await
+        read_transaction(&client, list::list(&client, config.schema_name(), filter)).await
     }
 
     /// How the database finds those events, in its own words.
@@ -140,7 +140,7 @@ impl PostgresStore {
     /// What the database says.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::plan(&client, config.schema_name(), filter)).await
+        read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
     /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
@@ -159,7 +159,7 @@ impl PostgresStore {
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
         let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
-        looking(&client, tally::tally(&client, by, groups_max, &events)).await
+        read_transaction(&client, tally::tally(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -353,7 +353,7 @@ impl Store for PostgresStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            overview::overview(&conn.look().await?, backlog_max).await
+            overview::overview(&conn.begin_read().await?, backlog_max).await
         })
     }
 

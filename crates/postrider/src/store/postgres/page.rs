@@ -132,7 +132,7 @@ pub(super) async fn fetch(conn: &mut Guard<'_>, positions: &[Position], bytes_ma
 
 async fn ask(conn: &mut Guard<'_>, positions: &Vec<i64>, payload_bytes_max: i32) -> Result<Vec<Row>> {
     // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
-    let tx = conn.look().await?;
+    let tx = conn.begin_read().await?;
     let rows = tx.query(FETCH, &[&payload_bytes_max, positions]).await?;
     tx.commit().await?;
     Ok(rows)

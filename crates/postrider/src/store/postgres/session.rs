@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
 use super::history::{Incarnation, Kind, WHO};
-use super::pooler::{BEGIN_LOOK, newer_settings};
+use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Heard, Params, Ready, Statements};
 use crate::layout::RowTable;
@@ -74,7 +74,7 @@ impl Session {
         rows: Option<Arc<RowTable>>,
         answer_within: Duration,
     ) -> Result<Self> {
-        let (incarnation, kind) = looking(&client, Incarnation::of(&client)).await?;
+        let (incarnation, kind) = read_transaction(&client, Incarnation::of(&client)).await?;
         refuse(&kind)?;
         let newer = newer_settings(kind.version, "SET");
         if sharing == Sharing::Own && !newer.is_empty() {
@@ -220,8 +220,11 @@ impl Session {
 
 /// Asks something in a transaction in which every name is ours, on whichever connection. After an error the connection is
 /// of no use any more.
-pub(super) async fn looking<T>(client: &Client, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    client.batch_execute(BEGIN_LOOK).await.map_err(failed)?;
+pub(super) async fn read_transaction<T>(
+    client: &Client,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    client.batch_execute(BEGIN_READ).await.map_err(failed)?;
     let answer = answer.await?;
     client.batch_execute("COMMIT").await.map_err(failed)?;
     Ok(answer)

@@ -20,7 +20,7 @@ impl HandsOver for MySqlRowStore {
     fn counts(&self, _: &str) -> BoxFuture<'_, Result<Counts>> {
         Box::pin(async move {
             let mut turn = self.0.reader.lock().await?;
-            let mut work = turn.look().await?;
+            let mut work = turn.begin_read().await?;
             let counted = counts(&mut work, &self.0.sql).await;
             work.finish(counted).await
         })

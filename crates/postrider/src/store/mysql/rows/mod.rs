@@ -390,7 +390,7 @@ impl Store for MySqlRowStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut turn = self.0.reader.lock().await?;
-            let mut work = turn.look().await?;
+            let mut work = turn.begin_read().await?;
             let seen = overview::overview(&mut work, &self.0.sql, backlog_max).await;
             work.finish(seen).await
         })

@@ -17,7 +17,7 @@ impl HandsOver for PostgresRowStore {
     fn counts(&self, _: &str) -> BoxFuture<'_, Result<Counts>> {
         Box::pin(async move {
             let mut turn = self.0.reader.lock().await?;
-            let snapshot = turn.look().await?;
+            let snapshot = turn.begin_read().await?;
             let limit = i64::from(self.0.table.max_attempts);
             let row = snapshot.query_opt(self.0.sql.counts, &[&limit]).await?.ok_or_else(lost)?;
             let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);

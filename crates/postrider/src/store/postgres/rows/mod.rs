@@ -94,7 +94,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
         let session = config.connect_unchecked().await?;
-        looking(&session.client, migrate::differences(&session.client, table)).await
+        read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
     /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
@@ -119,7 +119,7 @@ impl PostgresRowStore {
         filter: &EventFilter,
     ) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, async {
+        read_transaction(&client, async {
             let table = custom::learnt(&client, table).await?;
             list::list(&client, config.schema_name(), &table, filter).await
         })
@@ -136,7 +136,7 @@ impl PostgresRowStore {
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, async {
+        read_transaction(&client, async {
             let table = custom::learnt(&client, table).await?;
             list::plan(&client, config.schema_name(), &table, filter).await
         })
@@ -154,7 +154,7 @@ impl PostgresRowStore {
         groups_max: usize,
     ) -> Result<Tally> {
         let client = config.connect_unchecked().await?.client;
-        looking(&client, async {
+        read_transaction(&client, async {
             let learnt = migrate::check(&client, config.schema_name(), table).await?;
             let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
             counted::tally(&client, by, groups_max, &events).await
@@ -172,7 +172,7 @@ impl PostgresRowStore {
         table: &RowTable,
     ) -> Result<Option<Vec<String>>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::keys_of_one_group(&client, table)).await
+        read_transaction(&client, list::keys_of_one_group(&client, table)).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
@@ -181,7 +181,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
-        looking(&session.client, migrate::schema(&session.client, config.schema_name())).await
+        read_transaction(&session.client, migrate::schema(&session.client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.
@@ -445,7 +445,7 @@ impl Store for PostgresRowStore {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             let mut turn = self.0.reader.lock().await?;
-            overview::overview(&turn.look().await?, &self.0, backlog_max).await
+            overview::overview(&turn.begin_read().await?, &self.0, backlog_max).await
         })
     }
 
