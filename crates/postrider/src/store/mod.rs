@@ -10,7 +10,7 @@
 
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-mod filling;
+mod page_builder;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -137,7 +137,7 @@ impl MySqlClaimer {
 
         // From here on nothing waits and nothing fails.
         self.reached = self.reached.max(answer.last);
-        if let Some(last) = read.filling.events.last()
+        if let Some(last) = read.builder.events.last()
             && self.highest.is_none_or(|mark| mark.position < last.position)
         {
             self.highest = Some(Mark { position: last.position, id: last.event.id });
@@ -153,7 +153,7 @@ impl MySqlClaimer {
         let scan = Scan { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
         let dead = self.holes.apply_between(scan, now, self.clock.now().elapsed);
         let dead = self.absent.add(dead);
-        read.filling.damaged.extend(self.absent.take());
+        read.builder.damaged.extend(self.absent.take());
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
@@ -164,9 +164,9 @@ impl MySqlClaimer {
         // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
-            events: read.filling.events,
+            events: read.builder.events,
             dead,
-            damaged: read.filling.damaged,
+            damaged: read.builder.damaged,
             more_at_once,
             left_unread: !to_the_end,
             holes: self.holes.len(),

@@ -9,7 +9,7 @@ use super::connection::Guard;
 use super::rest::{self, Rest};
 use super::row::{self, event_columns};
 use super::session::Session;
-use crate::store::filling::Filling;
+use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Position, Result, StoredEvent};
 
@@ -40,23 +40,23 @@ pub(super) struct Read {
 impl Read {
     /// The events of the rows, in their order, as far as the budget goes.
     pub(super) fn of(rows: &[Row], budget: Budget) -> Result<Self> {
-        let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut builder = PageBuilder::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
         let (mut bare, mut left) = (Vec::new(), None);
         for row in rows {
             let (position, bytes) = (row::position(row, 0)?, row::size_bytes(row)?);
-            if filling.is_full_for(bytes) {
+            if builder.is_full_for(bytes) {
                 left = Some(position);
                 break;
             }
             let event = row::event(row).map(|(event, is_bare)| {
                 if is_bare {
-                    bare.push(filling.events.len());
+                    bare.push(builder.events.len());
                 }
                 event
             });
-            filling.take(position, event, bytes)?;
+            builder.take(position, event, bytes)?;
         }
-        Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
+        Ok(Self { events: builder.events, damaged: builder.damaged, left, bare })
     }
 
     /// Reads what stayed behind.
