@@ -12,7 +12,7 @@
 //! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open
 //!   for writing. Once none of these is in a later list, and a snapshot taken after that list still shows
 //!   the position empty, the writer rolled back. Who did nothing while the position was taken need not be
-//!   waited for ([`watch`](super::watch)), so only the writer itself, and who is busy all the time, delays this
+//!   waited for ([`writer_watch`](super::writer_watch)), so only the writer itself, and who is busy all the time, delays this
 //!   proof; the list costs more.
 //!
 //! Nothing here knows a database or a clock: the book is told what was seen, and when.
@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::watch::{Watches, Writers};
+use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
 
@@ -37,7 +37,7 @@ pub(super) struct Holes {
     done: Intervals,
     /// First position of each hole to the rest of it. Disjoint, all up to the frontier.
     holes: BTreeMap<Position, Hole>,
-    watches: Watches,
+    watches: WriterWatches,
     listed_at: Option<Duration>,
 }
 
@@ -98,7 +98,7 @@ impl Holes {
             frontier: done.floor(),
             done: done.clone(),
             holes: BTreeMap::new(),
-            watches: Watches::default(),
+            watches: WriterWatches::default(),
             listed_at: None,
         }
     }

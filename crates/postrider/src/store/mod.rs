@@ -27,7 +27,7 @@ mod search;
 mod tally;
 mod trim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-mod watch;
+mod writer_watch;
 
 #[cfg(feature = "mysql")]
 pub mod mysql;

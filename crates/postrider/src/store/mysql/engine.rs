@@ -19,7 +19,7 @@ use mysql_async::Row;
 use super::row::get;
 use super::server::Product;
 use super::session::{Params, Session, Tx};
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 use crate::{Code, Error, Result};
 
 /// Between two lists of one claimer, at least: a copy is 0.1 s old before another is made. Odd parts of it are added by

@@ -15,7 +15,7 @@ use super::ranges::within;
 use super::row::{get_opt, position};
 use super::session::{Access, Params, Session, Tx};
 use crate::store::holes::Holes;
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 use crate::{Position, Result};
 
 /// The next position the counter would give, if the server tells. Index: the dictionary's own, by name.

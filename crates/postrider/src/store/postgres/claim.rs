@@ -27,7 +27,7 @@ use super::statement::Params;
 use super::writers::{self, WRITERS};
 use crate::ledger::{Mark, Progress};
 use crate::store::holes::{Holes, Ranges, Scan};
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::history::{last_position, started, timeline};
 use super::row;
 use super::session::Tx;
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 use crate::{Position, Result};
 
 /// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the

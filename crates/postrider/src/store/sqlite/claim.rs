@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use super::failure::Attempt;
 use super::history;
 use super::row::{self, event_columns};
-use super::thread::Thread;
+use super::worker::Worker;
 use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
@@ -22,7 +22,7 @@ const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Reads on from a loaded state. Dropping the future of a claim loses nothing: the next reads it again.
 pub(super) struct SqliteClaimer {
-    reader: Thread,
+    reader: Worker,
     cursor: Cursor,
 }
 
@@ -40,7 +40,7 @@ struct Cursor {
 }
 
 impl SqliteClaimer {
-    pub(super) fn new(reader: Thread, progress: &Progress) -> Self {
+    pub(super) fn new(reader: Worker, progress: &Progress) -> Self {
         let highest = progress.highest;
         let sequence = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
         let cursor = Cursor {

@@ -28,7 +28,7 @@ mod row;
 mod rows;
 mod settle;
 mod tally;
-mod thread;
+mod worker;
 mod views;
 
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub use super::{Migrated, Migration, Schema};
 
 use self::failure::Attempt;
 use self::ledger::Ledger;
-use self::thread::{Thread, in_transaction};
+use self::worker::{Worker, in_transaction};
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport,
     Renewed, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
@@ -68,8 +68,8 @@ fn wait_for_lock(looks: i32) -> bool {
 /// An outbox in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
-    reader: Thread,
-    writer: Thread,
+    reader: Worker,
+    writer: Worker,
     /// The parked rows of subscriptions whose leases were taken here, by name.
     known: Known,
 }
@@ -133,8 +133,8 @@ impl SqliteStore {
         let writer = Self::connect(&path)?;
         let reader = Self::connect_read_only(path)?;
         Ok(Self {
-            reader: Thread::start("postrider-read", reader)?,
-            writer: Thread::start("postrider-settle", writer)?,
+            reader: Worker::start("postrider-read", reader)?,
+            writer: Worker::start("postrider-settle", writer)?,
             known: Known::default(),
         })
     }

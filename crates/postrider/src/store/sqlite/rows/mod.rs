@@ -28,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use self::sql::Names;
 use super::ledger::Ledger;
-use super::thread::{Thread, in_transaction};
+use super::worker::{Worker, in_transaction};
 use super::{
     SqliteStore, admin as operator, connect, connect_or_create, lease, refuse_missing, relays,
     tally as counted,
@@ -54,8 +54,8 @@ pub struct SqliteRowStore(Arc<Rows>);
 
 struct Rows {
     names: Arc<Names>,
-    reader: Thread,
-    writer: Thread,
+    reader: Worker,
+    writer: Worker,
     session: Session,
 }
 
@@ -144,8 +144,8 @@ impl SqliteRowStore {
         let reader = SqliteStore::connect_read_only(path)?;
         Ok(Self(Arc::new(Rows {
             names: Arc::new(names),
-            reader: Thread::start("postrider-read", reader)?,
-            writer: Thread::start("postrider-settle", writer)?,
+            reader: Worker::start("postrider-read", reader)?,
+            writer: Worker::start("postrider-settle", writer)?,
             session: Session::default(),
         })))
     }
