@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::ranges::listed;
 use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Tx, params};
-use crate::store::{Choice, Standing, Trim, Trimmed};
+use crate::store::{Purge, PurgeBound, PurgePlan, Purged};
 use crate::{Position, Result, Timestamp};
 
 /// The lock of retention. Index: the primary key (version).
@@ -25,29 +25,29 @@ pub(super) async fn keep_events(tx: &mut Tx<'_>) -> Result<()> {
     tx.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
 }
 
-/// See [`Store::trim`](crate::store::Store::trim).
-pub(super) async fn trim(tx: &mut Tx<'_>, trim: &Trim) -> Result<Trimmed> {
+/// See [`Store::purge`](crate::store::Store::purge).
+pub(super) async fn purge(tx: &mut Tx<'_>, purge: &Purge) -> Result<Purged> {
     // Does not wait: one who deletes is enough, and subscriptions come first.
     tx.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
-    let all = standings(tx).await?;
-    let Some(lowest) = Standing::lowest(&all) else {
-        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    let all = bounds(tx).await?;
+    let Some(lowest) = PurgeBound::lowest(&all) else {
+        return Ok(Purged { reached: purge.after, ..Purged::default() });
     };
     let now = clock(tx).await?;
-    let rows = delivered(tx, trim, lowest.floor).await?;
+    let rows = delivered(tx, purge, lowest.floor).await?;
     let kept = match rows.last() {
-        Some((last, _)) => needed(tx, &all, trim.after, *last).await?,
+        Some((last, _)) => needed(tx, &all, purge.after, *last).await?,
         None => BTreeSet::new(),
     };
-    let Choice { doomed, reached, more } = trim.choose(now, &rows, &kept);
-    if !doomed.is_empty() {
-        delete(tx, &doomed).await?;
+    let PurgePlan { expired, reached, more } = purge.plan(now, &rows, &kept);
+    if !expired.is_empty() {
+        delete(tx, &expired).await?;
     }
-    let held = lowest.held_back(first_above(tx, lowest.floor).await?, trim.cutoff(now));
-    Ok(Trimmed { deleted: doomed.len() as u64, reached, more, held })
+    let held = lowest.held_back(first_above(tx, lowest.floor).await?, purge.cutoff(now));
+    Ok(Purged { deleted: expired.len() as u64, reached, more, held })
 }
 
-async fn standings(tx: &mut Tx<'_>) -> Result<Vec<Standing>> {
+async fn bounds(tx: &mut Tx<'_>) -> Result<Vec<PurgeBound>> {
     // A floor of another history says nothing about these events: until an operator decides, it needs them all.
     let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                FROM {schema}.subscriptions
@@ -55,7 +55,7 @@ async fn standings(tx: &mut Tx<'_>) -> Result<Vec<Standing>> {
     let rows = tx.query(sql, Params::new()).await?;
     rows.iter()
         .map(|row| {
-            Ok(Standing {
+            Ok(PurgeBound {
                 subscription: get(row, 0)?,
                 floor: row::position(row, 1)?,
                 highest: get_opt::<i64>(row, 2)?.map(Position::new),
@@ -72,7 +72,7 @@ pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
 }
 
 /// The first events above the cursor and up to the floor, with their times.
-async fn delivered(tx: &mut Tx<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
+async fn delivered(tx: &mut Tx<'_>, purge: &Purge, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
     // Index: the primary key (position), one range.
     let sql = concat!(
         "SELECT position, ",
@@ -82,15 +82,15 @@ async fn delivered(tx: &mut Tx<'_>, trim: &Trim, floor: Position) -> Result<Vec<
           ORDER BY position
           LIMIT ?"
     );
-    let limit = u64::try_from(trim.events_max).unwrap_or(u64::MAX);
-    let rows = tx.query(sql, params![trim.after.get(), floor.get(), limit]).await?;
+    let limit = u64::try_from(purge.events_max).unwrap_or(u64::MAX);
+    let rows = tx.query(sql, params![purge.after.get(), floor.get(), limit]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, row::time(row, 1)?))).collect()
 }
 
 /// Positions in a range that are parked, and the highest event of every subscription.
 async fn needed(
     tx: &mut Tx<'_>,
-    all: &[Standing],
+    all: &[PurgeBound],
     after: Position,
     last: Position,
 ) -> Result<BTreeSet<Position>> {
@@ -98,17 +98,17 @@ async fn needed(
     let sql = "SELECT STRAIGHT_JOIN p.position
                FROM {schema}.subscriptions AS s
                JOIN {schema}.parked AS p ON p.subscription = s.name AND p.position > ? AND p.position <= ?";
-    let mut needed: BTreeSet<Position> = all.iter().filter_map(|standing| standing.highest).collect();
+    let mut needed: BTreeSet<Position> = all.iter().filter_map(|bound| bound.highest).collect();
     for row in tx.query(sql, params![after.get(), last.get()]).await? {
         needed.insert(row::position(&row, 0)?);
     }
     Ok(needed)
 }
 
-async fn delete(tx: &mut Tx<'_>, doomed: &[Position]) -> Result<()> {
+async fn delete(tx: &mut Tx<'_>, expired: &[Position]) -> Result<()> {
     // Index: the primary key (position).
-    let doomed = listed(doomed.iter().copied());
-    let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({doomed})");
+    let expired = listed(expired.iter().copied());
+    let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({expired})");
     tx.execute(&sql, Params::new()).await.map(|_| ())
 }
 

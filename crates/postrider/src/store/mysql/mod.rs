@@ -57,7 +57,7 @@ use self::connection::{Reached, SharedConnection};
 use self::session::Session;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
 };
 use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
@@ -400,12 +400,12 @@ impl Store for MySqlStore {
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
             let mut conn = self.0.cleaner.lock().await?;
             let mut tx = conn.begin().await?;
-            let trimmed = maintain::trim(&mut tx, &trim).await;
-            tx.finish(trimmed).await
+            let purged = maintain::purge(&mut tx, &purge).await;
+            tx.finish(purged).await
         })
     }
 

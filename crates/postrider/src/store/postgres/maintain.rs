@@ -10,7 +10,7 @@ use super::begin::LOCK;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
-use crate::store::{Choice, Standing, Trim, Trimmed};
+use crate::store::{Purge, PurgeBound, PurgePlan, Purged};
 use crate::{Code, Error, Position, Result, Timestamp};
 
 /// The name of the lock is a text of ours, so that it meets nobody else's.
@@ -27,25 +27,25 @@ pub(super) async fn keep_events(tx: &Tx<'_>) -> Result<()> {
     tx.execute(LOCK, &[]).await.map(|_| ())
 }
 
-/// See [`Store::trim`](crate::store::Store::trim).
-pub(super) async fn trim(tx: &Tx<'_>, trim: &Trim) -> Result<Trimmed> {
+/// See [`Store::purge`](crate::store::Store::purge).
+pub(super) async fn purge(tx: &Tx<'_>, purge: &Purge) -> Result<Purged> {
     lock(tx).await?;
-    let all = standings(tx).await?;
-    let Some(lowest) = Standing::lowest(&all) else {
-        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    let all = bounds(tx).await?;
+    let Some(lowest) = PurgeBound::lowest(&all) else {
+        return Ok(Purged { reached: purge.after, ..Purged::default() });
     };
     let now = clock(tx).await?;
-    let rows = delivered(tx, trim, lowest.floor).await?;
+    let rows = delivered(tx, purge, lowest.floor).await?;
     let kept = match rows.last() {
-        Some((last, _)) => needed(tx, &all, trim.after, *last).await?,
+        Some((last, _)) => needed(tx, &all, purge.after, *last).await?,
         None => BTreeSet::new(),
     };
-    let Choice { doomed, reached, more } = trim.choose(now, &rows, &kept);
-    if !doomed.is_empty() {
-        delete(tx, &doomed).await?;
+    let PurgePlan { expired, reached, more } = purge.plan(now, &rows, &kept);
+    if !expired.is_empty() {
+        delete(tx, &expired).await?;
     }
-    let held = lowest.held_back(first_above(tx, lowest.floor).await?, trim.cutoff(now));
-    Ok(Trimmed { deleted: doomed.len() as u64, reached, more, held })
+    let held = lowest.held_back(first_above(tx, lowest.floor).await?, purge.cutoff(now));
+    Ok(Purged { deleted: expired.len() as u64, reached, more, held })
 }
 
 /// Does not wait: one who deletes is enough, and subscriptions come first.
@@ -57,7 +57,7 @@ async fn lock(tx: &Tx<'_>) -> Result<()> {
     Err(Error::new(Code::StoreBusy, "somebody else deletes events, or creates a subscription"))
 }
 
-async fn standings(tx: &Tx<'_>) -> Result<Vec<Standing>> {
+async fn bounds(tx: &Tx<'_>) -> Result<Vec<PurgeBound>> {
     // A floor of another history says nothing about these events: until an operator decides, it needs them all.
     let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                FROM {schema}.subscriptions
@@ -65,7 +65,7 @@ async fn standings(tx: &Tx<'_>) -> Result<Vec<Standing>> {
     let rows = tx.query(sql, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Standing {
+            Ok(PurgeBound {
                 subscription: get(row, 0)?,
                 floor: row::position(row, 1)?,
                 highest: get::<Option<i64>>(row, 2)?.map(Position::new),
@@ -81,22 +81,22 @@ async fn clock(tx: &Tx<'_>) -> Result<Timestamp> {
 }
 
 /// The first events above the cursor and up to the floor, with their times.
-async fn delivered(tx: &Tx<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
+async fn delivered(tx: &Tx<'_>, purge: &Purge, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
     // Index: the primary key (position), one range.
     let sql = "SELECT position, time
                FROM ONLY {schema}.events
                WHERE position > $1::bigint AND position <= $2::bigint
                ORDER BY position
                LIMIT $3::bigint";
-    let limit = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
-    let rows = tx.query(sql, &[&trim.after.get(), &floor.get(), &limit]).await?;
+    let limit = i64::try_from(purge.events_max).unwrap_or(i64::MAX);
+    let rows = tx.query(sql, &[&purge.after.get(), &floor.get(), &limit]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get::<Time>(row, 1)?.0))).collect()
 }
 
 /// Positions in a range that are parked, and the highest event of every subscription.
 async fn needed(
     tx: &Tx<'_>,
-    all: &[Standing],
+    all: &[PurgeBound],
     after: Position,
     last: Position,
 ) -> Result<BTreeSet<Position>> {
@@ -107,18 +107,18 @@ async fn needed(
                    SELECT position FROM {schema}.parked
                    WHERE subscription = s.name AND position > $1::bigint AND position <= $2::bigint
                ) AS p";
-    let mut needed: BTreeSet<Position> = all.iter().filter_map(|standing| standing.highest).collect();
+    let mut needed: BTreeSet<Position> = all.iter().filter_map(|bound| bound.highest).collect();
     for row in tx.query(sql, &[&after.get(), &last.get()]).await? {
         needed.insert(row::position(&row, 0)?);
     }
     Ok(needed)
 }
 
-async fn delete(tx: &Tx<'_>, doomed: &[Position]) -> Result<()> {
+async fn delete(tx: &Tx<'_>, expired: &[Position]) -> Result<()> {
     // Index: the primary key (position).
     let sql = "DELETE FROM ONLY {schema}.events WHERE position = ANY ($1::bigint[])";
-    let doomed: Vec<i64> = doomed.iter().map(|position| position.get()).collect();
-    tx.execute(sql, &[&doomed]).await.map(|_| ())
+    let expired: Vec<i64> = expired.iter().map(|position| position.get()).collect();
+    tx.execute(sql, &[&expired]).await.map(|_| ())
 }
 
 async fn first_above(tx: &Tx<'_>, floor: Position) -> Result<Option<Timestamp>> {

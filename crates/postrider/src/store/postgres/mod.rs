@@ -62,7 +62,7 @@ use self::session::{Access, Session, Sharing, read_transaction};
 use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
     Wakes,
 };
 use crate::ledger::{Change, Progress};
@@ -336,12 +336,12 @@ impl Store for PostgresStore {
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
             let mut conn = self.0.cleaner.lock().await?;
             let tx = conn.begin().await?;
-            let trimmed = maintain::trim(&tx, &trim).await?;
-            tx.commit().await.map(|()| trimmed)
+            let purged = maintain::purge(&tx, &purge).await?;
+            tx.commit().await.map(|()| purged)
         })
     }
 

@@ -47,8 +47,8 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport,
-    Renewed, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Purge, Purged,
+    RelayReport, Renewed, Settled, Settlement, Start, Store, Tally, TallyBy,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{BoxFuture, Code, Error, Position, Result};
@@ -389,8 +389,8 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
-        Box::pin(self.writer.write(move |tx| maintain::trim(tx, &trim)))
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(self.writer.write(move |tx| maintain::purge(tx, &purge)))
     }
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {

@@ -41,9 +41,9 @@ use crate::store::rows::book::Book;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
-    Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Purge,
+    Purged, RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally,
+    TallyBy,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
 
@@ -365,7 +365,7 @@ impl Store for MySqlRowStore {
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
             let mut turn = self.0.cleaner.lock().await?;
             let mut work = turn.begin().await?;

@@ -34,7 +34,7 @@ use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::connection::{Guard, SharedConnection};
 use super::row::get;
-use super::session::looking;
+use super::session::read_transaction;
 use super::{admin as operator, lease, relays, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -45,8 +45,8 @@ use crate::store::rows::refused::{Marked, Marking};
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Purge,
+    Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Wakes,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 
@@ -422,7 +422,7 @@ impl Store for PostgresRowStore {
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
             let mut turn = self.0.cleaner.lock().await?;
             maintain::trim(&mut turn, &self.0.sql, &self.0.table, &trim).await

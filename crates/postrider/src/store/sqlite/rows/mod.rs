@@ -43,8 +43,8 @@ use crate::store::rows::refused::{self, Marked, Marking, Pieces};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
-    Trim, Trimmed,
+    Purge, Purged, RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store,
+    Tally, TallyBy,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 
@@ -347,7 +347,7 @@ impl Store for SqliteRowStore {
         Box::pin(self.0.writer.write(move |tx| admin::accept_history(tx, &names, &name, start)))
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         let names = self.0.names.clone();
         Box::pin(self.0.writer.write(move |tx| maintain::trim(tx, &names, &trim)))
     }
