@@ -1,7 +1,7 @@
 //! The one table of keys.
 
 use super::Section::{Outbox, Relay, Rule, Sink, Subscription};
-use super::{Entry, Section};
+use super::{KeySpec, Section};
 use crate::config::kind::Kind::{self, *};
 
 const fn key(
@@ -10,15 +10,15 @@ const fn key(
     kind: Kind,
     example: &'static str,
     doc: &'static str,
-) -> Entry {
-    Entry::new(section, name, kind, example, doc)
+) -> KeySpec {
+    KeySpec::new(section, name, kind, example, doc)
 }
 
 const COUNT: Kind = Number { min: 1 };
 
 /// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
 #[rustfmt::skip]
-pub(super) const KEYS: &[Entry] = &[
+pub(super) const KEYS: &[KeySpec] = &[
     key(Relay, "name", Text, r#""relay-1""#, "Name of this relay in status and logs. It holds leases as `NAME#` and a random number: after a crash the next relay waits until the lease expires, whatever its name. Two running relays with the same name work; the standby logs a warning. Default: a random name."),
     key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "Log level. Logs go to standard error.").default("info"),
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Log format: `text` for people, or one JSON object per line.").default("text"),
@@ -28,7 +28,7 @@ pub(super) const KEYS: &[Entry] = &[
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema that contains Postrider's tables; on MySQL and MariaDB, the database. Not for SQLite. Default: `postrider`."),
     key(Outbox, "layout", Choice(&["postrider", "event_outbox", "outbox", "outbox_events", "custom"]), r#""outbox_events""#, "The layout of the outbox: `postrider`, or an existing table with a state per row (see docs/src/layouts.md). `event_outbox` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
     key(Outbox, "table", Text, r#""shop_events""#, "The name of the table with a state per row. Default: the name of the
-layout; `outboxevent` with `preset = "debezium"`."),
+layout; `outboxevent` with `preset = \"debezium\"`."),
     key(Outbox, "preset", Choice(&["debezium"]), r#""debezium""#, "A predefined column map for layout `custom`: the columns of Debezium's outbox event router. `columns` overrides and extends it."),
     key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body", status = "state" }"#, "The column map for layout `custom`; see docs/src/layouts.md."),
     key(Outbox, "states", Map, r#"{ pending = "NEW", done = "SENT", failed = "STUCK" }"#, "The values of the status column for layout `custom`; `failed` is optional."),
