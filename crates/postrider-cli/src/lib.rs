@@ -68,9 +68,8 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
-    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).hint(format!(
-        "please report this as a bug; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
-    ));
+    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}"))
+        .hint(format!("please report this as a bug; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"));
     Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());
 }
 

@@ -10,7 +10,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 /// What went wrong, for example:
 ///
 /// ```text
-/// error[PR-0102]: event type has 300 bytes, at most 255 fit
+/// error[PR-0102]: event type has 300 bytes; the limit is 255
 ///   nothing was written; the transaction is unchanged and still usable
 ///   shorten the type name
 /// ```

@@ -44,7 +44,7 @@ pub(crate) fn insert_failed(
     match number {
         Some(DEADLOCK) => error
             .effect("nothing was written; the server has rolled back the whole transaction")
-            .hint("run the whole transaction again"),
+            .hint("retry the whole transaction"),
         Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
             error.effect("nothing was written; the transaction is unchanged and still usable")
         }

@@ -66,12 +66,16 @@ fn undecided(
     groups: &BTreeMap<Group, Origin>,
 ) -> Problem {
     let (word, group) = (section.word(), &setting.group);
-    let problem = match names {
-        [] => Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, but none is configured"))
+    let problem =
+        match names {
+            [] => Problem::new(
+                Code::ConfigKeyMissing,
+                format!("{group} needs an {word}, but none is configured"),
+            )
             .hint(format!("add a section {section}")),
-        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not name its {word}"))
-            .hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
-    };
+            _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not name its {word}"))
+                .hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
+        };
     let problem = problem.key(setting.key());
     match groups.get(group) {
         Some(origin) => problem.at(origin),

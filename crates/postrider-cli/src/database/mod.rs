@@ -134,7 +134,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 pub struct Extras {
     /// The index over aggregate type and id, of layout `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of layout `event_outbox`, on a table that is there already; the five of layout `postrider`.
+    /// The six views of layout `event_outbox`, on a table that already exists; the five of layout `postrider`.
     pub views: bool,
 }
 
@@ -164,9 +164,8 @@ fn table_to_make(
     };
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
-        return Err(
-            Error::new(Code::LayoutDiffers, what).hint("the index belongs to outbox_events; remove the option")
-        );
+        return Err(Error::new(Code::LayoutDiffers, what)
+            .hint("the index belongs to outbox_events; remove the option"));
     }
     Ok(table)
 }

@@ -40,7 +40,8 @@ fn clock(overview: &Overview, subject: &mut Subject<'_>) {
     match overview.newest {
         Some((_, time)) if overview.now.until(time) > CLOCK_SKEW_MAX => {
             let ahead = age(overview.now.until(time));
-            subject.warn(Check::ClockEvents, format!("the time of the last event is in the future, by {ahead}"));
+            subject
+                .warn(Check::ClockEvents, format!("the time of the last event is in the future, by {ahead}"));
         }
         _ => subject.ok(Check::ClockEvents, format!("it is {}", overview.now)),
     }
@@ -53,7 +54,9 @@ fn check_subscription(
     subject: &mut Subject<'_>,
 ) {
     match of {
-        Some(_) => subject.ok(Check::SubscriptionConfigured, "it is in the configuration and in the database"),
+        Some(_) => {
+            subject.ok(Check::SubscriptionConfigured, "it is in the configuration and in the database")
+        }
         None => subject.warn(Check::SubscriptionConfigured, "it is only in the database"),
     }
     lease(subscription, now, of, subject);
@@ -98,7 +101,8 @@ fn lease(
     subject.ok(Check::Served, format!("{} holds the lease for {}", lease.holder, age(left)));
     let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
     if left > longest {
-        let what = format!("the lease expires at {}, later than its maximum duration allows", lease.expires_at);
+        let what =
+            format!("the lease expires at {}, later than its maximum duration allows", lease.expires_at);
         subject.warn(Check::ClockLeases, what);
     } else {
         subject.ok(Check::ClockLeases, format!("the lease expires at {}", lease.expires_at));
@@ -120,7 +124,10 @@ fn unserved(subscription: &SubscriptionOverview, subject: &mut Subject<'_>) {
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
             let events = count(events, "event");
-            subject.warn(Check::Served, format!("{more}{events} undelivered, but no relay serves the subscription"));
+            subject.warn(
+                Check::Served,
+                format!("{more}{events} undelivered, but no relay serves the subscription"),
+            );
         }
     }
     match &subscription.lease {

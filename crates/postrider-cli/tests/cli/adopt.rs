@@ -206,7 +206,10 @@ fn nothing_moves_where_no_subscription_would_get_it() {
     let program = program.file("postrider.toml", without);
     let refused = run(&program, FORTH, &["--start", "beginning"]);
     assert_eq!(refused.exit, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("no subscription of outbox \"new\" would receive the events"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("no subscription of outbox \"new\" would receive the events"),
+        "{refused:?}"
+    );
     assert_eq!(there(&program), (3, 0));
     assert_eq!(number(&program, "SELECT count(*) FROM postrider_row_leases"), 0);
 }

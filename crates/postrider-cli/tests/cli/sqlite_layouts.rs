@@ -21,7 +21,7 @@ fn program_with(layout: &str, keys: &str) -> Program {
 fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     let program = program("outbox_events");
     let file = program.path().join("shop.db");
-    // The table is there already, as somebody has it.
+    // The table already exists, as somebody has it.
     let theirs = Connection::open(&file).unwrap();
     theirs
         .execute_batch(

@@ -215,7 +215,7 @@ fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
         assert_eq!(program.run(args).exit, Some(0));
     }
     let ran = program.run(&["relay", "--drain"]);
-    assert!(ran.stderr.contains("begins with the 1 event(s) already in the outbox"), "{ran:?}");
+    assert!(ran.stderr.contains("starts with the 1 event(s) already in the outbox"), "{ran:?}");
     assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
 
     let late = std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();

@@ -112,12 +112,12 @@ const ALL: &[Wrong] = &[
     run(Garbage, &["migrate", "status"], 3, &["PR-0302", "file is not a database"]),
     run(Garbage, &["status"], 3, &["PR-0302", "file is not a database"]),
     run(Garbage, &["write", "--type", "a"], 3, &["PR-0302", "file is not a database"]),
-    run(Folder, &["relay"], 3, &["PR-0302", "shop.db cannot be opened", "nothing was read or changed"]),
-    run(Folder, &["migrate", "up"], 3, &["PR-0302", "shop.db cannot be opened"]),
-    run(Folder, &["status"], 3, &["PR-0302", "shop.db cannot be opened"]),
-    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "no/shop.db cannot be opened"]),
-    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot be opened"]),
-    run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "no/shop.db cannot be opened"]),
+    run(Folder, &["relay"], 3, &["PR-0302", "cannot open shop.db", "nothing was read or changed"]),
+    run(Folder, &["migrate", "up"], 3, &["PR-0302", "cannot open shop.db"]),
+    run(Folder, &["status"], 3, &["PR-0302", "cannot open shop.db"]),
+    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
+    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot open"]),
+    run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
     // Schemas that are missing, newer, somebody else's
     run(Configured, &["relay"], 4, &["PR-0201", "no file shop.db", "postrider migrate up"]),
     run(Configured, &["status"], 4, &["PR-0201", "no file shop.db"]),
@@ -137,7 +137,7 @@ const ALL: &[Wrong] = &[
     // Flags that describe no event
     run(Ready, &["write", "--type", ""], 6, &["PR-0101", "the event: the type is empty"]),
     run(Ready, &["write", "--type", "a\u{7}b"], 6, &["PR-0103", "U+0007"]),
-    run(Ready, &["write", "--type", "abc", "--set", "outbox.shop.text_max=2B"], 6, &["PR-0102", "3 bytes, at most 2 fit"]),
+    run(Ready, &["write", "--type", "abc", "--set", "outbox.shop.text_max=2B"], 6, &["PR-0102", "3 bytes; the limit is 2"]),
     run(Ready, &["write", "--type", "a", "--payload", "abc", "--set", "outbox.shop.payload_max=2B"], 6, &["PR-0106", "at most 2 fit"]),
     run(Ready, &["write", "--type", "a", "--payload", "@nowhere.json"], 6, &["PR-0116", "nowhere.json", "--payload -"]),
     run(Ready, &["write", "--type", "a", "--header", "a b=1"], 6, &["PR-0104", "\"a b\""]),
@@ -159,7 +159,7 @@ const ALL: &[Wrong] = &[
     lines(b"{\"type\":\"a\",\"payload\":\"\xff\"}\n", 6, &["PR-0115", "line 1, column 24: invalid unicode"]),
     lines(b"[1, 2]\n", 6, &["PR-0115", "line 1"]),
     lines(b"{\"type\":\"a\",\"payload\":1,\"id\":\"01980b7c-5a00-7000-8000-000000000001\"}\n{\"type\":\"a\",\"payload\":1,\"id\":\"01980b7c-5a00-7000-8000-000000000001\"}\n",
-        6, &["PR-0108", "the batch of lines 1 to 2 was not written", "stands twice", "nothing was written"]),
+        6, &["PR-0108", "the batch of lines 1 to 2 was not written", "occurs twice", "nothing was written"]),
 ];
 
 #[test]

@@ -168,8 +168,8 @@ fn holder(name: Option<String>) -> Result<String> {
     let unique = Uuid::now_v7();
     let Some(name) = name else { return Ok(format!("relay-{unique}")) };
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        let what = format!("the name of the relay has {} characters", name.chars().count());
-        return Err(Error::new(Code::NameInvalid, what).hint("give it 1 to 200 characters"));
+        let what = format!("the relay name has {} characters", name.chars().count());
+        return Err(Error::new(Code::NameInvalid, what).hint("use 1 to 200 characters"));
     }
     // The end of such an id is random.
     Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
@@ -199,7 +199,7 @@ async fn tell_created(store: &dyn Store, of: &Subscription) {
         tracing::info!(
             subscription,
             ?start,
-            "subscription created; it begins with the {at_least}{waiting} event(s) already in the outbox"
+            "subscription created; it starts with the {at_least}{waiting} event(s) already in the outbox"
         );
     } else {
         tracing::info!(subscription, ?start, "subscription created");
@@ -238,7 +238,7 @@ fn check_order(outbox: &Outbox) -> Result<()> {
         Some(of) => Err(Error::new(
             Code::OrderUntold,
             format!(
-                "no column of {} orders the rows of a key, and subscription {:?} is to keep their order",
+                "no column of {} defines the order of rows with the same key, but subscription {:?} needs that order",
                 table.full_name(),
                 of.name
             ),
@@ -257,7 +257,10 @@ fn check(subscriptions: &mut [Subscription]) -> Result<()> {
             return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
         }
         if !names.insert(name.clone()) {
-            return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));
+            return Err(Error::new(
+                Code::SubscriptionTwice,
+                format!("subscription {name:?} is defined twice"),
+            ));
         }
         policy.check()?;
         let fitting = router.clone().for_destinations(sink.capabilities().destinations);

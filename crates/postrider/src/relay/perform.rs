@@ -129,8 +129,8 @@ impl Performer {
                     tracing::error!(
                         subscription,
                         reason,
-                        "the history of the database changed, and another relay has taken over meanwhile: \
-                         it may not know. Look at what is missing and accept-history"
+                        "the history of the database changed and another relay has taken over; it may be \
+                         unaware of the change: check for missing events, then run `postrider accept-history`"
                     );
                 }
                 // Nobody waits for this; the session it came from is over.
@@ -157,6 +157,7 @@ impl Performer {
 /// Has the sink shut out the last owner, within a time that leaves enough for the first renewal.
 async fn take_over(sink: &dyn Sink, lease: Duration) -> Result<(), Error> {
     let within = lease / 3;
-    let late = || Error::new(Code::SinkFailed, format!("the sink was not taken over within {within:?}"));
+    let late =
+        || Error::new(Code::SinkFailed, format!("the takeover of the sink did not finish within {within:?}"));
     tokio::time::timeout(within, sink.take_over(lease)).await.unwrap_or_else(|_| Err(late()))
 }

@@ -40,7 +40,7 @@ impl Publisher {
         if special.is_empty() && answers.len() == batch.len() {
             return answers;
         }
-        let missing = || Outcome::Ambiguous(Failure::new("the sink gave no outcome for this message"));
+        let missing = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let mut answers = answers.into_iter().chain(std::iter::repeat_with(missing));
         let mut special = special.into_iter().peekable();
         let outcome = |at| match special.next_if(|(index, _)| *index == at) {

@@ -66,12 +66,13 @@ impl Trouble {
         match answer {
             Ok(answer) => {
                 if let Some(over) = known.take_if(|known| is_over(known.verb, verb)) {
-                    tracing::info!(subscription, "{} answers again", over.verb.whom());
+                    tracing::info!(subscription, "{} is reachable again", over.verb.whom());
                 }
                 Ok(answer)
             }
             Err(error) => {
-                let what = if verb == Verb::TakeOver { "the destination cannot be taken over: " } else { "" };
+                let what =
+                    if verb == Verb::TakeOver { "the takeover of the destination failed: " } else { "" };
                 let (code, text) = (error.code(), format!("{what}{}", error.to_string().replace('\n', ";")));
                 if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
                     tracing::debug!(subscription, %code, ?verb, "{text}");
@@ -139,7 +140,7 @@ mod tests {
             let refused = Err::<(), _>(Error::new(Code::SinkFailed, "it is away"));
             assert_eq!(trouble.hear(Verb::TakeOver, refused), Err(Code::SinkFailed));
             let said = trouble.sentence();
-            assert_eq!(said.as_deref(), Some("the destination cannot be taken over: it is away"));
+            assert_eq!(said.as_deref(), Some("the takeover of the destination failed: it is away"));
         }
         _ = trouble.hear(Verb::TakeOver, Ok(()));
         assert_eq!(trouble.sentence(), None);

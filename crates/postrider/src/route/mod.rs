@@ -165,8 +165,12 @@ impl Router {
         let mut keys = router.rules.iter().map(Parsed::key_template);
         let first = keys.next().flatten();
         if let Some(at) = keys.position(|key| key != first) {
-            let what = format!("rule {} gives another key than rule 1, and every match counts", at + 2);
-            let hint = "give all rules the same key template, or none; or use one subscription for each";
+            let what = format!(
+                "rule {} has a different key than rule 1, but an event goes to all matching rules",
+                at + 2
+            );
+            let hint =
+                "use the same key template for all rules, or none; or use a separate subscription for each";
             return Err(Error::new(Code::RuleInvalid, what).hint(hint));
         }
         Ok(router)
@@ -183,9 +187,7 @@ impl Router {
         self.mode = mode;
         if self.rules.len() > rules_max {
             let what = format!("there are more than {rules_max} rules");
-            return Err(
-                Error::new(Code::RuleInvalid, what).hint("say more with one rule: names may hold '*'")
-            );
+            return Err(Error::new(Code::RuleInvalid, what).hint("combine rules: names may contain '*'"));
         }
         Ok(self)
     }
@@ -205,7 +207,7 @@ impl Router {
             Destinations::Names => {}
             Destinations::Fixed => {
                 if let Some(at) = self.rules.iter().position(Parsed::names_destination) {
-                    let what = "the destination is never used: the sink sends every event to one place";
+                    let what = "the destination is never used: the sink sends every event to one destination";
                     return Err(Error::new(Code::DestinationUnused, what).within(&within(at)));
                 }
             }

@@ -191,7 +191,7 @@ impl Parsed {
 
 /// An event could choose where the sink's token and signature go.
 pub(super) fn host_from_event() -> Error {
-    let what = "the host of the destination is a value of the event, and the sink allows no such host";
+    let what = "the host of the destination is a value of the event, but the sink allows no such host";
     Error::new(Code::DestinationHost, what)
 }
 
@@ -199,7 +199,7 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
     let globs: Option<Globs> = names.map(|names| names.into_iter().collect());
     if globs.as_ref().is_some_and(Globs::is_empty) {
         let what = format!("the list of {list} is empty, so the rule matches nothing");
-        return Err(Error::new(Code::RuleInvalid, what).hint("leave the list out to match all"));
+        return Err(Error::new(Code::RuleInvalid, what).hint("omit the list to match all"));
     }
     Ok(globs)
 }
@@ -207,8 +207,10 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
 fn check_header(name: &str) -> Result<()> {
     check_header_name(name)?;
     if name.eq_ignore_ascii_case("content-type") {
-        let what = "a rule cannot set \"content-type\", which the encoder does";
-        return Err(Error::new(Code::RuleInvalid, what).hint("give the event that header when it is written"));
+        let what = "a rule cannot set \"content-type\"; the encoder sets it";
+        return Err(
+            Error::new(Code::RuleInvalid, what).hint("set that header on the event when it is written")
+        );
     }
     Ok(())
 }

@@ -124,7 +124,10 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
     let rule = || Rule::to("a");
     for (router, parts) in [
         (first(Rule::to("{typ}")), ["PR-0412", "rule 2: destination: template \"{typ}\", column 1"]),
-        (first(Rule::to("")), ["PR-0413", "rule 2: destination: the template \"\" can come out empty"]),
+        (
+            first(Rule::to("")),
+            ["PR-0413", "rule 2: destination: the template \"\" can produce an empty text"],
+        ),
         (first(rule().key("{key")), ["PR-0413", "rule 2: key: template \"{key\", column 1"]),
         (first(rule().key("{topic|}")), ["PR-0413", "rule 2: key: the template"]),
         (first(rule().header("x", "}")), ["PR-0413", "rule 2: header \"x\": template"]),

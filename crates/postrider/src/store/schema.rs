@@ -59,7 +59,7 @@ pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
     }
     let which = missing.join(", ");
     let what =
-        format!("{which} missing from {place}, although its migrations were applied: dropped after that");
+        format!("{which} missing from {place}, although its migrations were applied: dropped afterwards");
     Err(Error::new(Code::SchemaAltered, what).hint(
         "restore the table from a backup; if its content is not needed, drop Postrider's other tables too, \
          its table of migrations included, and run `postrider migrate up`",

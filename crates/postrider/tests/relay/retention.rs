@@ -109,7 +109,7 @@ fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
         let relay = relay.spawn().await.unwrap();
         let logged = || lines.0.lock().unwrap().clone();
         assert!(
-            logged().contains("events that every subscription is done with are deleted 1m after"),
+            logged().contains("events that every subscription has finished are deleted 1m after"),
             "{}",
             logged()
         );
@@ -117,7 +117,8 @@ fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
         relay.shutdown().await.unwrap();
         // In one line or several, each with a part of it.
         let counts = logged();
-        let deleted = counts.lines().filter(|line| line.contains("past their retention were deleted"));
+        let deleted =
+            counts.lines().filter(|line| line.contains("deleted delivered events older than the retention"));
         let deleted =
             deleted.filter_map(|line| line.split("deleted=").nth(1)?.split(' ').next()?.parse::<u64>().ok());
         assert_eq!(deleted.sum::<u64>(), 498, "{counts}");

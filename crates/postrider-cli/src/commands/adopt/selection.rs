@@ -35,11 +35,13 @@ pub(super) fn find_outbox<'a>(
     let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
-        [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
-            .hint(format!(
-                "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a \
+        [] => {
+            Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
+                .hint(format!(
+                    "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a \
                  separate schema if the database has schemas"
-            )),
+                ))
+        }
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
             let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));

@@ -142,9 +142,9 @@ enum BenchCommand {
 impl Bench {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let progress = |what: &str| context.output.say(what);
-        let report = self.measure(progress).map_err(|error| {
-            Error::new(Code::BenchFailed, "the benchmark did not finish").source(error)
-        })?;
+        let report = self
+            .measure(progress)
+            .map_err(|error| Error::new(Code::BenchFailed, "the benchmark did not finish").source(error))?;
         if let Some(file) = &self.svg {
             std::fs::write(file, report.svg()).map_err(|error| {
                 Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).source(error)

@@ -29,9 +29,7 @@ impl DurablePostgres {
         let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
         let options = settings.into_iter().fold(postgres::Options::default(), postgres::Options::setting);
         let started = options.start().map_err(|reason| {
-            format!(
-                "no PostgreSQL server can be started here, {reason}; or set POSTRIDER_BENCH_URL"
-            )
+            format!("no PostgreSQL server can be started here, {reason}; or set POSTRIDER_BENCH_URL")
         })?;
         Ok(Self { url: started.url().to_owned(), _started: Some(started) })
     }

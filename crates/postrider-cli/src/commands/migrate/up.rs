@@ -17,10 +17,10 @@ const EXAMPLES: &str = "Examples:
 
 /// Create or update the tables
 ///
-/// Safe to run again and beside running relays: what is there already stays. Each outbox is brought up to date as
+/// Safe to run again and beside running relays: what already exists stays. Each outbox is brought up to date as
 /// a whole or not at all; the first that fails ends the command.
 ///
-/// A table of another layout that is there already is compared with it. Differences are told, and nothing in it is
+/// A table of another layout that already exists is compared with it. Differences are told, and nothing in it is
 /// changed.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]

@@ -144,7 +144,9 @@ impl Look<'_> {
                     Some(_) => {
                         format!("run `postrider status`, then `postrider accept-history {name} --from ...`")
                     }
-                    None => format!("run `postrider resume {name}` when the reason is resolved, then drain again"),
+                    None => {
+                        format!("run `postrider resume {name}` when the reason is resolved, then drain again")
+                    }
                 };
                 let error =
                     Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"));

@@ -276,7 +276,8 @@ impl View for Report {
             ("parked", Align::Left),
             ("errors, newest first", Align::Left),
         ];
-        let mut table = Table::new(columns, "there is no subscription in the configuration or in the database");
+        let mut table =
+            Table::new(columns, "there is no subscription in the configuration or in the database");
         self.rows.iter().for_each(|row| table.row(row.cells()));
         table
     }

@@ -137,9 +137,7 @@ impl Section {
                 "A durable, named consumer of an outbox. Progress is stored under its name: a renamed \
                  subscription is a new one."
             }
-            Self::Rule => {
-                "A routing rule of the subscription. Rules are evaluated in the order of the file."
-            }
+            Self::Rule => "A routing rule of the subscription. Rules are evaluated in the order of the file.",
         }
     }
 

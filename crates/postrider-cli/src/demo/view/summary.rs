@@ -70,9 +70,10 @@ fn heading(report: &Report) -> Line {
 
 fn verdict(report: &Report) -> Line {
     match (report.ok, report.worst.duplicates) {
-        (true, 0) => Line::new()
-            .then(Tone::Good, "✓ ")
-            .then(Tone::Strong, "Every committed event arrived exactly once and in order, and nothing else arrived."),
+        (true, 0) => Line::new().then(Tone::Good, "✓ ").then(
+            Tone::Strong,
+            "Every committed event arrived exactly once and in order, and nothing else arrived.",
+        ),
         (true, _) => Line::new()
             .then(Tone::Good, "✓ ")
             .then(Tone::Strong, "Every committed event arrived in order, some of them more than once."),

@@ -46,7 +46,9 @@ const GRANTED: &str = "
 impl Server<'_> {
     pub(super) async fn rights(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(MISSING).await {
-            Ok(missing) if missing.is_empty() => subject.ok(Check::PostgresRights, "all privileges a relay needs"),
+            Ok(missing) if missing.is_empty() => {
+                subject.ok(Check::PostgresRights, "all privileges a relay needs")
+            }
             Ok(missing) => {
                 subject.warn(Check::PostgresRights, format!("missing for a relay: {}", missing.join(", ")))
             }

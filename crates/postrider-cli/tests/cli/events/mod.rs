@@ -102,7 +102,7 @@ fn a_status_is_refused_where_events_have_none<P: Place>() {
         let refused = place.program().run(&[&["events", "list", "--status", "failed"][..], more].concat());
         assert_ne!(refused.exit, Some(0), "{refused:?}");
         assert!(refused.stdout.is_empty(), "{refused:?}");
-        assert!(refused.stderr.contains("leave --status out"), "{refused:?}");
+        assert!(refused.stderr.contains("remove --status"), "{refused:?}");
     }
 }
 

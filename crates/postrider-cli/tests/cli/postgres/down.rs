@@ -23,7 +23,10 @@ fn a_relay_waits_for_its_database_and_says_so_once() {
     let mut log = BufReader::new(relay.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
-    assert!(line.contains("the database is not reachable; retrying") && line.contains("Connection refused"), "{line}");
+    assert!(
+        line.contains("the database is not reachable; retrying") && line.contains("Connection refused"),
+        "{line}"
+    );
 
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     std::thread::spawn(move || {

@@ -170,7 +170,7 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     }
     assert_ne!(program.run(&["write", "--type", "refused"]).exit, Some(0), "its position holds an event");
     let (outcome, what) = found(&program, "PD-0138");
-    assert!(outcome == "fail" && what.contains("later events stand at positions 1 to 4"), "{what}");
+    assert!(outcome == "fail" && what.contains("later events are at positions 1 to 4"), "{what}");
     let held = program.run(&["relay", "--drain"]);
     assert!(held.exit != Some(0), "{held:?}");
     let refused = program.run(&["accept-history", "orders", "--from", "floor"]);

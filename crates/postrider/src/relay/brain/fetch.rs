@@ -78,8 +78,8 @@ impl Leader {
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
             let reason = format!(
-                "position {position} holds an event of another key than its parked row: the database was \
-                 restored, or all routing rules were taken away while events waited with a rule's key"
+                "the event at position {position} has a different key than its parked row: the database was \
+                 restored, or all routing rules were removed while events waited with a rule's key"
             );
             turn.emit(Effect::Halt { epoch: self.lease.epoch, reason });
             return Err(Deposed::HistoryChanged);

@@ -237,7 +237,7 @@ pub enum Report {
         /// What it said last.
         error: String,
     },
-    /// A destination answers again.
+    /// A destination is up again.
     BreakerClosed {
         /// Its name.
         destination: Arc<str>,
@@ -323,7 +323,7 @@ impl std::fmt::Display for Deposed {
             Self::StoreFailed(code) => write!(f, "the database failed ({code})"),
             Self::HistoryChanged => f.write_str("the history of the database changed"),
             Self::ParkedChanged => f.write_str("parked rows were changed by another process"),
-            Self::Released => f.write_str("the lease was given up"),
+            Self::Released => f.write_str("the lease was released"),
         }
     }
 }

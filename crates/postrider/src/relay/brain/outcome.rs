@@ -20,7 +20,7 @@ impl Leader {
         self.in_flight -= batch.messages.len();
         let outcomes = blame_somebody(outcomes);
         let mut acknowledged_by = Vec::new();
-        let unanswered = || Outcome::Ambiguous(Failure::new("the sink gave no outcome for this message"));
+        let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
         for (&(key, position), outcome) in batch.messages.iter().zip(outcomes) {
             match outcome {
@@ -140,7 +140,7 @@ fn blame_somebody(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
         && let Some(first) = outcomes.first_mut()
     {
-        *first = Outcome::Retryable(Failure::new("the sink tried none of the batch"));
+        *first = Outcome::Retryable(Failure::new("the sink did not try any message of the batch"));
     }
     outcomes
 }

@@ -75,7 +75,7 @@ impl Leader {
         let caution = self.caution.as_ref()?;
         let position = self.lines.get(key)?.head.position;
         (caution.condemned == Some(position))
-            .then(|| format!("the relay died {} times while publishing this event", caution.deaths))
+            .then(|| format!("the relay crashed {} times while publishing this event", caution.deaths))
     }
 
     pub(super) fn is_staged(&self) -> bool {

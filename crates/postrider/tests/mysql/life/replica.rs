@@ -10,7 +10,7 @@ use crate::life::shared::failover::Followed;
 impl<W: Which> Followed for World<W> {
     type Way = Proxy;
 
-    const ANOTHER: &'static str = "the progress is about the server";
+    const ANOTHER: &'static str = "the progress belongs to the server";
 
     async fn follower(&self) -> Result<Self> {
         let replica = self.server(Server::replica).await;

@@ -327,7 +327,10 @@ async fn refused<W: Which>() -> Result<()> {
     let word = StateWord::new;
     let gone = States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
     for (map, why) in [
-        (map()?.with(Field::Topic, "route")?, "has no column \"route\", which the map names for `topic`"),
+        (
+            map()?.with(Field::Topic, "route")?,
+            "has no column \"route\", which the column map names for `topic`",
+        ),
         (
             map()?.with(Field::CreatedAt, "seq")?,
             "column shop_events.seq is bigint, and `created_at` needs a time",
