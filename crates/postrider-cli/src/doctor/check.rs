@@ -76,8 +76,7 @@ checks! {
     PostgresDurable = 130, "set fsync and full_page_writes to on, and synchronous_commit to on for connections that write events";
     /// The connection goes directly to the server. A pooler in transaction mode also works: statements are
     /// then planned at every use, and the writers' notifications do not arrive.
-    PostgresPooler = 131, "if the pooler is intended, set pooler = "transaction" and listen = false; otherwise connect
-directly to the server";
+    PostgresPooler = 131, "if the pooler is intended, set pooler = \"transaction\" and listen = false; otherwise connect directly to the server";
 
     /// The table with a state per row matches its layout. Differences are reported; the table is not modified.
     LayoutTable = 132, "create the column or index that the finding names, if you need it; a relay works without the indexes, but more slowly";
@@ -112,7 +111,7 @@ directly to the server";
     MySqlDurable = 150, "set innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 and innodb_doublewrite = ON";
 
     /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = \"all\"`.
-    RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = "forever"`";
+    RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = \"forever\"`";
     /// No event is at a position that a subscription has already settled as empty. Any user with INSERT can choose a position (`SET insert_id`); such an event was not delivered.
     MySqlChosen = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
     /// There are free positions. A writer can exhaust them by choosing a position near the maximum; after that no event can be written.
