@@ -38,7 +38,7 @@ pub(super) async fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
                 Ok(webhook) => endpoint(&webhook, &mut patient).await,
                 Err(error) => {
-                    patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                    patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.message()))
                 }
             },
             Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
@@ -54,7 +54,7 @@ async fn endpoint(webhook: &Webhook, patient: &mut Patient<'_>) {
             let what = "webhook without `url`: routing names the endpoints, none was connected to";
             patient.ok(Check::EndpointReachable, what);
         }
-        Err(error) => patient.fail(Check::EndpointReachable, error.what()),
+        Err(error) => patient.fail(Check::EndpointReachable, error.message()),
     }
 }
 

@@ -26,7 +26,7 @@ impl Findings {
                 let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
                 patient.warn(Check::LayoutTable, told.join("; "));
             }
-            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.one_line())),
         }
         if let Err(error) = self.opened {
             patient.refused(Check::SchemaCurrent, &error);
@@ -48,6 +48,6 @@ fn strangers(found: Result<u64>, patient: &mut Patient<'_>) {
             patient
                 .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
         }
-        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.one_line())),
     }
 }

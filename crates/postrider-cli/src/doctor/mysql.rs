@@ -109,7 +109,7 @@ async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
                                 for long";
                     patient.warn(Check::MySqlServer, what);
                 }
-                Err(error) => patient.warn(Check::MySqlServer, error.sentence()),
+                Err(error) => patient.warn(Check::MySqlServer, error.one_line()),
             }
             true
         }
@@ -157,7 +157,7 @@ async fn positions(config: &MySqlConfig, patient: &mut Patient<'_>) {
             patient.fail(Check::MySqlCounter, format!("the counter stands at {last}"));
         }
         Ok(_) => patient.ok(Check::MySqlCounter, "enough are left"),
-        Err(error) => patient.warn(Check::MySqlCounter, format!("cannot be told: {}", error.sentence())),
+        Err(error) => patient.warn(Check::MySqlCounter, format!("cannot be told: {}", error.one_line())),
     }
 }
 
@@ -169,7 +169,7 @@ async fn prepared(config: &MySqlConfig, patient: &mut Patient<'_>) {
 }
 
 fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
-    answer.map_err(|error| error.sentence())
+    answer.map_err(|error| error.one_line())
 }
 
 /// A connection to ask on.

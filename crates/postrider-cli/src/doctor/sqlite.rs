@@ -40,7 +40,7 @@ pub(crate) fn examine(path: &Path, rows: Option<&RowTable>, deep: bool, patient:
     match SqliteStore::triggers(path) {
         Ok(names) if names.is_empty() => patient.ok(Check::SqliteTriggers, "none"),
         Ok(names) => patient.warn(Check::SqliteTriggers, names.join("; ")),
-        Err(error) => patient.warn(Check::SqliteTriggers, error.sentence()),
+        Err(error) => patient.warn(Check::SqliteTriggers, error.one_line()),
     }
     version(patient);
     settings(path, patient);

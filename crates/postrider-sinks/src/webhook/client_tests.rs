@@ -78,7 +78,7 @@ async fn reaching_an_endpoint_goes_through_the_guard() {
     let reached = sink(port, &["127.0.0.1"]).reach().await.unwrap().unwrap();
     assert!(reached.contains(&format!("at 127.0.0.1:{port}")), "{reached}");
     let error = sink(port, &["127.0.0.2"]).reach().await.unwrap_err();
-    assert!(error.what().contains("127.0.0.2, a loopback"), "{error}");
+    assert!(error.message().contains("127.0.0.2, a loopback"), "{error}");
     while *connections.lock().unwrap() < 1 {
         tokio::task::yield_now().await;
     }
@@ -91,7 +91,7 @@ fn settings_that_make_no_sense_are_refused() {
     let refused = |change: fn(&mut WebhookConfig)| {
         let mut config = WebhookConfig::new("https://hooks.example/T0KEN");
         change(&mut config);
-        let error = Webhook::open(&config).unwrap_err().to_string();
+        let error = Webhook::open(&config).unwrap_err().report();
         assert!(!error.contains("T0KEN"), "{error}");
         error
     };

@@ -93,7 +93,7 @@ fn check_destinations(
     let router = subscription.router(&read.name());
     let fitting = router.and_then(|router| router.for_destinations(sink.target.destinations()));
     fitting.map(|_| ()).map_err(|error| {
-        let why = format!("sink {:?}: {}", subscription.sink, error.what());
+        let why = format!("sink {:?}: {}", subscription.sink, error.message());
         read.problem_of_all(error.code(), &why)
     })
 }

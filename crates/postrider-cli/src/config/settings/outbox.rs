@@ -75,6 +75,6 @@ fn retention(read: &Read<'_>, table: Option<&RowTable>) -> Result<Retention, Pro
     let retention = Retention { scope, ..retention };
     match retention.check(table) {
         Ok(()) => Ok(retention),
-        Err(error) => Err(read.problem("retention", Code::ConfigValue, error.what())),
+        Err(error) => Err(read.problem("retention", Code::ConfigValue, error.message())),
     }
 }

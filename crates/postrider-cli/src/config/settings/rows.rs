@@ -125,5 +125,5 @@ fn refuse_given(read: &Read<'_>, keys: &[&'static str], why: &str) -> Result<(),
 }
 
 fn wrong<'a>(read: &'a Read<'_>, key: &'static str) -> impl Fn(Error) -> Problem + 'a {
-    move |error| read.problem(key, Code::ConfigValue, error.what())
+    move |error| read.problem(key, Code::ConfigValue, error.message())
 }

@@ -92,5 +92,5 @@ impl SinkSettings {
 
 fn source(read: &Read<'_>) -> Result<Source, Problem> {
     let Some(uri) = read.text("source")? else { return Ok(Source::default()) };
-    Source::fixed(uri).map_err(|error| read.problem("source", error.code(), error.what()))
+    Source::fixed(uri).map_err(|error| read.problem("source", error.code(), error.message()))
 }

@@ -58,7 +58,7 @@ pub struct RuleSettings {
 impl SubscriptionSettings {
     pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
         let policy = policy(read)?;
-        policy.check().map_err(|error| read.problem_of_all(Code::PolicyInvalid, error.what()))?;
+        policy.check().map_err(|error| read.problem_of_all(Code::PolicyInvalid, error.message()))?;
         let settings = Self {
             outbox: read.needed("outbox", read.text("outbox")?)?,
             sink: read.needed("sink", read.text("sink")?)?,
@@ -76,7 +76,7 @@ impl SubscriptionSettings {
                 Code::HeaderName | Code::HeaderReserved => Code::RuleInvalid,
                 code => code,
             };
-            read.problem_of_all(code, error.what())
+            read.problem_of_all(code, error.message())
         })?;
         Ok(settings)
     }

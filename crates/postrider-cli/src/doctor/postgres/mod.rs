@@ -107,7 +107,7 @@ async fn pooler(config: &PostgresConfig, store: &PostgresStore, patient: &mut Pa
         (Ok(true), false) => patient.warn(check, "a transaction pooler stands between"),
         (Ok(true), true) => patient
             .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
-        (Err(error), _) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
+        (Err(error), _) => patient.warn(check, format!("cannot be told: {}", error.one_line())),
     }
 }
 
