@@ -208,7 +208,7 @@ impl MySqlConfig {
         if self.address.is_encrypted {
             let what = "the connection has to be encrypted, and this program was built without TLS";
             return Err(Error::new(Code::TlsFailed, what)
-                .hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
+                .with_hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
         }
         Ok(opts)
     }

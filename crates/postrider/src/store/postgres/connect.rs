@@ -254,7 +254,7 @@ impl PostgresConfig {
     fn own_connector(&self) -> Result<Connector> {
         if self.config.get_ssl_mode() != SslMode::Disable {
             let what = "the connection has to be encrypted, and this program was built without TLS";
-            return Err(crate::Error::new(crate::Code::TlsFailed, what).hint(
+            return Err(crate::Error::new(crate::Code::TlsFailed, what).with_hint(
                 "turn on the feature `postgres-tls`, give a connector to PostgresConfig::tls, or say sslmode=disable",
             ));
         }

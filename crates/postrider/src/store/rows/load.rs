@@ -229,7 +229,7 @@ impl Marked {
         if error.code() != Code::RowRefused {
             return Err(error);
         }
-        let reason = error.sentence();
+        let reason = error.one_line();
         tracing::warn!(
             subscription,
             reason,

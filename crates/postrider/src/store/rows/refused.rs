@@ -235,7 +235,7 @@ fn tell(subscription: &str, row: &str, outcome: &str, reason: &str) {
 }
 
 fn reason(error: &Error) -> String {
-    error.sentence().chars().take(REASON_CHARS_MAX).collect()
+    error.one_line().chars().take(REASON_CHARS_MAX).collect()
 }
 
 impl Plan {

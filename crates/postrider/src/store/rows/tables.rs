@@ -36,7 +36,7 @@ impl RowExtras {
         };
         let what = format!("layout {} {what}", layout.name());
         Err(Error::new(Code::NameInvalid, what)
-            .hint("the index belongs to outbox_events, the views to event_outbox and to postrider; leave it out, or name one --outbox"))
+            .with_hint("the index belongs to outbox_events, the views to event_outbox and to postrider; leave it out, or name one --outbox"))
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
     let what = format!("{}.{} is not of layout {layout}: {}", table.schema, table.name, harmful.join("; "));
     let error = Error::new(Code::LayoutDiffers, what);
     Err(match table.map {
-        Some(_) => error.hint("correct the map, `columns` and `states`, or the table; docs/src/layouts.md tells what each may be"),
+        Some(_) => error.with_hint("correct the map, `columns` and `states`, or the table; docs/src/layouts.md tells what each may be"),
         None => error,
     })
 }
@@ -116,23 +116,23 @@ pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTab
     }
     let what = format!("{place} is about {at}.{name} with layout {layout}, not this one");
     Err(Error::new(Code::LayoutDiffers, what)
-        .hint("give each outbox a `schema` of its own for Postrider's tables"))
+        .with_hint("give each outbox a `schema` of its own for Postrider's tables"))
 }
 
 /// The error of a place that holds the default layout.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_layout(place: &str) -> Error {
     Error::new(Code::LayoutDiffers, format!("{place} holds the tables of another outbox"))
-        .hint("give this outbox another `schema` for Postrider's own tables")
+        .with_hint("give this outbox another `schema` for Postrider's own tables")
 }
 
 /// With a pointer to the command that makes what is missing.
 pub(crate) fn hinted(error: Error, table: &RowTable) -> Error {
     match error.code() {
         Code::SchemaMissing if table.layout == RowLayout::Custom => {
-            error.hint("run `postrider migrate up`, or the store's `migrate`")
+            error.with_hint("run `postrider migrate up`, or the store's `migrate`")
         }
-        Code::SchemaMissing => error.hint(format!(
+        Code::SchemaMissing => error.with_hint(format!(
             "run `postrider migrate up --layout {}`, or the store's `migrate`",
             table.layout.name()
         )),

@@ -48,7 +48,7 @@ fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
 pub(super) fn not_here(layout: RowLayout) -> Error {
     let what = format!("there is no layout {} on MySQL and MariaDB", layout.name());
     Error::new(Code::LayoutDiffers, what)
-        .hint("its seed is for PostgreSQL; take event_outbox or outbox_events")
+        .with_hint("its seed is for PostgreSQL; take event_outbox or outbox_events")
 }
 
 fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {

@@ -141,7 +141,7 @@ fn notes(ids: Ids, notes: &[Note]) -> Result<String> {
 
 fn json(rows: &impl Serialize) -> Result<String> {
     serde_json::to_string(rows)
-        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").source(cause))
+        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).

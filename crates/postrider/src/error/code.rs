@@ -1,111 +1,8 @@
-//! One error type: a stable code, what happened, what it means for the data, and what to do next.
+//! Every error code: its number, what it means for the data, what to do, and what the relay does about it.
 
 use std::fmt;
 
-/// The result type of this library.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-type Source = Box<dyn std::error::Error + Send + Sync>;
-
-/// What went wrong, for example:
-///
-/// ```text
-/// error[PR-0102]: event type has 300 bytes, at most 255 fit
-///   nothing was written; the transaction is unchanged and still usable
-///   shorten the type name
-/// ```
-#[derive(Debug)]
-pub struct Error {
-    code: Code,
-    what: String,
-    effect: Option<String>,
-    hint: Option<String>,
-    source: Option<Source>,
-}
-
-impl Error {
-    /// An error with its code and a sentence that names the affected object.
-    pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), effect: None, hint: None, source: None }
-    }
-
-    /// Replaces the code's general statement about the data with one for this case.
-    #[must_use]
-    pub fn effect(mut self, effect: impl Into<String>) -> Self {
-        self.effect = Some(effect.into());
-        self
-    }
-
-    /// Replaces the code's general advice with advice for this case.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Keeps the error this one came from.
-    #[must_use]
-    pub fn source(mut self, source: impl Into<Source>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// Prefixes the sentence with the place where it happened.
-    #[must_use]
-    pub fn within(mut self, place: &str) -> Self {
-        self.what = format!("{place}: {}", self.what);
-        self
-    }
-
-    /// The stable code.
-    pub fn code(&self) -> Code {
-        self.code
-    }
-
-    /// The sentence without code, causes and advice.
-    pub fn what(&self) -> &str {
-        &self.what
-    }
-
-    /// What to do about it: the advice for this case, otherwise the code's.
-    pub fn advice(&self) -> &str {
-        self.hint.as_deref().unwrap_or(self.code.fix())
-    }
-
-    /// The sentence with its causes, on one line.
-    pub fn sentence(&self) -> String {
-        let mut sentence = self.what.clone();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            // For a nested `Error` the sentence is enough: its code and advice would be printed twice.
-            let ours = cause.downcast_ref::<Self>();
-            let said = ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone());
-            // Some errors repeat their causes, and tokio-postgres prints `db error` when only the cause has details.
-            if !sentence.contains(&said) && said != "db error" {
-                sentence.push_str(": ");
-                sentence.push_str(&said);
-            }
-            source = cause.source();
-        }
-        sentence
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}", self.code, self.sentence())?;
-        let effect = self.effect.as_deref().unwrap_or(self.code.effect());
-        write!(f, "\n  {effect}\n  {}", self.advice())
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|s| s as _)
-    }
-}
-
-/// How the relay reacts to a database error. [`Code::recovery`] is the only place that decides it.
+/// What the relay does about an error of the database. The one match is [`Code::recovery`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     /// Nothing happened; the call can be retried as it is.
@@ -117,7 +14,7 @@ pub enum Recovery {
 }
 
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $number:literal, $recovery:ident, $effect:literal, $fix:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $number:literal, $recovery:ident, $effect:literal, $hint:literal;)+) => {
         /// Every error code there is. A code never changes its meaning and is never reused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -137,7 +34,7 @@ macro_rules! codes {
             pub const fn effect(self) -> &'static str { match self { $(Self::$name => $effect),+ } }
 
             /// What to do next.
-            pub const fn fix(self) -> &'static str { match self { $(Self::$name => $fix),+ } }
+            pub const fn hint(self) -> &'static str { match self { $(Self::$name => $hint),+ } }
 
             /// What the relay does about it.
             pub const fn recovery(self) -> Recovery { match self { $(Self::$name => Recovery::$recovery),+ } }
@@ -315,46 +212,5 @@ mod tests {
     #[test]
     fn codes_are_unique_and_in_order() {
         assert!(Code::ALL.windows(2).all(|pair| pair[0].number() < pair[1].number()));
-    }
-
-    #[test]
-    fn an_error_says_what_happened_what_it_means_and_what_to_do() {
-        let error = Error::new(Code::TypeEmpty, "event 0 has an empty type");
-        let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
-        assert_eq!(lines[0], "error[PR-0101]: event 0 has an empty type");
-        assert_eq!(lines[1], "  nothing was written; the transaction is unchanged and still usable");
-        assert!(lines[2].starts_with("  give the event a type"));
-    }
-
-    #[test]
-    fn a_cause_of_ours_is_told_in_its_sentence_alone() {
-        let deepest = std::io::Error::other("disk on fire");
-        let cause = Error::new(Code::StoreFailed, "the file cannot be read").source(deepest);
-        let error = Error::new(Code::StoreFailed, "shop.db cannot be opened").source(cause);
-        let text = error.to_string();
-        let first = "error[PR-0302]: shop.db cannot be opened: the file cannot be read: disk on fire";
-        assert_eq!(text.lines().next(), Some(first));
-        assert_eq!(text.lines().count(), 3, "{text}");
-    }
-
-    #[test]
-    fn a_cause_is_told_to_its_root_and_once() {
-        #[derive(Debug)]
-        struct Layer(&'static str, Option<Box<Layer>>);
-        impl fmt::Display for Layer {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.0)
-            }
-        }
-        impl std::error::Error for Layer {
-            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-                self.1.as_ref().map(|layer| layer as _)
-            }
-        }
-        let root = Layer("connection refused", None);
-        let repeats = Layer("no way in: connection refused", Some(Box::new(root)));
-        let error =
-            Error::new(Code::StoreFailed, "no database").source(Layer("db error", Some(Box::new(repeats))));
-        assert_eq!(error.sentence(), "no database: no way in: connection refused");
     }
 }
