@@ -7,7 +7,7 @@ use crate::{Aggregate, Timestamp};
 /// An id for a row whose table has none that is unique everywhere: 48 bits of the milliseconds of its creation, 12
 /// bits of what it is about, 62 bits of its number. The same at every delivery, and unique within its table; as good as
 /// unique where rows have no number.
-pub(crate) fn made_id(
+pub(crate) fn derived_id(
     created: Timestamp,
     row: &str,
     aggregate: Option<&Aggregate>,
@@ -38,16 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_made_id_is_always_the_same_and_tells_rows_apart() {
+    fn a_derived_id_is_always_the_same_and_tells_rows_apart() {
         let order = |id: &str| Aggregate { kind: "Order".into(), id: id.into() };
-        let made_id = |at, row, about: &Aggregate, kind| made_id(at, row, Some(about), kind);
+        let derived_id = |at, row, about: &Aggregate, kind| derived_id(at, row, Some(about), kind);
         let at = Timestamp::from_micros(1_700_000_000_123_456);
-        let id = made_id(at, "42", &order("7"), "order.placed");
+        let id = derived_id(at, "42", &order("7"), "order.placed");
         assert_eq!(id.to_string(), "018bcfe5-687b-8361-8000-00000000002a");
-        assert_eq!(id, made_id(at, "42", &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, "43", &order("7"), "order.placed"));
-        assert_ne!(id, made_id(at, "42", &order("8"), "order.placed"));
-        assert_ne!(made_id(at, "a", &order("7"), "x"), made_id(at, "b", &order("7"), "x"));
+        assert_eq!(id, derived_id(at, "42", &order("7"), "order.placed"));
+        assert_ne!(id, derived_id(at, "43", &order("7"), "order.placed"));
+        assert_ne!(id, derived_id(at, "42", &order("8"), "order.placed"));
+        assert_ne!(derived_id(at, "a", &order("7"), "x"), derived_id(at, "b", &order("7"), "x"));
         assert_eq!((id.get_version_num(), id.get_variant()), (8, uuid::Variant::RFC4122));
     }
 }
