@@ -19,7 +19,7 @@ mod list;
 mod overview;
 pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-mod rows;
+mod row_state;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -41,7 +41,7 @@ pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-pub use rows::{RowExtras, RowsMigrated};
+pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use tally::{Spread, Tally, TallyBy, TallyGroup};

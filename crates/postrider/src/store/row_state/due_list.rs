@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::book::{Book, RowId};
+use super::session_rows::{RowId, SessionRows};
 
 /// Due rows listed in one snapshot. What one snapshot shows may be worked off before the next is taken; see
 /// adr/0020-row-state-store.md.
@@ -10,7 +10,7 @@ const LIST_ROWS_MAX: usize = 20_000;
 
 /// Due rows of one snapshot, in their order.
 #[derive(Debug, Clone)]
-pub(crate) struct Listing {
+pub(crate) struct DueList {
     /// Rows to be handed out.
     list: VecDeque<RowId>,
     /// There were more than the list took.
@@ -19,24 +19,24 @@ pub(crate) struct Listing {
 
 /// What a list is asked for with.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    /// How many rows to list. Rows in the book may still be due by the table; they are counted in, so that they hide nobody.
+pub(crate) struct ListRequest {
+    /// How many rows to list. Rows of the session may still be due in the table. They are added, so that they hide no other row.
     pub(crate) most: usize,
     /// Some of these may be settled while the list is made, and it shows them as due.
     in_hands: HashSet<RowId>,
 }
 
-impl Asking {
+impl ListRequest {
     /// Made before the list is.
-    pub(crate) fn of(book: &Book) -> Self {
-        Self { most: LIST_ROWS_MAX + book.len(), in_hands: book.in_hands() }
+    pub(crate) fn of(known: &SessionRows) -> Self {
+        Self { most: LIST_ROWS_MAX + known.len(), in_hands: known.in_hands() }
     }
 }
 
-impl Listing {
+impl DueList {
     /// Begins with the rows that are kept for the first claim.
-    pub(crate) fn new(book: &Book) -> Self {
-        Self { list: book.reserved().collect(), is_cut: true }
+    pub(crate) fn new(known: &SessionRows) -> Self {
+        Self { list: known.reserved().collect(), is_cut: true }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -44,9 +44,14 @@ impl Listing {
     }
 
     /// Takes a new list of ids.
-    pub(crate) fn take(&mut self, ids: impl ExactSizeIterator<Item = RowId>, asking: &Asking, book: &Book) {
+    pub(crate) fn take(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = RowId>,
+        asking: &ListRequest,
+        known: &SessionRows,
+    ) {
         self.is_cut = ids.len() >= asking.most;
-        self.list = ids.filter(|id| !book.is_out(id) && !asking.in_hands.contains(id)).collect();
+        self.list = ids.filter(|id| !known.is_out(id) && !asking.in_hands.contains(id)).collect();
     }
 
     /// The next rows to read.

@@ -1,7 +1,7 @@
 //! What the notes beside a table make of a new session.
 
-use super::book::{Book, Claim, Entry, Stage};
 use super::refused::Refused;
+use super::session_rows::{RowClaim, SessionRow, SessionRows, Stage};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
@@ -66,17 +66,17 @@ struct Noted {
 
 /// Everything that left the straight way.
 #[derive(Debug, Default)]
-pub(crate) struct Aside {
+pub(crate) struct SetAside {
     noted: Vec<Noted>,
     /// Notes that say nothing any more: the row is gone, delivered, or was given another chance.
     pub(crate) stale: Vec<String>,
     /// Rows that the last owner had marked, and that their table refuses to give back: they stay ours.
-    claimed: Vec<(String, Claim)>,
+    claimed: Vec<(String, RowClaim)>,
 }
 
 /// What the row of the subscription told.
 #[derive(Debug)]
-pub(crate) struct Owned {
+pub(crate) struct SubscriptionRow {
     pub(crate) clean: bool,
     pub(crate) paused: Option<String>,
     /// Ids of the rows that were being tried when the last owner died.
@@ -84,7 +84,7 @@ pub(crate) struct Owned {
     pub(crate) trial_deaths: u32,
 }
 
-impl Aside {
+impl SetAside {
     /// # Errors
     /// [`Code::RowDamaged`] if a note has a state that is none.
     pub(crate) fn of(
@@ -117,7 +117,7 @@ impl Aside {
     }
 
     /// The same, with rows that stay marked.
-    pub(crate) fn keeping(mut self, claimed: Vec<(String, Claim)>) -> Self {
+    pub(crate) fn keeping(mut self, claimed: Vec<(String, RowClaim)>) -> Self {
         self.claimed = claimed;
         self
     }
@@ -146,9 +146,14 @@ impl Aside {
         Ok(())
     }
 
-    /// The state that comes with the lease, and the book of the session.
-    pub(crate) fn load(self, epoch: Epoch, owned: Owned, table: &RowTable) -> (Loaded, Book) {
-        let (mut book, mut parked, mut dead) = (Book::new(epoch), Vec::new(), Vec::new());
+    /// The state that comes with the lease, and the rows of the session.
+    pub(crate) fn load(
+        self,
+        epoch: Epoch,
+        owned: SubscriptionRow,
+        table: &RowTable,
+    ) -> (Loaded, SessionRows) {
+        let (mut known, mut parked, mut dead) = (SessionRows::new(epoch), Vec::new(), Vec::new());
         for Noted { id, limit, is_noted, refused, mut row, .. } in self.noted {
             let stage = match refused {
                 Some(_) if row.state.is_final() => Stage::Refused,
@@ -157,9 +162,16 @@ impl Aside {
             };
             let is_final = row.state.is_final() || row.state == ParkedState::Unrouted;
             let is_given_up = is_final && refused.is_none();
-            let entry =
-                Entry { id: id.into(), stage, is_noted, tried_before: 0, limit, is_given_up, claim: None };
-            row.position = book.enter(entry);
+            let entry = SessionRow {
+                id: id.into(),
+                stage,
+                is_noted,
+                tried_before: 0,
+                limit,
+                is_given_up,
+                claim: None,
+            };
+            row.position = known.enter(entry);
             match row.state {
                 // It was delivered: its key waits for nothing.
                 _ if refused == Some(Refused::Delivered) => {}
@@ -169,13 +181,13 @@ impl Aside {
             }
         }
         for (id, claim) in self.claimed {
-            match book.position_of(&id) {
-                Some(known) => book.change(known, |row| row.claim = Some(claim)),
-                None => parked.push(keep_claimed(&mut book, id, claim, table)),
+            match known.position_of(&id) {
+                Some(at) => known.change(at, |row| row.claim = Some(claim)),
+                None => parked.push(keep_claimed(&mut known, id, claim, table)),
             }
         }
-        let (done, parked_count) = (Intervals::up_to(book.last()), book.len() as u64);
-        let trial = owned.trial.map(|words| trial(&words, owned.trial_deaths, table, &mut book));
+        let (done, parked_count) = (Intervals::up_to(known.last()), known.len() as u64);
+        let trial = owned.trial.map(|words| trial(&words, owned.trial_deaths, table, &mut known));
         let loaded = Loaded {
             epoch,
             progress: Progress { done, highest: None, trial },
@@ -187,13 +199,13 @@ impl Aside {
             // A row is due by its state, whichever server tells it.
             origin: None,
         };
-        (loaded, book)
+        (loaded, known)
     }
 }
 
 /// A row that carries the mark of the last owner is tried again under that mark.
-fn keep_claimed(book: &mut Book, id: String, claim: Claim, table: &RowTable) -> ParkedRow {
-    let position = book.enter(Entry {
+fn keep_claimed(known: &mut SessionRows, id: String, claim: RowClaim, table: &RowTable) -> ParkedRow {
+    let position = known.enter(SessionRow {
         id: id.into(),
         stage: Stage::Parked,
         is_noted: false,
@@ -215,12 +227,12 @@ fn keep_claimed(book: &mut Book, id: String, claim: Claim, table: &RowTable) -> 
 
 /// Whether rows of the last owner are given back when the lease is taken, or kept, for their table refuses that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Marked {
-    GivenBack,
-    Kept,
+pub(crate) enum StaleMarks {
+    GiveBack,
+    Keep,
 }
 
-impl Marked {
+impl StaleMarks {
     /// What to do after taking the lease has failed: once more without giving rows back, if that was refused.
     ///
     /// # Errors
@@ -235,7 +247,7 @@ impl Marked {
             reason,
             "the table refuses to give back rows of an owner that died; they are tried again as they are"
         );
-        Ok(Self::Kept)
+        Ok(Self::Keep)
     }
 }
 
@@ -261,16 +273,16 @@ fn id_of(word: &str) -> String {
 }
 
 /// The rows that were being tried when the last owner died, under positions of this session.
-fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
+fn trial(words: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) -> Trial {
     let mut positions = Vec::new();
     for word in words.split_ascii_whitespace() {
         let id = &*id_of(word);
-        let known = book.position_of(id);
-        if known.and_then(|position| book.get(position)).is_some_and(|row| row.stage == Stage::Refused) {
+        let position = known.position_of(id);
+        if position.and_then(|at| known.get(at)).is_some_and(|row| row.stage == Stage::Refused) {
             continue;
         }
-        positions.push(known.unwrap_or_else(|| {
-            book.enter(Entry {
+        positions.push(position.unwrap_or_else(|| {
+            known.enter(SessionRow {
                 id: id.into(),
                 stage: Stage::Reserved,
                 is_noted: false,
@@ -285,7 +297,7 @@ fn trial(words: &str, deaths: u32, table: &RowTable, book: &mut Book) -> Trial {
 }
 
 /// Tells of rows of an owner that died and that were given back.
-pub(crate) fn tell_recovered(subscription: &str, rows: u64) {
+pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     if rows > 0 {
         tracing::warn!(subscription, rows, "rows of an owner that died are due again; some may arrive twice");
     }
@@ -293,7 +305,7 @@ pub(crate) fn tell_recovered(subscription: &str, rows: u64) {
 
 /// Refuses to begin while somebody else publishes, unless that was said, and tells of rows that somebody left behind.
 /// `recent` were marked within ten minutes. All claims of ours are given back by now.
-pub(crate) fn refuse_strangers(table: &RowTable, recent: i64, all: i64) -> Result<()> {
+pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {
         let what = format!(
             "somebody else has marked {recent} rows of {} as PUBLISHING within ten minutes",

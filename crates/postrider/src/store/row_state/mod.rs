@@ -1,10 +1,10 @@
-//! Tables with a state per row, as far as no database is asked: the book of a session, what a settlement means for the
+//! Tables with a state per row, as far as no database is asked: the rows of a session, what a settlement means for the
 //! rows, what a load makes of notes, what is handed out. The stores bring the statements; see
 //! adr/0020-row-state-store.md.
 
-pub(crate) mod book;
-pub(crate) mod hands;
-pub(crate) mod listing;
+pub(crate) mod session_rows;
+pub(crate) mod handout;
+pub(crate) mod due_list;
 pub(crate) mod load;
 pub(crate) mod overview;
 pub(crate) mod plan;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::book::{Book, Entry, Stage};
 use super::refused::Refused;
+use super::session_rows::{SessionRow, SessionRows, Stage};
 use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::Settlement;
 use crate::{Position, Timestamp};
 
 /// Rows of one outcome, as one array per column.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct OutcomeRows {
     pub(crate) positions: Vec<Position>,
     pub(crate) ids: Vec<String>,
     /// When they were marked as being published, if they were.
@@ -22,8 +22,8 @@ pub(crate) struct Outcome {
     pub(crate) next: Vec<Option<Timestamp>>,
 }
 
-impl Outcome {
-    fn push(&mut self, position: Position, entry: &Entry, attempts: u32, next: Option<Timestamp>) {
+impl OutcomeRows {
+    fn push(&mut self, position: Position, entry: &SessionRow, attempts: u32, next: Option<Timestamp>) {
         self.positions.push(position);
         self.ids.push(entry.id.to_string());
         self.stamps.push(entry.claim.map(|claim| claim.at));
@@ -91,7 +91,7 @@ impl Note {
         }
     }
 
-    fn of(entry: &Entry, row: &ParkedRow, attempts: u32) -> Self {
+    fn of(entry: &SessionRow, row: &ParkedRow, attempts: u32) -> Self {
         Self {
             id: entry.id.to_string(),
             key: row.key.clone(),
@@ -107,14 +107,14 @@ impl Note {
 
 /// What a settlement means for the rows of the table.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Plan {
-    pub(crate) done: Outcome,
-    pub(crate) retried: Outcome,
-    pub(crate) ended: Outcome,
+pub(crate) struct SettlePlan {
+    pub(crate) done: OutcomeRows,
+    pub(crate) retried: OutcomeRows,
+    pub(crate) ended: OutcomeRows,
     /// Unrouted rows: given up in the table, and still waited for.
     pub(super) unrouted: Vec<Position>,
     /// Rows that wait and are not to be marked meanwhile.
-    pub(crate) returned: Outcome,
+    pub(crate) returned: OutcomeRows,
     /// Rows that wait, marked or not.
     pub(super) parked: Vec<Position>,
     /// Rows that wait and stay marked.
@@ -131,32 +131,32 @@ pub(crate) struct Plan {
     pub(crate) trial_deaths: u32,
 }
 
-impl Plan {
-    pub(crate) fn of(settlement: &Settlement, book: &Book) -> Self {
+impl SettlePlan {
+    pub(crate) fn of(settlement: &Settlement, known: &SessionRows) -> Self {
         let mut plan = Self {
-            trial: settlement.trial.as_ref().map(|trial| words(trial, book)),
+            trial: settlement.trial.as_ref().map(|trial| words(trial, known)),
             trial_deaths: settlement.trial.as_ref().map_or(0, |trial| trial.deaths),
             ..Self::default()
         };
         let park: BTreeMap<Position, &ParkedRow> =
             settlement.park.iter().map(|row| (row.position, row)).collect();
         for (position, row) in &park {
-            if let Some(entry) = book.get(*position) {
+            if let Some(entry) = known.get(*position) {
                 plan.park(*position, entry, row);
             }
         }
         let unparked = settlement.unpark.iter().filter(|position| !park.contains_key(position));
         for position in unparked {
-            if let Some(entry) = book.get(*position) {
+            if let Some(entry) = known.get(*position) {
                 plan.finish(*position, entry);
             }
         }
-        for (position, entry) in book.out() {
+        for (position, entry) in known.out() {
             if settlement.done.contains(position) && !park.contains_key(&position) {
                 plan.finish(position, entry);
             }
         }
-        plan.claims_over = book.claims_over(&plan.leaving());
+        plan.claims_over = known.claims_over(&plan.leaving());
         plan
     }
 
@@ -167,7 +167,7 @@ impl Plan {
         changed.chain(&self.taken).chain(&self.refused).copied().collect()
     }
 
-    fn finish(&mut self, position: Position, entry: &Entry) {
+    fn finish(&mut self, position: Position, entry: &SessionRow) {
         if entry.is_noted {
             self.forgotten.push(entry.id.to_string());
         }
@@ -177,7 +177,7 @@ impl Plan {
         }
     }
 
-    fn park(&mut self, position: Position, entry: &Entry, row: &ParkedRow) {
+    fn park(&mut self, position: Position, entry: &SessionRow, row: &ParkedRow) {
         if entry.stage == Stage::Taken {
             self.taken.push(position);
             return;
@@ -221,7 +221,7 @@ impl Plan {
 
     /// Takes half of the deliveries out, if they are at least so many and need not be in one transaction with the rest:
     /// no row carries a mark or has a note.
-    pub(crate) fn halve(&mut self, from: usize) -> Option<Outcome> {
+    pub(crate) fn halve(&mut self, from: usize) -> Option<OutcomeRows> {
         let is_bare = self.forgotten.is_empty() && self.done.stamps.iter().all(Option::is_none);
         (is_bare && self.done.ids.len() >= from).then(|| self.done.halve())
     }
@@ -232,35 +232,35 @@ impl Plan {
     }
 
     /// Enters what was settled.
-    pub(crate) fn enter(self, book: &mut Book) {
-        let noted: Vec<Position> = self.notes.iter().filter_map(|note| book.position_of(&note.id)).collect();
+    pub(crate) fn enter(self, known: &mut SessionRows) {
+        let noted: Vec<Position> = self.notes.iter().filter_map(|note| known.position_of(&note.id)).collect();
         for position in noted {
-            book.change(position, |row| row.is_noted = true);
+            known.change(position, |row| row.is_noted = true);
         }
-        self.done.positions.iter().chain(&self.taken).for_each(|position| book.remove(*position));
+        self.done.positions.iter().chain(&self.taken).for_each(|position| known.remove(*position));
         for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
-            book.change(*position, |row| (row.stage, row.claim) = (Stage::Parked, None));
+            known.change(*position, |row| (row.stage, row.claim) = (Stage::Parked, None));
         }
         for position in &self.retried.positions {
-            book.change(*position, |row| row.is_given_up = false);
+            known.change(*position, |row| row.is_given_up = false);
         }
         for position in &self.ended.positions {
-            book.change(*position, |row| row.is_given_up = true);
+            known.change(*position, |row| row.is_given_up = true);
         }
         for position in &self.kept {
-            book.change(*position, |row| row.stage = Stage::Parked);
+            known.change(*position, |row| row.stage = Stage::Parked);
         }
         for position in &self.refused {
-            book.change(*position, |row| (row.stage, row.claim) = (Stage::Refused, None));
+            known.change(*position, |row| (row.stage, row.claim) = (Stage::Refused, None));
         }
         for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
-            book.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
+            known.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
         }
     }
 }
 
 /// Tells if fewer rows were changed than planned.
-pub(crate) fn tell_missed(subscription: &str, missed: usize) {
+pub(crate) fn log_missed(subscription: &str, missed: usize) {
     if missed > 0 {
         tracing::warn!(
             subscription,
@@ -281,7 +281,7 @@ pub(crate) fn trial_word(id: &str) -> String {
 }
 
 /// The rows of a trial by their ids.
-fn words(trial: &Trial, book: &Book) -> String {
-    let rows = trial.positions.iter().filter_map(|position| book.get(*position));
+fn words(trial: &Trial, known: &SessionRows) -> String {
+    let rows = trial.positions.iter().filter_map(|position| known.get(*position));
     rows.map(|entry| trial_word(&entry.id)).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! From what a statement told of rows to events, as far as a budget goes.
+//! Turns rows that a statement returned into events, within a budget.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::book::RowId;
 use super::refused::Unchanged;
+use super::session_rows::RowId;
 use crate::event::columns;
-use crate::layout::made_id;
+use crate::layout::derived_id;
 use crate::store::Budget;
 use crate::store::filling::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
-/// What a statement told of one row beside its event.
+/// The state of one row, without its event.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct RowState {
     pub(crate) id: RowId,
     /// Failed tries so far.
     pub(crate) attempts: i64,
@@ -32,7 +32,7 @@ pub(crate) struct Told {
     pub(crate) is_bare: bool,
 }
 
-impl Told {
+impl RowState {
     /// Failed tries as the relay counts them.
     pub(crate) fn tried(&self) -> u32 {
         u32::try_from(self.attempts.max(0)).unwrap_or(u32::MAX)
@@ -90,7 +90,7 @@ impl Body {
                 if let (Some(Err(_)), Some(key)) = (other, key) {
                     headers = headers.into_iter().chain([("event_key".to_owned(), key.to_owned())]).collect();
                 }
-                made_id(self.created.unwrap_or_default(), row, self.aggregate.as_ref(), &self.event_type)
+                derived_id(self.created.unwrap_or_default(), row, self.aggregate.as_ref(), &self.event_type)
             }
         };
         Ok(Event {
@@ -130,7 +130,7 @@ pub(crate) struct Read {
 /// One row and its event, unless none can be made of it.
 #[derive(Debug)]
 pub(crate) struct ReadRow {
-    pub(crate) told: Told,
+    pub(crate) state: RowState,
     pub(crate) event: Result<Event>,
 }
 
@@ -149,41 +149,41 @@ impl Read {
         rows: impl IntoIterator<Item = R>,
         budget: Budget,
         which: Which,
-        told: impl Fn(&R) -> Result<Told>,
+        state: impl Fn(&R) -> Result<RowState>,
         body: impl Fn(R) -> Result<Body>,
     ) -> Result<Self> {
         let (mut read, mut bytes) = (Self::default(), 0usize);
         for row in rows {
-            let told = told(&row)?;
-            if which == Which::Due && !told.is_due {
-                read.rows.push(ReadRow { told, event: Err(not_due()) });
+            let state = state(&row)?;
+            if which == Which::Due && !state.is_due {
+                read.rows.push(ReadRow { state, event: Err(not_due()) });
                 continue;
             }
-            let full = bytes.saturating_add(told.bytes) > budget.bytes_max && bytes > 0;
+            let full = bytes.saturating_add(state.bytes) > budget.bytes_max && bytes > 0;
             if full || read.rows.len() >= budget.events_max {
-                read.left = Some(told.id);
+                read.left = Some(state.id);
                 break;
             }
-            bytes = bytes.saturating_add(told.bytes.max(1));
-            if told.is_bare {
+            bytes = bytes.saturating_add(state.bytes.max(1));
+            if state.is_bare {
                 read.bare.push(read.rows.len());
             }
-            let left = told.limit.saturating_sub(told.tried()).max(1);
+            let left = state.limit.saturating_sub(state.tried()).max(1);
             let event = body(row).and_then(|body| {
                 body.widths().refuse()?;
-                body.event(&told.id, left)
+                body.event(&state.id, left)
             });
             // The short texts count as well; they are known only now.
             bytes = bytes
                 .saturating_add(event.as_ref().map_or(0, |event| event.size_bytes() - event.payload.len()));
-            read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&told.id, cause)), told });
+            read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&state.id, cause)), state });
         }
         Ok(read)
     }
 
     /// Rows whose payload stayed behind.
     pub(crate) fn bare(&self) -> Vec<&str> {
-        self.bare.iter().map(|place| &*self.rows[*place].told.id).collect()
+        self.bare.iter().map(|place| &*self.rows[*place].state.id).collect()
     }
 
     /// Puts the payloads in that stayed behind.
@@ -192,9 +192,9 @@ impl Read {
     /// [`Code::StoreBusy`] if one was deleted meanwhile.
     pub(crate) fn complete(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
         for place in &self.bare {
-            let ReadRow { told, event } = &mut self.rows[*place];
+            let ReadRow { state, event } = &mut self.rows[*place];
             let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");
-            let payload = payloads.remove(&*told.id).ok_or_else(gone)?;
+            let payload = payloads.remove(&*state.id).ok_or_else(gone)?;
             if let Ok(event) = event {
                 event.payload = payload;
             }
@@ -204,16 +204,16 @@ impl Read {
 
     /// Rows that are as they were before their outcome was recorded: due, or, where rows are marked, not delivered.
     pub(crate) fn unchanged(&self, is_marked: bool) -> Unchanged {
-        let is_so = |told: &Told| if is_marked { told.is_open } else { told.is_due };
+        let is_so = |state: &RowState| if is_marked { state.is_open } else { state.is_due };
         let ids =
-            self.rows.iter().filter(|row| is_so(&row.told)).map(|row| Arc::clone(&row.told.id)).collect();
+            self.rows.iter().filter(|row| is_so(&row.state)).map(|row| Arc::clone(&row.state.id)).collect();
         Unchanged { ids, left: self.left.clone() }
     }
 
     /// Rows that a claim would mark, with the attempts they were seen with.
     pub(crate) fn due(&self) -> Vec<(RowId, i64)> {
-        let due = self.rows.iter().filter(|row| row.told.is_due);
-        due.map(|row| (Arc::clone(&row.told.id), row.told.attempts)).collect()
+        let due = self.rows.iter().filter(|row| row.state.is_due);
+        due.map(|row| (Arc::clone(&row.state.id), row.state.attempts)).collect()
     }
 }
 
@@ -233,8 +233,16 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    fn told(id: &str) -> Told {
-        Told { id: id.into(), attempts: 0, limit: 3, is_due: true, is_open: true, bytes: 1, is_bare: false }
+    fn state(id: &str) -> RowState {
+        RowState {
+            id: id.into(),
+            attempts: 0,
+            limit: 3,
+            is_due: true,
+            is_open: true,
+            bytes: 1,
+            is_bare: false,
+        }
     }
 
     fn body(key: usize, headers: usize) -> Body {
@@ -257,7 +265,7 @@ mod tests {
         let rows: Vec<(String, (usize, usize))> =
             rows.iter().enumerate().map(|(place, row)| (place.to_string(), *row)).collect();
         let body = |(_, (key, headers))| Ok(body(key, headers));
-        Read::of(rows, budget, Which::Any, |(id, _)| Ok(told(id)), body).unwrap()
+        Read::of(rows, budget, Which::Any, |(id, _)| Ok(state(id)), body).unwrap()
     }
 
     #[test]

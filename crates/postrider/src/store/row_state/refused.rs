@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::book::{Book, Claim, RowId};
-use super::plan::{Note, Outcome, Plan, tell_missed};
-use super::session::Session;
+use super::plan::{Note, OutcomeRows, SettlePlan, log_missed};
+use super::session::RowSession;
+use super::session_rows::{RowClaim, RowId, SessionRows};
 use crate::store::Settled;
 use crate::{Code, Error, Position, Result};
 
@@ -56,7 +56,7 @@ pub(crate) struct Pieces {
     /// What every piece says of the trial: its rows and its deaths.
     trial: (Option<String>, u32),
     /// The next one is the last.
-    todo: Vec<Plan>,
+    todo: Vec<SettlePlan>,
     /// Rows that stay marked as ours, for they could not be given back.
     kept: HashSet<Position>,
     /// Rows that were to be changed, of pieces of which not every row was.
@@ -88,7 +88,7 @@ pub(crate) struct Unchanged {
 /// How a store records a piece.
 pub(crate) trait Recorder: Send {
     /// Records all of it or nothing. Answers how many rows were changed, `None` if the lease is not ours.
-    fn record(&mut self, plan: Arc<Plan>) -> impl Future<Output = Result<Option<usize>>> + Send;
+    fn record(&mut self, plan: Arc<SettlePlan>) -> impl Future<Output = Result<Option<usize>>> + Send;
 
     /// Which of these rows are as they were before they were to be changed. Looks at one at least, in their order.
     fn unchanged(&mut self, ids: Vec<RowId>) -> impl Future<Output = Result<Unchanged>> + Send;
@@ -97,15 +97,15 @@ pub(crate) trait Recorder: Send {
 /// Records all pieces. If the process dies between two of them, what is not recorded is delivered again.
 pub(crate) async fn settle<R: Recorder>(
     recorder: &mut R,
-    session: &Session,
+    session: &RowSession,
     mut pieces: Pieces,
 ) -> Result<Settled> {
     loop {
-        while let Some(plan) = session.with_book(|book| pieces.next(book)) {
+        while let Some(plan) = session.with_rows(|known| pieces.next(known)) {
             let plan = Arc::new(plan);
             let answer = recorder.record(plan.clone()).await;
             let plan = Arc::unwrap_or_clone(plan);
-            if session.with_book(|book| pieces.heard(plan, answer, book))? == Settled::Fenced {
+            if session.with_rows(|known| pieces.heard(plan, answer, known))? == Settled::Fenced {
                 return Ok(Settled::Fenced);
             }
         }
@@ -114,14 +114,14 @@ pub(crate) async fn settle<R: Recorder>(
         }
         let asked = pieces.unsure.iter().map(|row| row.id.clone()).collect();
         let unchanged = recorder.unchanged(asked).await?;
-        session.with_book(|book| pieces.sort_out(&unchanged, book));
+        session.with_rows(|known| pieces.sort_out(&unchanged, known));
     }
-    tell_missed(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
-    session.with_book(|book| pieces.finish(book)).map(|()| Settled::Done)
+    log_missed(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
+    session.with_rows(|known| pieces.finish(known)).map(|()| Settled::Done)
 }
 
 impl Pieces {
-    pub(crate) fn of(subscription: &str, plan: Plan) -> Self {
+    pub(crate) fn of(subscription: &str, plan: SettlePlan) -> Self {
         Self {
             subscription: subscription.to_owned(),
             trial: (plan.trial.clone(), plan.trial_deaths),
@@ -136,19 +136,19 @@ impl Pieces {
 
     /// Deliveries that are recorded beside the rest, as a piece of their own.
     #[cfg(feature = "postgres")]
-    pub(crate) fn beside(&mut self, done: Outcome) -> Plan {
+    pub(crate) fn beside(&mut self, done: OutcomeRows) -> SettlePlan {
         let (trial, trial_deaths) = self.trial.clone();
         self.planned += done.ids.len();
-        Plan { done, trial, trial_deaths, ..Plan::default() }
+        SettlePlan { done, trial, trial_deaths, ..SettlePlan::default() }
     }
 
     /// The next piece to record.
-    pub(crate) fn next(&mut self, book: &Book) -> Option<Plan> {
+    pub(crate) fn next(&mut self, known: &SessionRows) -> Option<SettlePlan> {
         let mut plan = self.todo.pop()?;
         if self.refused > 0 {
             plan.keep(&self.kept);
             // A claim of which a row is left is not over.
-            let (left, over) = (book.claims(), book.claims_over(&plan.leaving()));
+            let (left, over) = (known.claims(), known.claims_over(&plan.leaving()));
             plan.claims_over.retain(|number| !left.contains(number) || over.contains(number));
         }
         Some(plan)
@@ -160,9 +160,9 @@ impl Pieces {
     /// The error itself, if it is no refusal or no row is left to be refused.
     pub(crate) fn heard(
         &mut self,
-        mut plan: Plan,
+        mut plan: SettlePlan,
         answer: Result<Option<usize>>,
-        book: &mut Book,
+        known: &mut SessionRows,
     ) -> Result<Settled> {
         let rows = plan.rows();
         match answer {
@@ -172,7 +172,7 @@ impl Pieces {
                 if changed < rows {
                     self.unsure.extend(plan.unsure());
                 }
-                plan.enter(book);
+                plan.enter(known);
             }
             Err(error) if error.code() != Code::RowRefused || rows == 0 => return Err(error),
             Err(error) if rows == 1 => {
@@ -191,20 +191,20 @@ impl Pieces {
 
     /// Of the rows that may be as they were, some are; the others somebody else has settled. Those that were not looked
     /// at stay unsure.
-    fn sort_out(&mut self, unchanged: &Unchanged, book: &mut Book) {
+    fn sort_out(&mut self, unchanged: &Unchanged, known: &mut SessionRows) {
         let (trial, trial_deaths) = self.trial.clone();
-        let mut plan = Plan { trial, trial_deaths, ..Plan::default() };
+        let mut plan = SettlePlan { trial, trial_deaths, ..SettlePlan::default() };
         let left =
             unchanged.left.as_ref().and_then(|left| self.unsure.iter().position(|row| row.id == *left));
         let unread = self.unsure.split_off(left.unwrap_or(self.unsure.len()));
         for row in std::mem::replace(&mut self.unsure, unread) {
             let is_delivered = row.note.is_none();
             if unchanged.ids.contains(&row.id) {
-                tell(&self.subscription, &row.id, "unchanged", UNCHANGED);
+                log_refused(&self.subscription, &row.id, "unchanged", UNCHANGED);
                 plan.leave_unchanged(row);
                 (self.changed, self.refused) = (self.changed + 1, self.refused + 1);
             } else if is_delivered {
-                book.remove(row.position);
+                known.remove(row.position);
             }
         }
         if !plan.notes.is_empty() {
@@ -214,17 +214,18 @@ impl Pieces {
 
     /// # Errors
     /// [`Code::RowRefused`] if so many rows were refused that the relay has to count them.
-    fn finish(&self, book: &mut Book) -> Result<()> {
-        book.refused += self.refused;
-        if book.refused < SESSION_ROWS_MAX || self.refused == 0 {
+    fn finish(&self, known: &mut SessionRows) -> Result<()> {
+        known.refused += self.refused;
+        if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
             return Ok(());
         }
-        let what = format!("the table has refused to record {} rows since the lease was taken", book.refused);
+        let what =
+            format!("the table has refused to record {} rows since the lease was taken", known.refused);
         Err(Error::new(Code::RowRefused, what))
     }
 }
 
-fn tell(subscription: &str, row: &str, outcome: &str, reason: &str) {
+fn log_refused(subscription: &str, row: &str, outcome: &str, reason: &str) {
     tracing::warn!(
         subscription,
         row,
@@ -238,7 +239,7 @@ fn reason(error: &Error) -> String {
     error.sentence().chars().take(REASON_CHARS_MAX).collect()
 }
 
-impl Plan {
+impl SettlePlan {
     /// Takes the first rows out, with what is said of them alone.
     fn cut(&mut self, rows: usize) -> Self {
         let mut first =
@@ -271,18 +272,18 @@ impl Plan {
             std::mem::take(&mut self.ended),
             std::mem::take(&mut self.returned),
         ];
-        let tell = |row: &str, outcome: &str| tell(subscription, row, outcome, reason);
+        let log = |row: &str, outcome: &str| log_refused(subscription, row, outcome, reason);
         if let Some((position, id)) = done.only() {
-            tell(id, "delivered");
+            log(id, "delivered");
             self.refuse_done(position, id, reason);
         }
         if let Some((position, id)) = retried.only() {
-            tell(id, "retry");
+            log(id, "retry");
             self.note_of(id, reason);
             self.parked.push(position);
         }
         if let Some((position, id)) = ended.only() {
-            tell(id, "given up");
+            log(id, "given up");
             if let Some(note) = self.note_of(id, reason) {
                 note.refused = Some(Refused::GivenUp);
             }
@@ -291,7 +292,7 @@ impl Plan {
             }
         }
         let kept = returned.only()?;
-        tell(kept.1, "given back");
+        log(kept.1, "given back");
         Some(kept.0)
     }
 
@@ -316,7 +317,7 @@ impl Plan {
         self.kept.extend(self.parked.extract_if(.., |position| kept.contains(position)));
     }
 
-    fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+    fn outcomes(&self) -> impl Iterator<Item = &OutcomeRows> {
         [&self.done, &self.retried, &self.ended, &self.returned].into_iter()
     }
 
@@ -354,20 +355,20 @@ impl Plan {
 #[derive(Debug)]
 pub(crate) struct Marking {
     todo: Vec<Vec<(RowId, i64)>>,
-    marked: Marked,
+    marked: MarkedRows,
 }
 
 /// Rows that were marked, and those that their table refuses to mark, each with the reason.
 #[derive(Debug, Default)]
-pub(crate) struct Marked {
-    pub(crate) claims: HashMap<RowId, Claim>,
+pub(crate) struct MarkedRows {
+    pub(crate) claims: HashMap<RowId, RowClaim>,
     pub(crate) refused: HashMap<RowId, String>,
 }
 
 impl Marking {
     pub(crate) fn of(rows: Vec<(RowId, i64)>) -> Self {
         let todo = if rows.is_empty() { Vec::new() } else { vec![rows] };
-        Self { todo, marked: Marked::default() }
+        Self { todo, marked: MarkedRows::default() }
     }
 
     pub(crate) fn next(&mut self) -> Option<Vec<(RowId, i64)>> {
@@ -381,7 +382,7 @@ impl Marking {
     pub(crate) fn heard(
         &mut self,
         mut rows: Vec<(RowId, i64)>,
-        answer: Result<HashMap<RowId, Claim>>,
+        answer: Result<HashMap<RowId, RowClaim>>,
     ) -> Result<()> {
         match answer {
             Ok(claims) => self.marked.claims.extend(claims),
@@ -398,7 +399,7 @@ impl Marking {
         Ok(())
     }
 
-    pub(crate) fn marked(self) -> Marked {
+    pub(crate) fn marked(self) -> MarkedRows {
         self.marked
     }
 }

@@ -1,4 +1,4 @@
-//! The book of one session: which rows were handed out, under which position, until they are settled.
+//! The rows of one session: which were handed out, under which position, until they are settled.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ pub(crate) type RowId = Arc<str>;
 /// All rows that a session knows of. Positions are given in the order in which rows are handed out, from 1, and mean
 /// nothing to any other session.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct SessionRows {
     pub(crate) epoch: Epoch,
-    rows: BTreeMap<Position, Entry>,
+    rows: BTreeMap<Position, SessionRow>,
     by_id: HashMap<RowId, Position>,
     last: Position,
     /// Rows of each claim that are not settled.
@@ -25,7 +25,7 @@ pub(crate) struct Book {
 
 /// One row.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct SessionRow {
     pub(crate) id: RowId,
     pub(crate) stage: Stage,
     /// There is a note of ours about it.
@@ -37,12 +37,12 @@ pub(crate) struct Entry {
     /// The table says that it was given up; one that waits for a route says so too.
     pub(crate) is_given_up: bool,
     /// The mark that makes a row ours, while it carries one.
-    pub(crate) claim: Option<Claim>,
+    pub(crate) claim: Option<RowClaim>,
 }
 
 /// When a row was marked as being published, and in which batch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim {
+pub(crate) struct RowClaim {
     pub(crate) at: Timestamp,
     pub(crate) number: i64,
     /// What the row counted once it was marked: where times are whole seconds they alone tell little.
@@ -68,7 +68,7 @@ pub(crate) enum Stage {
     Refused,
 }
 
-impl Book {
+impl SessionRows {
     pub(crate) fn new(epoch: Epoch) -> Self {
         Self {
             epoch,
@@ -90,7 +90,7 @@ impl Book {
         self.last
     }
 
-    pub(crate) fn get(&self, position: Position) -> Option<&Entry> {
+    pub(crate) fn get(&self, position: Position) -> Option<&SessionRow> {
         self.rows.get(&position)
     }
 
@@ -106,7 +106,7 @@ impl Book {
 
     /// Rows in the relay's hands.
     pub(crate) fn in_hands(&self) -> HashSet<RowId> {
-        let in_hands = |entry: &&Entry| matches!(entry.stage, Stage::Out | Stage::Recalled);
+        let in_hands = |entry: &&SessionRow| matches!(entry.stage, Stage::Out | Stage::Recalled);
         self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
     }
 
@@ -116,7 +116,7 @@ impl Book {
     }
 
     /// Enters a row under its position, or under the next if it has none. One that was given up begins anew.
-    pub(crate) fn enter(&mut self, mut entry: Entry) -> Position {
+    pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
         let known = self.position_of(&entry.id);
         if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
         {
@@ -134,7 +134,7 @@ impl Book {
     }
 
     /// Changes what is known of a row.
-    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut Entry)) {
+    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut SessionRow)) {
         let Some(entry) = self.rows.get_mut(&position) else { return };
         let before = entry.claim.map(|claim| claim.number);
         change(entry);
@@ -155,7 +155,7 @@ impl Book {
     }
 
     /// Rows that were handed out by a claim and are not set aside.
-    pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &Entry)> {
+    pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
         self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
     }
 
@@ -191,49 +191,49 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn entry(id: &str, claim: Option<i64>) -> Entry {
+    fn entry(id: &str, claim: Option<i64>) -> SessionRow {
         let at = Timestamp::from_micros(7);
-        Entry {
+        SessionRow {
             id: id.into(),
             stage: Stage::Out,
             is_noted: false,
             tried_before: 0,
             limit: 3,
             is_given_up: false,
-            claim: claim.map(|number| Claim { at, number, attempts: 1 }),
+            claim: claim.map(|number| RowClaim { at, number, attempts: 1 }),
         }
     }
 
     #[test]
     fn rows_get_growing_positions_and_keep_them() {
-        let mut book = Book::new(Epoch(1));
-        let first = book.enter(Entry { stage: Stage::Reserved, ..entry("b", None) });
-        assert!(!book.is_out("b"));
-        let second = book.enter(entry("a", None));
+        let mut known = SessionRows::new(Epoch(1));
+        let first = known.enter(SessionRow { stage: Stage::Reserved, ..entry("b", None) });
+        assert!(!known.is_out("b"));
+        let second = known.enter(entry("a", None));
         assert!(first < second);
-        assert_eq!(book.enter(entry("b", None)), first);
-        assert!(book.is_out("b") && book.len() == 2);
-        book.remove(first);
-        assert_eq!((book.position_of("b"), book.last()), (None, second));
+        assert_eq!(known.enter(entry("b", None)), first);
+        assert!(known.is_out("b") && known.len() == 2);
+        known.remove(first);
+        assert_eq!((known.position_of("b"), known.last()), (None, second));
     }
 
     #[test]
     fn a_row_that_was_given_up_and_is_due_again_gets_a_position_of_its_own() {
-        let mut book = Book::new(Epoch(1));
-        let first = book.enter(Entry { stage: Stage::Ended, ..entry("a", None) });
-        assert!(!book.is_out("a"));
-        let again = book.enter(entry("a", None));
-        assert!(again > first && book.get(again).unwrap().is_noted && book.get(first).is_none());
+        let mut known = SessionRows::new(Epoch(1));
+        let first = known.enter(SessionRow { stage: Stage::Ended, ..entry("a", None) });
+        assert!(!known.is_out("a"));
+        let again = known.enter(entry("a", None));
+        assert!(again > first && known.get(again).unwrap().is_noted && known.get(first).is_none());
     }
 
     #[test]
     fn a_claim_is_over_with_its_last_row() {
-        let mut book = Book::new(Epoch(1));
-        let rows: Vec<Position> = ["a", "b", "c"].map(|id| book.enter(entry(id, Some(5)))).to_vec();
-        assert!(book.claims_over(&rows[..2]).is_empty());
-        assert_eq!(book.claims_over(&rows), [5]);
-        book.remove(rows[0]);
-        book.change(rows[1], |row| row.claim = None);
-        assert_eq!(book.claims_over(&rows[2..]), [5]);
+        let mut known = SessionRows::new(Epoch(1));
+        let rows: Vec<Position> = ["a", "b", "c"].map(|id| known.enter(entry(id, Some(5)))).to_vec();
+        assert!(known.claims_over(&rows[..2]).is_empty());
+        assert_eq!(known.claims_over(&rows), [5]);
+        known.remove(rows[0]);
+        known.change(rows[1], |row| row.claim = None);
+        assert_eq!(known.claims_over(&rows[2..]), [5]);
     }
 }

@@ -8,8 +8,8 @@ use super::sql::Sql;
 use super::{MySqlRowStore, Rows, own};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
-use crate::store::rows::lost;
-use crate::store::rows::plan::Plan;
+use crate::store::row_state::lost;
+use crate::store::row_state::plan::SettlePlan;
 use crate::{BoxFuture, Result, Timestamp};
 
 impl HandsOver for MySqlRowStore {
@@ -28,11 +28,12 @@ impl HandsOver for MySqlRowStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
             let settlement = &parcel.settlement;
             turn.check_lease(&settlement.subscription)?;
-            let (epoch, plan) = self.0.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+            let (epoch, plan) =
+                self.0.session.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
             if epoch != settlement.epoch {
                 return Ok(HandedOver::Fenced);
             }
@@ -40,7 +41,7 @@ impl HandsOver for MySqlRowStore {
             let handed_over = hand_over(&self.0, &mut work, &plan, parcel).await;
             let handed_over = work.finish(handed_over).await?;
             if handed_over == HandedOver::Done {
-                self.0.session.with_book(|book| plan.enter(book));
+                self.0.session.with_rows(|known| plan.enter(known));
             }
             Ok(handed_over)
         })
@@ -64,7 +65,12 @@ async fn counts(snapshot: &mut Work<'_>, sql: &Sql) -> Result<Counts> {
     })
 }
 
-async fn hand_over(rows: &Rows, work: &mut Work<'_>, plan: &Plan, parcel: Parcel) -> Result<HandedOver> {
+async fn hand_over(
+    rows: &Rows,
+    work: &mut Work<'_>,
+    plan: &SettlePlan,
+    parcel: Parcel,
+) -> Result<HandedOver> {
     let settlement = &parcel.settlement;
     // Index: the primary key (name).
     let fence = "UPDATE {schema}.subscriptions

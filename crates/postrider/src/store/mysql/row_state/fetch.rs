@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::super::session::Session;
 use super::{Rows, read};
-use crate::store::rows::hands::{Purpose, Recall};
-use crate::store::rows::read::{Read, Which};
+use crate::store::row_state::handout::{Purpose, Recall};
+use crate::store::row_state::read::{Read, Which};
 use crate::store::{Budget, Fetched};
 use crate::{Position, Result};
 
@@ -17,7 +17,7 @@ pub(super) async fn fetch(
     bytes_max: usize,
     purpose: Purpose,
 ) -> Result<Fetched> {
-    let (mut recall, epoch) = rows.session.with_book(|book| (Recall::of(book, positions), book.epoch));
+    let (mut recall, epoch) = rows.session.with_rows(|known| (Recall::of(known, positions), known.epoch));
     let ids = recall.ids();
     let budget = Budget { events_max: ids.len(), bytes_max };
     let found = match ids.is_empty() {
@@ -33,5 +33,5 @@ pub(super) async fn fetch(
         }
         None => None,
     };
-    Ok(rows.session.with_book(|book| recall.finish(book, found, won.as_ref(), purpose)))
+    Ok(rows.session.with_rows(|known| recall.finish(known, found, won.as_ref(), purpose)))
 }

@@ -12,7 +12,7 @@ use super::super::row::{self, get, get_opt};
 use super::super::session::Params;
 use super::migrate::not_here;
 use crate::layout::{RowLayout, RowTable};
-use crate::store::rows::unlisted;
+use crate::store::row_state::unlisted;
 use crate::store::search::text;
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Result, Timestamp};

@@ -10,21 +10,23 @@ use super::super::session::{Params, Work, params};
 use super::read::text_id;
 use super::sql::Sql;
 use crate::layout::RowTable;
-use crate::store::rows::book::{Book, Claim};
-pub(super) use crate::store::rows::load::Marked;
-use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
-use crate::store::rows::refused::Refused;
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::load::{
+    NotedRow, SetAside, SubscriptionRow, WaitingRow, log_recovered, refuse_foreign_publisher,
+};
+use crate::store::row_state::refused::Refused;
+use crate::store::row_state::session_rows::{RowClaim, SessionRows};
 use crate::store::{Acquired, Epoch, LeaseRequest};
 use crate::{Result, Timestamp};
 
-/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the rows of the session.
 pub(super) async fn acquire(
     work: &mut Work<'_>,
     lease: &LeaseRequest,
     sql: &Sql,
     table: &RowTable,
-    marked: Marked,
-) -> Result<(Acquired, Option<Book>)> {
+    marked: StaleMarks,
+) -> Result<(Acquired, Option<SessionRows>)> {
     let name = lease.subscription.as_str();
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
     if let Some(refused) = refusal(work, lease).await? {
@@ -42,26 +44,26 @@ pub(super) async fn acquire(
     let mut kept = Vec::new();
     if let Some(marks) = &sql.marks {
         match marked {
-            Marked::Kept => kept = claimed(work).await?,
-            Marked::GivenBack => tell_recovered(name, give_back(work, sql).await?),
+            StaleMarks::Keep => kept = claimed(work).await?,
+            StaleMarks::GiveBack => log_recovered(name, give_back(work, sql).await?),
         }
         if let Some(told) = work.query_opt(marks.foreign, Params::new()).await? {
-            refuse_strangers(table, get(&told, 0)?, get(&told, 1)?)?;
+            refuse_foreign_publisher(table, get(&told, 0)?, get(&told, 1)?)?;
         }
     }
-    let owned = Owned {
+    let owned = SubscriptionRow {
         clean: get(&row, 1)?,
         paused: get(&row, 2)?,
         trial: get(&row, 3)?,
         trial_deaths: count(&row, 4)?,
     };
     let aside = aside(work, sql, table).await?.keeping(kept);
-    let (loaded, book) = aside.load(epoch, owned, table);
-    Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
+    let (loaded, known) = aside.load(epoch, owned, table);
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Rows that the last owner had marked.
-async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, Claim)>> {
+async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, RowClaim)>> {
     let sql = concat!(
         "SELECT c.i, o.number, ",
         micros!("o.claimed_at"),
@@ -72,7 +74,7 @@ async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, Claim)>> {
     );
     let claim = |row: &Row| {
         let at = Timestamp::from_micros(get(row, 2)?);
-        Ok((text_id(row)?, Claim { number: get(row, 1)?, at, attempts: get(row, 3)? }))
+        Ok((text_id(row)?, RowClaim { number: get(row, 1)?, at, attempts: get(row, 3)? }))
     };
     work.query(sql, Params::new()).await?.iter().map(claim).collect()
 }
@@ -102,14 +104,14 @@ pub(super) async fn give_back_as_owner(
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.
-async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
+async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<SetAside> {
     let waiting = match sql.waiting {
         Some(statement) => {
             work.query(statement, Params::new()).await?.iter().map(waiting).collect::<Result<_>>()?
         }
         None => Vec::new(),
     };
-    let aside = Aside::of(notes(work, sql).await?, waiting, table)?;
+    let aside = SetAside::of(notes(work, sql).await?, waiting, table)?;
     if !aside.stale.is_empty() {
         // Index: the primary key (row_id).
         let stale = sql.ids.listed(aside.stale.iter().map(String::as_str));

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::sql::Ids;
 use super::{custom, views};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
-use crate::store::rows::tables::{
+use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
@@ -18,8 +18,8 @@ use crate::{Code, Error, Ident, Result};
 /// off: on these servers every CREATE is committed at once.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
-/// The database, and the book of these migrations. Not that of the default layout: the two never share a database.
-const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
+/// The database, and the table that records these migrations. Not that of the default layout: the two never share a database.
+const MIGRATIONS_TABLE: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
     version    BIGINT NOT NULL PRIMARY KEY,
     applied_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
@@ -70,8 +70,11 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     }
     let seed = table.put_into_mysql(&seed);
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let (begin, named) =
-            if version == 1 { (format!("{seed}\n{BOOK}"), naming(table)) } else { Default::default() };
+        let (begin, named) = if version == 1 {
+            (format!("{seed}\n{MIGRATIONS_TABLE}"), naming(table))
+        } else {
+            Default::default()
+        };
         let sql = format!("{begin}{}\n\n{named}{}\n", sql.trim_end(), entry(version));
         Migration { version, sql: schema.put_into_mysql(&typed(table, &sql)) }
     });
@@ -152,8 +155,9 @@ async fn apply(
         differences.extend(views::make(session, table).await?);
     }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-        let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
-        let own = format!("{book}{sql}\n{named}{}", entry(version));
+        let (preamble, named) =
+            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
+        let own = format!("{preamble}{sql}\n{named}{}", entry(version));
         session.several(Alone::Writes, &typed(table, &own)).await?;
     }
     check_table(session, table).await?;

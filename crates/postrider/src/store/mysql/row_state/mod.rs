@@ -37,9 +37,10 @@ use super::session::{Alone, Params};
 use super::{admin as operator, lease, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::Book;
-use crate::store::rows::hands::Purpose;
-use crate::store::rows::session::Session;
+use crate::store::row_state::handout::Purpose;
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::session::RowSession;
+use crate::store::row_state::session_rows::SessionRows;
 use crate::store::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
     RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
@@ -62,7 +63,7 @@ struct Rows {
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
     claimer: Line,
     cleaner: Line,
-    session: Session,
+    session: RowSession,
 }
 
 impl MySqlRowStore {
@@ -185,7 +186,7 @@ impl MySqlRowStore {
             table: table.clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
             sql,
-            session: Session::default(),
+            session: RowSession::default(),
             config,
         })))
     }
@@ -202,7 +203,7 @@ impl Rows {
     }
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
-        let _hands = self.session.hands.lock().await;
+        let _handout = self.session.handout.lock().await;
         let mut turn = self.reader.turn().await?;
         self.check_server(&mut turn)?;
         fetch::fetch(self, turn.session()?, positions, bytes_max, purpose).await
@@ -212,8 +213,8 @@ impl Rows {
         &self,
         turn: &mut Turn<'_>,
         lease: &LeaseRequest,
-        marked: load::Marked,
-    ) -> Result<(Acquired, Option<Book>)> {
+        marked: StaleMarks,
+    ) -> Result<(Acquired, Option<SessionRows>)> {
         let mut work = turn.begin().await?;
         let acquired = load::acquire(&mut work, lease, &self.sql, &self.table, marked).await;
         work.finish(acquired).await
@@ -259,18 +260,18 @@ impl Store for MySqlRowStore {
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
-            let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
+            let (acquired, known) = match self.0.acquire(&mut turn, &lease, StaleMarks::GiveBack).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    let marked = StaleMarks::after(error, &lease.subscription)?;
                     self.0.acquire(&mut turn, &lease, marked).await?
                 }
             };
-            if let Some(book) = book {
+            if let Some(known) = known {
                 turn.remember_lease(&lease.subscription)?;
-                self.0.session.begin(lease.subscription, book);
+                self.0.session.begin(lease.subscription, known);
             }
             Ok(acquired)
         })
@@ -287,7 +288,7 @@ impl Store for MySqlRowStore {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             match self.0.release(&name, epoch, clean).await {
                 // A cut connection took the request or its answer with it. Asked again over another, it does the
                 // same once at most; left at that, everybody would wait for the lease to run out.
@@ -313,7 +314,7 @@ impl Store for MySqlRowStore {
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&settlement.subscription)?;
             settle::settle(&self.0, &mut turn, &settlement).await

@@ -7,7 +7,7 @@ use super::super::row::{get, get_opt};
 use super::super::session::{Params, Work};
 use super::load;
 use super::sql::Sql;
-use crate::store::rows::overview::{backlog, parked, place};
+use crate::store::row_state::overview::{backlog, parked, place};
 use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
 

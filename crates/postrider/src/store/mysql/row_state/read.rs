@@ -9,10 +9,10 @@ use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
 use super::super::session::{Alone, Params, Session, params};
 use super::sql::{Ids, Marks, Sql};
-use crate::store::rows::book::{Claim, RowId};
-use crate::store::rows::lost;
-use crate::store::rows::read::{Body, Read, Told, Which, about};
-use crate::store::rows::refused::{Marked, Marking, counted};
+use crate::store::row_state::lost;
+use crate::store::row_state::read::{Body, Read, RowState, Which, about};
+use crate::store::row_state::refused::{MarkedRows, Marking, counted};
+use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -45,7 +45,7 @@ pub(super) async fn read(
         found.insert(id(&row)?, row);
     }
     let in_order = ids.iter().filter_map(|id| found.remove(id));
-    let mut read = Read::of(in_order, budget, which, told, body)?;
+    let mut read = Read::of(in_order, budget, which, state, body)?;
     let bare = read.bare();
     if !bare.is_empty() {
         let statement = sql.payloads.replace("{ids}", &sql.ids.listed(bare));
@@ -58,9 +58,9 @@ pub(super) async fn read(
     Ok(read)
 }
 
-fn told(row: &Row) -> Result<Told> {
+fn state(row: &Row) -> Result<RowState> {
     let is_bare = matches!(row.as_ref(6), None | Some(Value::NULL));
-    Ok(Told {
+    Ok(RowState {
         id: id(row)?,
         attempts: number(row, 13)?,
         limit: u32::try_from(number(row, 11)?.max(1)).unwrap_or(u32::MAX),
@@ -106,7 +106,7 @@ pub(super) async fn mark(
     subscription: &str,
     epoch: Epoch,
     rows: Vec<(RowId, i64)>,
-) -> Result<Marked> {
+) -> Result<MarkedRows> {
     let mut marking = Marking::of(rows);
     while let Some(rows) = marking.next() {
         let answer = claim(session, marks, subscription, epoch, &rows).await;
@@ -122,7 +122,7 @@ async fn claim(
     subscription: &str,
     epoch: Epoch,
     rows: &[(RowId, i64)],
-) -> Result<HashMap<RowId, Claim>> {
+) -> Result<HashMap<RowId, RowClaim>> {
     let mut work = session.begin().await?;
     let won = async {
         // The lock keeps a takeover waiting until the claim is written down. Index: the primary key (name).
@@ -155,7 +155,7 @@ async fn claim(
         work.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
         let number = work.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
         let (number, at) = (get::<i64>(&number, 0)?, Timestamp::from_micros(at));
-        Ok(won.into_iter().map(|(id, attempts)| (id, Claim { at, number, attempts })).collect())
+        Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
     }
     .await;
     work.finish(won).await

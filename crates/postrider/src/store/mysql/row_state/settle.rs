@@ -10,10 +10,10 @@ use super::super::row::get;
 use super::super::session::{Alone, Session, params};
 use super::sql::Ids;
 use super::{Rows, own, read};
-use crate::store::rows::book::RowId;
-use crate::store::rows::plan::{Note, Outcome, Plan};
-use crate::store::rows::read::Which;
-use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
+use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
+use crate::store::row_state::session_rows::RowId;
 use crate::store::{Budget, Settled, Settlement};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -111,7 +111,7 @@ impl<'a> Id<'a> {
 }
 
 /// In the order of the primary key, in which a claim locks rows too.
-pub(super) fn outcome(ids: Ids, outcome: &Outcome) -> Result<String> {
+pub(super) fn outcome(ids: Ids, outcome: &OutcomeRows) -> Result<String> {
     let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
         .map(|place| Changed {
             i: Id::of(ids, &outcome.ids[place]),
@@ -146,7 +146,7 @@ fn json(rows: &impl Serialize) -> Result<String> {
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, plan) = rows.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+    let (epoch, plan) = rows.session.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
@@ -163,7 +163,7 @@ struct Recording<'a> {
 }
 
 impl Recorder for Recording<'_> {
-    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
         let changed = record(self.rows, self.session, self.settlement, &plan).await?;
         own::note(self.session, &self.rows.sql, &self.rows.session.traced(&plan, changed)).await;
         Ok(changed)
@@ -181,7 +181,7 @@ async fn record(
     rows: &Rows,
     session: &mut Session,
     settlement: &Settlement,
-    plan: &Plan,
+    plan: &SettlePlan,
 ) -> Result<Option<usize>> {
     let ids = rows.sql.ids;
     let values = params![
@@ -213,7 +213,7 @@ async fn record(
 }
 
 /// The transaction that records a plan, as one text.
-fn statements(rows: &Rows, plan: &Plan) -> String {
+fn statements(rows: &Rows, plan: &SettlePlan) -> String {
     let ids = rows.sql.ids;
     let mut statements = String::from(FENCE);
     let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];

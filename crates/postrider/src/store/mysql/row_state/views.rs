@@ -4,7 +4,7 @@ use super::super::session::{Alone, Session, params};
 use super::migrate::{holds, is_table};
 use crate::Result;
 use crate::layout::{Difference, RowTable};
-use crate::store::rows::tables::{column_of_view, other_view, views_of};
+use crate::store::row_state::tables::{column_of_view, other_view, views_of};
 
 const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");

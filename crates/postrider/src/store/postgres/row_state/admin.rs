@@ -8,7 +8,7 @@ use super::Rows;
 use super::read::foreign_timeout;
 use crate::Result;
 use crate::store::Start;
-use crate::store::rows::start;
+use crate::store::row_state::start;
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) async fn subscribe(

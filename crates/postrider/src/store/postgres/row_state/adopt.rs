@@ -6,7 +6,7 @@ use super::super::time::Time;
 use super::{PostgresRowStore, lost, own, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
-use crate::store::rows::plan::Plan;
+use crate::store::row_state::plan::SettlePlan;
 use crate::{BoxFuture, Result};
 
 impl HandsOver for PostgresRowStore {
@@ -38,11 +38,11 @@ impl HandsOver for PostgresRowStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
             let settlement = &parcel.settlement;
             turn.check_lease(&settlement.subscription)?;
-            let (epoch, plan) = self.0.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+            let (epoch, plan) = self.0.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
             if epoch != settlement.epoch {
                 return Ok(HandedOver::Fenced);
             }
@@ -57,7 +57,7 @@ impl HandsOver for PostgresRowStore {
                 }
             }
             work.commit().await?;
-            self.0.with_book(|book| plan.enter(book));
+            self.0.with_rows(|known| plan.enter(known));
             Ok(HandedOver::Done)
         })
     }

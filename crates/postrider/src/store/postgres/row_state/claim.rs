@@ -7,10 +7,10 @@ use super::super::row::get;
 use super::read::{self, foreign_timeout};
 use super::{Rows, deliver, lost};
 use crate::ledger::Progress;
-use crate::store::rows::book::RowId;
-use crate::store::rows::hands::hand_out;
-use crate::store::rows::listing::{Asking, Listing};
-use crate::store::rows::read::Which;
+use crate::store::row_state::due_list::{DueList, ListRequest};
+use crate::store::row_state::handout::hand_out;
+use crate::store::row_state::read::Which;
+use crate::store::row_state::session_rows::RowId;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
 use crate::{BoxFuture, Code, Result};
 
@@ -20,12 +20,12 @@ pub(super) struct RowClaimer {
     rows: Arc<Rows>,
     /// The session it reads for.
     epoch: Epoch,
-    listing: Listing,
+    listing: DueList,
 }
 
 impl RowClaimer {
     pub(super) fn new(rows: Arc<Rows>, _: &Progress) -> Self {
-        let (epoch, listing) = rows.with_book(|book| (book.epoch, Listing::new(book)));
+        let (epoch, listing) = rows.with_rows(|known| (known.epoch, DueList::new(known)));
         Self { rows, epoch, listing }
     }
 
@@ -35,7 +35,7 @@ impl RowClaimer {
         rows.check_server(&mut turn)?;
         self.check_session()?;
         if self.listing.is_empty() {
-            let asking = rows.with_book(|book| Asking::of(book));
+            let asking = rows.with_rows(|known| ListRequest::of(known));
             let limit = i64::try_from(asking.most).unwrap_or(i64::MAX);
             let table = &rows.table;
             let found = turn
@@ -43,7 +43,7 @@ impl RowClaimer {
                 .await?;
             let ids = found.iter().map(|row| get::<&str>(row, 0)).collect::<Result<Vec<_>>>()?;
             let ids = ids.into_iter().map(RowId::from);
-            rows.with_book(|book| self.listing.take(ids, &asking, book));
+            rows.with_rows(|known| self.listing.take(ids, &asking, known));
         }
         let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {
@@ -57,7 +57,7 @@ impl RowClaimer {
         let (claims, refused) = (won.as_ref().map(|won| &won.claims), won.as_ref().map(|won| &won.refused));
         let none = HashMap::new();
         let refused = refused.unwrap_or(&none);
-        let mut page = rows.with_book(|book| hand_out(book, passed, read, claims, refused));
+        let mut page = rows.with_rows(|known| hand_out(known, passed, read, claims, refused));
         drop(won);
         rows.let_go().await;
         page.more_at_once = self.listing.has_more();
@@ -67,7 +67,7 @@ impl RowClaimer {
 
     /// Refuses to go on for a session that is over.
     fn check_session(&self) -> Result<()> {
-        if self.rows.with_book(|book| book.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
+        if self.rows.with_rows(|known| known.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
     }
 }
 

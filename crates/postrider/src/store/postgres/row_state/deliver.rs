@@ -12,7 +12,7 @@ use super::settle::times;
 use super::{Rows, lost};
 use crate::Result;
 use crate::store::Settlement;
-use crate::store::rows::plan::{Outcome, Plan};
+use crate::store::row_state::plan::{OutcomeRows, SettlePlan};
 
 /// Deliveries from which on they are shared: below, a second round trip costs more than it gains.
 const SHARED_FROM: usize = 512;
@@ -39,7 +39,7 @@ pub(super) async fn prepare(rows: &Rows, handed_out: usize) {
 }
 
 /// Takes half of many deliveries out of a plan, and the connection to mark them over.
-pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Turn<'a>)> {
+pub(super) fn half<'a>(rows: &'a Rows, plan: &mut SettlePlan) -> Option<(OutcomeRows, Turn<'a>)> {
     let turn = rows.marker.ready()?;
     plan.halve(SHARED_FROM).map(|half| (half, turn))
 }
@@ -49,7 +49,7 @@ pub(super) async fn deliver(
     rows: &Rows,
     settlement: &Settlement,
     mut turn: Turn<'_>,
-    delivered: &Outcome,
+    delivered: &OutcomeRows,
 ) -> Result<Option<usize>> {
     rows.check_server(&mut turn)?;
     let server = turn.incarnation()?;

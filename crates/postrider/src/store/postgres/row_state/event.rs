@@ -1,4 +1,4 @@
-//! What a statement told of a row, in the order of its columns.
+//! Decodes a row, in the order of its columns.
 
 use bytes::Bytes;
 use tokio_postgres::Row;
@@ -7,16 +7,16 @@ use tokio_postgres::types::Type;
 use super::super::row::get;
 use super::super::time::Time;
 use crate::Result;
-use crate::store::rows::read::{Body, Told, about};
+use crate::store::row_state::read::{Body, RowState, about};
 
-pub(super) fn told(row: &Row) -> Result<Told> {
+pub(super) fn state(row: &Row) -> Result<RowState> {
     let body = payload(row, 6)?;
     let headers: Option<&str> = get(row, 8)?;
     let length = match body {
         Some(body) => body.len(),
         None => usize::try_from(get::<Option<i64>>(row, 7)?.unwrap_or(0)).unwrap_or(0),
     };
-    Ok(Told {
+    Ok(RowState {
         id: get::<&str>(row, 0)?.into(),
         attempts: get(row, 13)?,
         limit: u32::try_from(get::<i64>(row, 11)?).unwrap_or(1).max(1),

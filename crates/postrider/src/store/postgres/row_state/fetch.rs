@@ -3,8 +3,8 @@
 use super::super::line::Turn;
 use super::Rows;
 use super::read;
-use crate::store::rows::hands::{Purpose, Recall};
-use crate::store::rows::read::Which;
+use crate::store::row_state::handout::{Purpose, Recall};
+use crate::store::row_state::read::Which;
 use crate::store::{Budget, Fetched};
 use crate::{Position, Result};
 
@@ -16,7 +16,7 @@ pub(super) async fn fetch(
     bytes_max: usize,
     purpose: Purpose,
 ) -> Result<Fetched> {
-    let (mut recall, epoch) = rows.with_book(|book| (Recall::of(book, positions), book.epoch));
+    let (mut recall, epoch) = rows.with_rows(|known| (Recall::of(known, positions), known.epoch));
     let ids = recall.ids();
     let budget = Budget { events_max: ids.len(), bytes_max };
     let read = match ids.is_empty() {
@@ -29,7 +29,7 @@ pub(super) async fn fetch(
         Purpose::Look => None,
     };
     let claims = won.as_ref().map(|won| &won.claims);
-    let fetched = rows.with_book(|book| recall.finish(book, read, claims, purpose));
+    let fetched = rows.with_rows(|known| recall.finish(known, read, claims, purpose));
     drop(won);
     rows.let_go().await;
     Ok(fetched)

@@ -16,8 +16,8 @@ use super::super::session::Session;
 use super::super::time::Time;
 use crate::Result;
 use crate::store::Epoch;
-use crate::store::rows::book::{Claim, RowId};
-use crate::store::rows::refused::Marked;
+use crate::store::row_state::refused::MarkedRows;
+use crate::store::row_state::session_rows::{RowClaim, RowId};
 
 /// Transactions open at one time, each on a connection of its own. At the limit the youngest takes more rows.
 const OPEN_MAX: usize = 8;
@@ -48,16 +48,16 @@ struct Holder {
     pages: u32,
 }
 
-/// Rows that were won. While it lives no lock is let go: drop it when they are entered in the book.
+/// Rows that were won. While it lives no lock is let go: drop it when they are entered in the session.
 pub(super) struct Won<'a> {
-    pub(super) claims: HashMap<RowId, Claim>,
+    pub(super) claims: HashMap<RowId, RowClaim>,
     /// Rows that their table refuses to mark.
     pub(super) refused: HashMap<RowId, String>,
     _held: Option<MutexGuard<'a, Held>>,
 }
 
-impl From<Marked> for Won<'_> {
-    fn from(marked: Marked) -> Self {
+impl From<MarkedRows> for Won<'_> {
+    fn from(marked: MarkedRows) -> Self {
         Self { claims: marked.claims, refused: marked.refused, _held: None }
     }
 }
@@ -88,7 +88,7 @@ impl Holders {
             let number = held.begun;
             held.open.push(Holder { number, session, pages: 0 });
         }
-        let Some(holder) = held.open.last_mut() else { return Ok(Marked::default().into()) };
+        let Some(holder) = held.open.last_mut() else { return Ok(MarkedRows::default().into()) };
         holder.pages += 1;
         let (ids, attempts): (Vec<&str>, Vec<i64>) =
             rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
@@ -106,12 +106,12 @@ impl Holders {
         for row in &locked {
             let id = get::<&str>(row, 0)?;
             let attempts = seen.get(id).copied().unwrap_or(0);
-            claims.insert(Arc::from(id), Claim { at: get::<Time>(row, 1)?.0, number, attempts });
+            claims.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
         Ok(Won { claims, refused: HashMap::new(), _held: Some(held) })
     }
 
-    /// Ends the transactions that have no row left; `in_use` are the numbers the book still knows.
+    /// Ends the transactions that have no row left; `in_use` are the numbers the session still uses.
     pub(super) async fn let_go(&self, in_use: impl FnOnce() -> HashSet<i64>) {
         let mut held = self.held.lock().await;
         if held.open.is_empty() {

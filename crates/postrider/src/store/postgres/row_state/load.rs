@@ -11,19 +11,21 @@ use super::super::time::Time;
 use super::sql::Sql;
 use crate::Result;
 use crate::layout::RowTable;
-use crate::store::rows::book::{Book, Claim};
-pub(super) use crate::store::rows::load::Marked;
-use crate::store::rows::load::{Aside, NotedRow, Owned, WaitingRow, refuse_strangers, tell_recovered};
-use crate::store::rows::refused::Refused;
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::load::{
+    NotedRow, SetAside, SubscriptionRow, WaitingRow, log_recovered, refuse_foreign_publisher,
+};
+use crate::store::row_state::refused::Refused;
+use crate::store::row_state::session_rows::{RowClaim, SessionRows};
 use crate::store::{Acquired, Epoch, LeaseRequest};
 
-/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the rows of the session.
 pub(super) async fn acquire(
     work: &Work<'_>,
     lease: &LeaseRequest,
     table: &RowTable,
-    marked: Marked,
-) -> Result<(Acquired, Option<Book>)> {
+    marked: StaleMarks,
+) -> Result<(Acquired, Option<SessionRows>)> {
     let sql = Sql::of(table.layout);
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
@@ -40,27 +42,27 @@ pub(super) async fn acquire(
     let epoch = Epoch(get::<i64>(&row, 0)? + 1);
     take(work, lease, epoch).await?;
     let claimed = match marked {
-        Marked::Kept => claimed(work).await?,
-        Marked::GivenBack => {
+        StaleMarks::Keep => claimed(work).await?,
+        StaleMarks::GiveBack => {
             let recovered = give_back(work, &sql, name, epoch).await?;
-            tell_recovered(name, recovered.unsigned_abs());
+            log_recovered(name, recovered.unsigned_abs());
             Vec::new()
         }
     };
     if let Some(statement) = sql.foreign
         && let Some(row) = work.query_opt(statement, &[]).await?
     {
-        refuse_strangers(table, get(&row, 0)?, get(&row, 1)?)?;
+        refuse_foreign_publisher(table, get(&row, 0)?, get(&row, 1)?)?;
     }
     let aside = aside(work, &sql, table).await?.keeping(claimed);
-    let owned = Owned {
+    let owned = SubscriptionRow {
         clean: get(&row, 1)?,
         paused: get(&row, 2)?,
         trial: get(&row, 3)?,
         trial_deaths: count(&row, 4)?,
     };
-    let (loaded, book) = aside.load(epoch, owned, table);
-    Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
+    let (loaded, known) = aside.load(epoch, owned, table);
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Gives back the rows that were claimed and not settled. Answers how many.
@@ -71,22 +73,22 @@ pub(super) async fn give_back(work: &Work<'_>, sql: &Sql, name: &str, epoch: Epo
 }
 
 /// Rows that the last owner had marked.
-async fn claimed(work: &Work<'_>) -> Result<Vec<(String, Claim)>> {
+async fn claimed(work: &Work<'_>) -> Result<Vec<(String, RowClaim)>> {
     let sql = "SELECT unnest(ids), number, claimed_at FROM {schema}.row_claims ORDER BY number";
     let claim = |row: &Row| {
-        let claim = Claim { number: get(row, 1)?, at: get::<Time>(row, 2)?.0, attempts: 0 };
+        let claim = RowClaim { number: get(row, 1)?, at: get::<Time>(row, 2)?.0, attempts: 0 };
         Ok((get(row, 0)?, claim))
     };
     work.query(sql, &[]).await?.iter().map(claim).collect()
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.
-async fn aside(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
+async fn aside(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<SetAside> {
     let waiting = match sql.waiting {
         Some(statement) => work.query(statement, &[]).await?.iter().map(waiting).collect::<Result<_>>()?,
         None => Vec::new(),
     };
-    let aside = Aside::of(notes(work, sql, table).await?, waiting, table)?;
+    let aside = SetAside::of(notes(work, sql, table).await?, waiting, table)?;
     if !aside.stale.is_empty() {
         // Index: the primary key (row_id).
         let forget = "DELETE FROM {schema}.row_notes WHERE row_id = ANY ($1)";

@@ -9,7 +9,7 @@ use super::sql::Sql;
 use super::{lost, own};
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
-use crate::store::rows::scope;
+use crate::store::row_state::scope;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// Longer than this is for ever, to a database whose calendar ends.

@@ -9,7 +9,7 @@ use super::super::shape::rows_hidden;
 use super::super::statement::query_unnamed;
 use super::{custom, views};
 use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
-use crate::store::rows::tables::{
+use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
@@ -18,8 +18,8 @@ use crate::{Ident, Result};
 /// Every migration of our own tables, oldest first. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
-/// The book of these migrations. Not that of the default layout: the two never share a schema.
-const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
+/// The table that records these migrations. Not that of the default layout: the two never share a schema.
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
     version    bigint PRIMARY KEY,
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -55,12 +55,15 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Mi
     (1..)
         .zip(MIGRATIONS)
         .map(|(version, sql)| {
-            let (book, named) =
-                if version == 1 { (format!("{seed}{BOOK}"), naming(table)) } else { Default::default() };
+            let (preamble, named) = if version == 1 {
+                (format!("{seed}{MIGRATIONS_TABLE}"), naming(table))
+            } else {
+                Default::default()
+            };
             let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
             Migration {
                 version,
-                sql: schema.put_into(&format!("{book}{}\n\n{named}{entry}\n", sql.trim_end())),
+                sql: schema.put_into(&format!("{preamble}{}\n\n{named}{entry}\n", sql.trim_end())),
             }
         })
         .collect()
@@ -123,9 +126,10 @@ pub(super) async fn migrate(
         refuse_other_layout(tx.client(), schema).await?;
     }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-        let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
+        let (preamble, named) =
+            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
         let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
-        let step = schema.put_into(&format!("{book}{sql}\n{named}{entry}"));
+        let step = schema.put_into(&format!("{preamble}{sql}\n{named}{entry}"));
         tx.batch_execute(&step).await.map_err(failed)?;
     }
     check_table(tx.client(), schema, table).await?;

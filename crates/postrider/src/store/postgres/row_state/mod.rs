@@ -38,12 +38,13 @@ use super::session::looking;
 use super::{admin as operator, lease, relays, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::{Book, RowId};
-use crate::store::rows::hands::Purpose;
-use crate::store::rows::lost;
-use crate::store::rows::refused::{Marked, Marking};
-use crate::store::rows::session::Session;
-pub use crate::store::rows::{RowExtras, RowsMigrated};
+use crate::store::row_state::handout::Purpose;
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::lost;
+use crate::store::row_state::refused::{MarkedRows, Marking};
+use crate::store::row_state::session::RowSession;
+use crate::store::row_state::session_rows::{RowId, SessionRows};
+pub use crate::store::row_state::{RowExtras, RowsMigrated};
 use crate::store::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
     RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
@@ -67,7 +68,7 @@ struct Rows {
     /// How many pages are to be read before that connection is tried again.
     marker_pause: AtomicU32,
     cleaner: Line,
-    session: Session,
+    session: RowSession,
     /// Locks on rows that are handed out, where that is how others are kept away.
     holders: Holders,
 }
@@ -217,7 +218,7 @@ impl PostgresRowStore {
             cleaner: line(),
             table: table.clone(),
             sql,
-            session: Session::default(),
+            session: RowSession::default(),
             holders: Holders::new(config.clone()),
             config,
         }))
@@ -225,8 +226,8 @@ impl PostgresRowStore {
 }
 
 impl Rows {
-    fn with_book<T>(&self, act: impl FnOnce(&mut Book) -> T) -> T {
-        self.session.with_book(act)
+    fn with_rows<T>(&self, act: impl FnOnce(&mut SessionRows) -> T) -> T {
+        self.session.with_rows(act)
     }
 
     fn subscription(&self) -> String {
@@ -248,7 +249,7 @@ impl Rows {
         let Sql { claim, lock, .. } = self.sql;
         match (claim, lock) {
             (None, None) => Ok(None),
-            _ if due.is_empty() => Ok(Some(Marked::default().into())),
+            _ if due.is_empty() => Ok(Some(MarkedRows::default().into())),
             (Some(claim), _) => {
                 let (mut marking, name) = (Marking::of(due.to_vec()), self.subscription());
                 while let Some(rows) = marking.next() {
@@ -265,8 +266,8 @@ impl Rows {
         &self,
         turn: &mut Turn<'_>,
         lease: &LeaseRequest,
-        marked: load::Marked,
-    ) -> Result<(Acquired, Option<Book>)> {
+        marked: StaleMarks,
+    ) -> Result<(Acquired, Option<SessionRows>)> {
         let work = turn.begin().await?;
         let answer = load::acquire(&work, lease, &self.table, marked).await?;
         work.commit().await.map(|()| answer)
@@ -285,15 +286,15 @@ impl Rows {
         }
     }
 
-    /// Lets go the locks of rows that the book does not know any more.
+    /// Releases the locks of rows that are not in the session any more.
     async fn let_go(&self) {
         if self.sql.lock.is_some() {
-            self.holders.let_go(|| self.with_book(|book| book.claims())).await;
+            self.holders.let_go(|| self.with_rows(|known| known.claims())).await;
         }
     }
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
-        let _hands = self.session.hands.lock().await;
+        let _handout = self.session.handout.lock().await;
         let mut turn = self.reader.turn().await?;
         self.check_server(&mut turn)?;
         fetch::fetch(self, &mut turn, positions, bytes_max, purpose).await
@@ -320,19 +321,19 @@ impl Store for PostgresRowStore {
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
-            let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
+            let (acquired, known) = match self.0.acquire(&mut turn, &lease, StaleMarks::GiveBack).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    let marked = StaleMarks::after(error, &lease.subscription)?;
                     self.0.acquire(&mut turn, &lease, marked).await?
                 }
             };
-            if let Some(book) = book {
+            if let Some(known) = known {
                 self.0.holders.clear().await;
                 turn.remember_lease(&lease.subscription)?;
-                self.0.session.begin(lease.subscription, book);
+                self.0.session.begin(lease.subscription, known);
             }
             Ok(acquired)
         })
@@ -349,7 +350,7 @@ impl Store for PostgresRowStore {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             self.0.holders.clear().await;
             let mut turn = self.0.settler.turn().await?;
             let mut is_clean = clean;
@@ -374,7 +375,7 @@ impl Store for PostgresRowStore {
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let mut turn = self.0.settler.turn().await?;
             turn.check_lease(&settlement.subscription)?;
             let settled = settle::settle(&self.0, &mut turn, &settlement).await;

@@ -6,7 +6,7 @@ use super::super::row::get;
 use super::super::session::Work;
 use super::super::time::Time;
 use super::{Rows, load};
-use crate::store::rows::overview::{backlog, parked, place};
+use crate::store::row_state::overview::{backlog, parked, place};
 use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
 

@@ -13,10 +13,10 @@ use super::sql::Sql;
 use super::{event, lost};
 use crate::Result;
 use crate::layout::RowTable;
-use crate::store::rows::book::{Claim, RowId};
-pub(super) use crate::store::rows::read::Read;
-use crate::store::rows::read::Which;
-use crate::store::rows::refused::counted;
+pub(super) use crate::store::row_state::read::Read;
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::counted;
+use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 
 /// Microseconds after which the claim of somebody else is over, for a statement.
@@ -36,7 +36,7 @@ pub(super) async fn read(
     let asked: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let (small, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
     let rows = turn.read(sql.read, &[&small, &asked, &limit, &foreign_timeout(table)]).await?;
-    let mut read = Read::of(&rows, budget, which, |row| event::told(row), event::body)?;
+    let mut read = Read::of(&rows, budget, which, |row| event::state(row), event::body)?;
     let bare = read.bare();
     if !bare.is_empty() {
         let mut payloads = HashMap::new();
@@ -57,7 +57,7 @@ pub(super) async fn claim(
     subscription: &str,
     epoch: Epoch,
     rows: &[(RowId, i64)],
-) -> Result<HashMap<RowId, Claim>> {
+) -> Result<HashMap<RowId, RowClaim>> {
     let (ids, attempts): (Vec<&str>, Vec<i64>) = rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
     let server = turn.incarnation()?;
     let answer = turn
@@ -82,7 +82,7 @@ pub(super) async fn claim(
     for row in &answer {
         if let (Some(id), Some(number)) = (get::<Option<&str>>(row, 0)?, get::<Option<i64>>(row, 2)?) {
             let attempts = counted(seen.get(id).copied().unwrap_or(0));
-            won.insert(Arc::from(id), Claim { at: get::<Time>(row, 1)?.0, number, attempts });
+            won.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
     }
     Ok(won)

@@ -11,10 +11,10 @@ use super::super::session::Work;
 use super::super::statement::Param;
 use super::super::time::Time;
 use super::{Rows, deliver, lost, own, read};
-use crate::store::rows::book::RowId;
-use crate::store::rows::plan::{Note, Plan};
-use crate::store::rows::read::Which;
-use crate::store::rows::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
+use crate::store::row_state::plan::{Note, SettlePlan};
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
+use crate::store::row_state::session_rows::RowId;
 use crate::store::{Budget, Settled, Settlement};
 use crate::{Result, Timestamp};
 
@@ -55,14 +55,14 @@ pub(super) fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, mut plan) = rows.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+    let (epoch, mut plan) = rows.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
     }
     let half = deliver::half(rows, &mut plan);
     let mut pieces = Pieces::of(&settlement.subscription, plan);
     if let Some((half, helper)) = half
-        && let Some(plan) = rows.with_book(|book| pieces.next(book))
+        && let Some(plan) = rows.with_rows(|known| pieces.next(known))
     {
         let half = pieces.beside(half);
         let (recorded, delivered) = tokio::join!(
@@ -74,8 +74,8 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
             [rows.session.traced(&plan, changed(&recorded)), rows.session.traced(&half, changed(&delivered))];
         own::note(turn, &traced.concat()).await;
         // What is recorded is so, whatever became of the other half.
-        let heard =
-            rows.with_book(|book| [pieces.heard(plan, recorded, book), pieces.heard(half, delivered, book)]);
+        let heard = rows
+            .with_rows(|known| [pieces.heard(plan, recorded, known), pieces.heard(half, delivered, known)]);
         for settled in heard {
             if settled? == Settled::Fenced {
                 return Ok(Settled::Fenced);
@@ -93,7 +93,7 @@ struct Recording<'a, 'b> {
 }
 
 impl Recorder for Recording<'_, '_> {
-    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
         let changed = record(self.rows, self.turn, self.settlement, &plan).await?;
         own::note(self.turn, &self.rows.session.traced(&plan, changed)).await;
         Ok(changed)
@@ -110,7 +110,7 @@ impl Recorder for Recording<'_, '_> {
 /// A plan as the parameters of a settle.
 struct Values<'a> {
     settlement: &'a Settlement,
-    plan: &'a Plan,
+    plan: &'a SettlePlan,
     deaths: i64,
     started: String,
     timeline: String,
@@ -123,7 +123,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn of(settlement: &'a Settlement, plan: &'a Plan, server: &Incarnation) -> Self {
+    fn of(settlement: &'a Settlement, plan: &'a SettlePlan, server: &Incarnation) -> Self {
         Self {
             settlement,
             plan,
@@ -140,7 +140,7 @@ impl<'a> Values<'a> {
     }
 
     fn params(&self) -> [&dyn Param; 27] {
-        let Plan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = self.plan;
+        let SettlePlan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = self.plan;
         [
             &self.settlement.subscription,
             &self.settlement.epoch.0,
@@ -178,7 +178,7 @@ async fn record(
     rows: &Rows,
     turn: &mut Turn<'_>,
     settlement: &Settlement,
-    plan: &Plan,
+    plan: &SettlePlan,
 ) -> Result<Option<usize>> {
     let values = Values::of(settlement, plan, &turn.incarnation()?);
     let answer = turn.query(rows.sql.settle, &values.params()).await?;
@@ -190,7 +190,7 @@ pub(super) async fn record_in(
     rows: &Rows,
     work: &Work<'_>,
     settlement: &Settlement,
-    plan: &Plan,
+    plan: &SettlePlan,
     server: &Incarnation,
 ) -> Result<Option<usize>> {
     let values = Values::of(settlement, plan, server);

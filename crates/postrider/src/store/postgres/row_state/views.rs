@@ -7,7 +7,7 @@ use super::super::statement::query_unnamed;
 use super::migrate::{columns, holds};
 use crate::Result;
 use crate::layout::{Difference, RowTable};
-use crate::store::rows::tables::{column_of_view, other_view, views_of};
+use crate::store::row_state::tables::{column_of_view, other_view, views_of};
 
 const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");

@@ -7,7 +7,7 @@ use super::super::lease::{now, unknown};
 use super::claim::list_due;
 use super::sql::Names;
 use crate::store::Start;
-use crate::store::rows::start;
+use crate::store::row_state::start;
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) fn subscribe(tx: &Connection, names: &Names, subscription: &str, from: Start) -> Attempt<bool> {

@@ -8,7 +8,7 @@ use super::sql::Names;
 use super::{SqliteRowStore, own, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
 use crate::layout::RowTable;
-use crate::store::rows::plan::Plan;
+use crate::store::row_state::plan::SettlePlan;
 use crate::{BoxFuture, Result, Timestamp};
 
 impl HandsOver for SqliteRowStore {
@@ -23,9 +23,10 @@ impl HandsOver for SqliteRowStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let settlement = &parcel.settlement;
-            let (epoch, plan) = self.0.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
+            let (epoch, plan) =
+                self.0.session.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
             if epoch != settlement.epoch {
                 return Ok(HandedOver::Fenced);
             }
@@ -44,7 +45,7 @@ impl HandsOver for SqliteRowStore {
                 Ok(Some(plan))
             };
             let Some(plan) = self.0.writer.write(act).await? else { return Ok(HandedOver::Fenced) };
-            self.0.session.with_book(|book| plan.enter(book));
+            self.0.session.with_rows(|known| plan.enter(known));
             Ok(HandedOver::Done)
         })
     }

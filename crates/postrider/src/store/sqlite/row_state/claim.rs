@@ -6,11 +6,11 @@ use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::{Rows, read};
-use crate::store::rows::book::RowId;
-use crate::store::rows::hands::hand_out;
-use crate::store::rows::listing::{Asking, Listing};
-use crate::store::rows::lost;
-use crate::store::rows::read::Which;
+use crate::store::row_state::due_list::{DueList, ListRequest};
+use crate::store::row_state::handout::hand_out;
+use crate::store::row_state::lost;
+use crate::store::row_state::read::Which;
+use crate::store::row_state::session_rows::RowId;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
 use crate::{BoxFuture, Code, Result};
 
@@ -20,12 +20,12 @@ pub(super) struct RowClaimer {
     rows: Arc<Rows>,
     /// The session it reads for.
     epoch: Epoch,
-    listing: Listing,
+    listing: DueList,
 }
 
 impl RowClaimer {
     pub(super) fn new(rows: Arc<Rows>) -> Self {
-        let (epoch, listing) = rows.session.with_book(|book| (book.epoch, Listing::new(book)));
+        let (epoch, listing) = rows.session.with_rows(|known| (known.epoch, DueList::new(known)));
         Self { rows, epoch, listing }
     }
 
@@ -33,11 +33,11 @@ impl RowClaimer {
         let rows = self.rows.clone();
         self.check_session()?;
         if self.listing.is_empty() {
-            let asking = rows.session.with_book(|book| Asking::of(book));
+            let asking = rows.session.with_rows(|known| ListRequest::of(known));
             let (names, most) = (rows.names.clone(), asking.most);
             let list = names.put_into(names.sql.list);
             let ids = rows.reader.read(move |snapshot| list_due(snapshot, &list, most)).await?;
-            rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));
+            rows.session.with_rows(|known| self.listing.take(ids.into_iter(), &asking, known));
         }
         let asked = self.listing.next(budget.events_max);
         if asked.is_empty() {
@@ -55,7 +55,8 @@ impl RowClaimer {
         let passed = self.listing.pass(asked, found.left.as_ref());
         let (is_marked, marked) = (won.is_some(), won.unwrap_or_default());
         let claims = is_marked.then_some(&marked.claims);
-        let mut page = rows.session.with_book(|book| hand_out(book, passed, found, claims, &marked.refused));
+        let mut page =
+            rows.session.with_rows(|known| hand_out(known, passed, found, claims, &marked.refused));
         page.more_at_once = self.listing.has_more();
         page.left_unread = page.more_at_once;
         Ok(page)
@@ -63,7 +64,7 @@ impl RowClaimer {
 
     /// Refuses to go on for a session that is over.
     fn check_session(&self) -> Result<()> {
-        if self.rows.session.with_book(|book| book.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
+        if self.rows.session.with_rows(|known| known.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::failure::Attempt;
 use super::super::list::{explained, first, payload};
 use super::sql::{Names, micros};
 use crate::Timestamp;
-use crate::store::rows::unlisted;
+use crate::store::row_state::unlisted;
 use crate::store::{EventFilter, ListedEvent};
 
 /// A state's rows. Every value is behind the least number and before any bytes. Index: idx_outbox_events_status (status, created_at), backwards.

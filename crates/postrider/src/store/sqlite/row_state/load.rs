@@ -9,17 +9,19 @@ use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
 use super::sql::Names;
 use crate::Timestamp;
-use crate::store::rows::book::{Book, Claim};
-pub(super) use crate::store::rows::load::Marked;
-use crate::store::rows::load::{Aside, NotedRow, Owned, refuse_strangers, tell_recovered};
-use crate::store::rows::refused::Refused;
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::load::{
+    NotedRow, SetAside, SubscriptionRow, log_recovered, refuse_foreign_publisher,
+};
+use crate::store::row_state::refused::Refused;
+use crate::store::row_state::session_rows::{RowClaim, SessionRows};
 use crate::store::{Acquired, Epoch, LeaseRequest};
 
 /// The row of a subscription, whose progress is in the rows of its table.
 pub(super) struct Worked {
     pub(super) epoch: i64,
     pub(super) halted: Option<String>,
-    pub(super) owned: Owned,
+    pub(super) owned: SubscriptionRow,
 }
 
 impl Worked {
@@ -28,7 +30,7 @@ impl Worked {
         let sql = "SELECT epoch, halted, clean, paused, trial, trial_deaths
                    FROM postrider_row_subscriptions WHERE name = ?1";
         let worked = tx.prepare_cached(sql)?.query_row([name], |row| {
-            let owned = Owned {
+            let owned = SubscriptionRow {
                 clean: row.get(2)?,
                 paused: row.get(3)?,
                 trial: row.get(4)?,
@@ -40,13 +42,13 @@ impl Worked {
     }
 }
 
-/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
+/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the rows of the session.
 pub(super) fn acquire(
     tx: &Connection,
     names: &Names,
     lease: &LeaseRequest,
-    marked: Marked,
-) -> Attempt<(Acquired, Option<Book>)> {
+    marked: StaleMarks,
+) -> Attempt<(Acquired, Option<SessionRows>)> {
     let name = &lease.subscription;
     let row = Worked::load(tx, name)?.ok_or_else(|| unknown(name))?;
     if let Some(reason) = row.halted {
@@ -60,36 +62,36 @@ pub(super) fn acquire(
     let epoch = Epoch(row.epoch + 1);
     take(tx, Ledger::Rows, lease, epoch, now)?;
     let claimed = match marked {
-        Marked::Kept => claimed(tx)?,
-        Marked::GivenBack => {
-            tell_recovered(name, give_back(tx, names)?);
+        StaleMarks::Keep => claimed(tx)?,
+        StaleMarks::GiveBack => {
+            log_recovered(name, give_back(tx, names)?);
             Vec::new()
         }
     };
     if let Some(marks) = &names.sql.marks {
         let foreign = names.put_into(marks.foreign);
         let (recent, all) = tx.query_row(&foreign, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        refuse_strangers(&names.table, recent, all)?;
+        refuse_foreign_publisher(&names.table, recent, all)?;
     }
-    let aside = Aside::of(notes(tx, names)?, [], &names.table)?.keeping(claimed);
+    let aside = SetAside::of(notes(tx, names)?, [], &names.table)?.keeping(claimed);
     for id in &aside.stale {
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
         tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
     }
-    let (loaded, book) = aside.load(epoch, row.owned, &names.table);
-    Ok((Acquired::Granted(Box::new(loaded)), Some(book)))
+    let (loaded, known) = aside.load(epoch, row.owned, &names.table);
+    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Rows that the last owner had marked.
-fn claimed(tx: &Connection) -> Attempt<Vec<(String, Claim)>> {
+fn claimed(tx: &Connection) -> Attempt<Vec<(String, RowClaim)>> {
     let sql = "SELECT CAST(json_extract(e.value, '$[0]') AS TEXT), o.number, o.claimed_at, json_extract(e.value, '$[1]')
                FROM postrider_row_claims AS o, json_each(o.ids) AS e
                ORDER BY o.number, e.id";
     let mut statement = tx.prepare_cached(sql)?;
     let claims = statement.query_map([], |row| {
         let at = Timestamp::from_micros(row.get(2)?);
-        Ok((row.get(0)?, Claim { number: row.get(1)?, at, attempts: row.get(3)? }))
+        Ok((row.get(0)?, RowClaim { number: row.get(1)?, at, attempts: row.get(3)? }))
     })?;
     Ok(claims.collect::<Result<_, _>>()?)
 }

@@ -7,7 +7,7 @@ use super::super::lease::now;
 use super::own;
 use super::sql::Names;
 use crate::Timestamp;
-use crate::store::rows::scope;
+use crate::store::row_state::scope;
 use crate::store::{RetentionScope, Trim, Trimmed};
 
 /// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.

@@ -9,7 +9,7 @@ use super::super::thread::in_transaction;
 use super::custom;
 use super::sql::{Names, Sql};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
-use crate::store::rows::tables::{
+use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, refuse_harmful,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
@@ -18,8 +18,8 @@ use crate::{Code, Error, Result};
 /// Every migration of our own tables, oldest first. A released one never changes.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
-/// The book of these migrations. Not that of the default layout: the two may share a file.
-const BOOK: &str = "CREATE TABLE postrider_row_migrations (
+/// The table that records these migrations. Not that of the default layout: the two may share a file.
+const MIGRATIONS_TABLE: &str = "CREATE TABLE postrider_row_migrations (
     version    INTEGER PRIMARY KEY,
     applied_at INTEGER NOT NULL
 ) STRICT;
@@ -63,8 +63,8 @@ pub(super) fn all(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>>
     check_asked(table, extras)?;
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (begin, named) = match version {
-            1 if table.map.is_some() => (BOOK.to_owned(), naming(table)),
-            1 => (format!("{}\n{BOOK}", table.put_into_sqlite(TABLE)), naming(table)),
+            1 if table.map.is_some() => (MIGRATIONS_TABLE.to_owned(), naming(table)),
+            1 => (format!("{}\n{MIGRATIONS_TABLE}", table.put_into_sqlite(TABLE)), naming(table)),
             _ => Default::default(),
         };
         let entry = format!(
@@ -101,8 +101,9 @@ pub(super) fn migrate(
             created.push(table.name.as_str().to_owned());
         }
         for (version, sql) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-            let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
-            tx.execute_batch(&format!("{book}{sql}\n{named}"))?;
+            let (preamble, named) =
+                if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
+            tx.execute_batch(&format!("{preamble}{sql}\n{named}"))?;
             let entry = "INSERT INTO postrider_row_migrations (version, applied_at) VALUES (?1, ?2)";
             tx.execute(entry, params![version, now(tx)?])?;
         }

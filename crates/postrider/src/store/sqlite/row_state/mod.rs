@@ -35,12 +35,13 @@ use super::{
 };
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
-use crate::store::rows::book::{Book, RowId};
-use crate::store::rows::hands::{Purpose, Recall};
-use crate::store::rows::plan::Plan;
-use crate::store::rows::read::{Read, Which};
-use crate::store::rows::refused::{self, Marked, Marking, Pieces};
-use crate::store::rows::session::Session;
+use crate::store::row_state::handout::{Purpose, Recall};
+use crate::store::row_state::load::StaleMarks;
+use crate::store::row_state::plan::SettlePlan;
+use crate::store::row_state::read::{Read, Which};
+use crate::store::row_state::refused::{self, MarkedRows, Marking, Pieces};
+use crate::store::row_state::session::RowSession;
+use crate::store::row_state::session_rows::{RowId, SessionRows};
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
     RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
@@ -56,7 +57,7 @@ struct Rows {
     names: Arc<Names>,
     reader: Thread,
     writer: Thread,
-    session: Session,
+    session: RowSession,
 }
 
 /// The table as it is called here: a file has one schema.
@@ -146,7 +147,7 @@ impl SqliteRowStore {
             names: Arc::new(names),
             reader: Thread::start("postrider-read", reader)?,
             writer: Thread::start("postrider-settle", writer)?,
-            session: Session::default(),
+            session: RowSession::default(),
         })))
     }
 
@@ -209,8 +210,8 @@ fn open(path: &Path, table: &RowTable) -> Result<(Connection, Names)> {
 
 impl Rows {
     /// Marks rows as being published. Answers which were won, and which their table refuses to mark.
-    async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<Marked> {
-        let Some(marks) = self.names.sql.marks else { return Ok(Marked::default()) };
+    async fn claim(&self, epoch: Epoch, due: Vec<(RowId, i64)>) -> Result<MarkedRows> {
+        let Some(marks) = self.names.sql.marks else { return Ok(MarkedRows::default()) };
         let mut marking = Marking::of(due);
         while let Some(rows) = marking.next() {
             let (names, name, due) = (self.names.clone(), self.session.subscription(), rows.clone());
@@ -220,14 +221,19 @@ impl Rows {
         Ok(marking.marked())
     }
 
-    async fn acquire(&self, lease: &LeaseRequest, marked: load::Marked) -> Result<(Acquired, Option<Book>)> {
+    async fn acquire(
+        &self,
+        lease: &LeaseRequest,
+        marked: StaleMarks,
+    ) -> Result<(Acquired, Option<SessionRows>)> {
         let (names, lease) = (self.names.clone(), lease.clone());
         self.writer.write(move |tx| load::acquire(tx, &names, &lease, marked)).await
     }
 
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
-        let _hands = self.session.hands.lock().await;
-        let (mut recall, epoch) = self.session.with_book(|book| (Recall::of(book, &positions), book.epoch));
+        let _handout = self.session.handout.lock().await;
+        let (mut recall, epoch) =
+            self.session.with_rows(|known| (Recall::of(known, &positions), known.epoch));
         let (ids, names) = (recall.ids(), self.names.clone());
         let budget = Budget { events_max: ids.len(), bytes_max };
         let found: Read =
@@ -239,12 +245,12 @@ impl Rows {
             true => Some(self.claim(epoch, unclaimed).await?.claims),
             false => None,
         };
-        Ok(self.session.with_book(|book| recall.finish(book, found, won.as_ref(), purpose)))
+        Ok(self.session.with_rows(|known| recall.finish(known, found, won.as_ref(), purpose)))
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Settled> {
-        let _hands = self.session.hands.lock().await;
-        let (epoch, plan) = self.session.with_book(|book| (book.epoch, Plan::of(&settlement, book)));
+        let _handout = self.session.handout.lock().await;
+        let (epoch, plan) = self.session.with_rows(|known| (known.epoch, SettlePlan::of(&settlement, known)));
         if epoch != settlement.epoch {
             return Ok(Settled::Fenced);
         }
@@ -268,16 +274,16 @@ impl Store for SqliteRowStore {
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
-            let (acquired, book) = match self.0.acquire(&lease, load::Marked::GivenBack).await {
+            let _handout = self.0.session.handout.lock().await;
+            let (acquired, known) = match self.0.acquire(&lease, StaleMarks::GiveBack).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let marked = load::Marked::after(error, &lease.subscription)?;
+                    let marked = StaleMarks::after(error, &lease.subscription)?;
                     self.0.acquire(&lease, marked).await?
                 }
             };
-            if let Some(book) = book {
-                self.0.session.begin(lease.subscription, book);
+            if let Some(known) = known {
+                self.0.session.begin(lease.subscription, known);
             }
             Ok(acquired)
         })
@@ -290,7 +296,7 @@ impl Store for SqliteRowStore {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let _hands = self.0.session.hands.lock().await;
+            let _handout = self.0.session.handout.lock().await;
             let (names, of) = (self.0.names.clone(), name.clone());
             let give_back = move |tx: &Connection| load::give_back_as_owner(tx, &names, &of, epoch);
             let is_clean = match self.0.writer.write(give_back).await {

@@ -9,7 +9,7 @@ use super::super::overview::{lease, names as subscriptions};
 use super::super::relays;
 use super::load;
 use super::sql::Names;
-use crate::store::rows::overview::{backlog, parked, place};
+use crate::store::row_state::overview::{backlog, parked, place};
 use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Timestamp};
 

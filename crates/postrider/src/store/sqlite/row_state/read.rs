@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
 use super::sql::{Marks, Names};
-use crate::store::rows::book::{Claim, RowId};
-use crate::store::rows::lost;
-use crate::store::rows::read::{Body, Read, Told, Which, about};
-use crate::store::rows::refused::counted;
+use crate::store::row_state::lost;
+use crate::store::row_state::read::{Body, Read, RowState, Which, about};
+use crate::store::row_state::refused::counted;
+use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -28,29 +28,29 @@ pub(super) fn read(
     for id in ids {
         let mut rows = statement.query([&**id])?;
         let Some(row) = rows.next()? else { continue };
-        let told = told(row)?;
-        let is_wanted = which == Which::Any || told.is_due;
+        let state = state(row)?;
+        let is_wanted = which == Which::Any || state.is_due;
         if is_wanted {
-            bytes = bytes.saturating_add(told.bytes);
+            bytes = bytes.saturating_add(state.bytes);
             wanted += 1;
         }
         let body = if is_wanted { body(row) } else { Err(lost()) };
-        found.push((told, body));
+        found.push((state, body));
         // One more than fits tells that it did not.
         if bytes > budget.bytes_max && wanted > 1 {
             break;
         }
     }
-    Ok(Read::of(found, budget, which, |(told, _)| Ok(told.clone()), |(_, body)| body)?)
+    Ok(Read::of(found, budget, which, |(state, _)| Ok(state.clone()), |(_, body)| body)?)
 }
 
-fn told(row: &Row<'_>) -> Attempt<Told> {
+fn state(row: &Row<'_>) -> Attempt<RowState> {
     let headers = row.get_ref(7)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len);
     let payload = match row.get_ref(6)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
         _ => 0,
     };
-    Ok(Told {
+    Ok(RowState {
         id: row.get::<_, String>(0)?.into(),
         attempts: number(row, 11)?,
         limit: u32::try_from(number(row, 10)?.max(1)).unwrap_or(u32::MAX),
@@ -102,7 +102,7 @@ pub(super) fn claim(
     subscription: &str,
     epoch: Epoch,
     rows: &[(RowId, i64)],
-) -> Attempt<HashMap<RowId, Claim>> {
+) -> Attempt<HashMap<RowId, RowClaim>> {
     // Index: the primary key (name).
     let fence = "SELECT 1 FROM postrider_row_subscriptions WHERE name = ?1 AND epoch = ?2";
     let owns = tx.prepare_cached(fence)?.query_row(params![subscription, epoch.0], |_| Ok(())).optional()?;
@@ -126,5 +126,5 @@ pub(super) fn claim(
     let note = "INSERT INTO postrider_row_claims (epoch, claimed_at, ids) VALUES (?1, ?2, ?3)";
     let number = tx.prepare_cached(note)?.insert(params![epoch.0, at, format!("[{}]", pairs.join(","))])?;
     let at = Timestamp::from_micros(at);
-    Ok(won.into_iter().map(|(id, attempts)| (id, Claim { at, number, attempts })).collect())
+    Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
 }

@@ -10,10 +10,10 @@ use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::sql::Names;
 use super::{Rows, own, read};
-use crate::store::rows::book::RowId;
-use crate::store::rows::plan::{Note, Outcome, Plan};
-use crate::store::rows::read::Which;
-use crate::store::rows::refused::{PAYLOADS_BYTES_MAX, Recorder, Unchanged};
+use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::{PAYLOADS_BYTES_MAX, Recorder, Unchanged};
+use crate::store::row_state::session_rows::RowId;
 use crate::store::{Budget, Epoch, Settlement};
 use crate::{Result, Timestamp};
 
@@ -23,7 +23,7 @@ pub(super) fn record(
     names: &Names,
     subscription: &str,
     epoch: Epoch,
-    plan: &Plan,
+    plan: &SettlePlan,
 ) -> Attempt<Option<usize>> {
     // Index: the primary key (name).
     let fence = "UPDATE postrider_row_subscriptions SET trial = ?3, trial_deaths = ?4, updated_at = ?5
@@ -59,7 +59,7 @@ pub(super) fn record(
 }
 
 /// Changes the rows of an outcome, each by its own statement. Where there is nothing to change, each counts as changed.
-fn change(tx: &Connection, statement: &str, outcome: &Outcome) -> Attempt<usize> {
+fn change(tx: &Connection, statement: &str, outcome: &OutcomeRows) -> Attempt<usize> {
     if statement.is_empty() {
         return Ok(outcome.ids.len());
     }
@@ -112,7 +112,7 @@ pub(super) struct Recording<'a> {
 }
 
 impl Recorder for Recording<'_> {
-    async fn record(&mut self, plan: Arc<Plan>) -> Result<Option<usize>> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
         let (names, name) = (self.rows.names.clone(), self.settlement.subscription.clone());
         let epoch = self.settlement.epoch;
         let if_all_are_ours = self.rows.session.traced(&plan, Some(plan.rows()));
