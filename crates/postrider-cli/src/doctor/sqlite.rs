@@ -22,7 +22,7 @@ const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
 pub(crate) fn examine(path: &Path, rows: Option<&RowTable>, deep: bool, patient: &mut Patient<'_>) -> bool {
-    let connection = match SqliteStore::connect_to_look(path) {
+    let connection = match SqliteStore::connect_read_only(path) {
         Ok(connection) => {
             patient.ok(Check::Readable, format!("{} can be read", path.display()));
             connection
@@ -57,7 +57,7 @@ fn layout(path: &Path, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
     let found = Findings {
         differences: SqliteRowStore::differences(path, rows),
         // Looking is enough: what could not be worked on is refused all the same.
-        opened: SqliteRowStore::look(path, rows, 0).map(drop),
+        opened: SqliteRowStore::read_overview(path, rows, 0).map(drop),
         strangers: SqliteRowStore::foreign_claims(path, rows),
     };
     found.tell(rows, patient)
@@ -85,7 +85,7 @@ fn version(patient: &mut Patient<'_>) {
 
 fn schema(path: &Path, patient: &mut Patient<'_>) -> bool {
     match SqliteStore::schema(path) {
-        Ok(schema) if schema.found == schema.needed => match SqliteStore::look(path, 0) {
+        Ok(schema) if schema.found == schema.needed => match SqliteStore::read_overview(path, 0) {
             Ok(_) => {
                 patient.ok(Check::SchemaCurrent, format!("schema {}", schema.found));
                 true

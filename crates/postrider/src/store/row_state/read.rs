@@ -11,7 +11,7 @@ use super::session_rows::RowId;
 use crate::event::columns;
 use crate::layout::derived_id;
 use crate::store::Budget;
-use crate::store::filling::Widths;
+use crate::store::page_builder::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
