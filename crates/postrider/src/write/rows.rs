@@ -51,7 +51,7 @@ pub(super) fn written(
         let id = match (table.layout(), &event.aggregate) {
             (RowLayout::OutboxEvents, Some(aggregate)) => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::made_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
             _ => event.id,
         };

@@ -10,7 +10,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error as SqlError, Row, Value};
 
 use super::failure::{commit_failed, failed};
-use super::rows::Names;
+use super::row_state::Names;
 use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 

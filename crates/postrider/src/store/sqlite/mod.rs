@@ -25,7 +25,7 @@ mod park;
 mod progress;
 mod relays;
 mod row;
-mod rows;
+mod row_state;
 mod settle;
 mod tally;
 mod worker;
@@ -39,7 +39,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-pub use rows::SqliteRowStore;
+pub use row_state::SqliteRowStore;
 
 pub use super::{Migrated, Migration, Schema};
 
