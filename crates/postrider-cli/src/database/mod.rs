@@ -156,7 +156,7 @@ fn table_to_make(
             let (is, not) = (rows.layout().name(), asked.name());
             let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
             return Err(
-                Error::new(Code::LayoutDiffers, what).hint("change `layout` of the outbox, or --layout")
+                Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
         }
         (Some(rows), _) => Some(rows.clone()),
@@ -165,7 +165,7 @@ fn table_to_make(
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
         return Err(Error::new(Code::LayoutDiffers, what)
-            .hint("the index belongs to outbox_events; remove the option"));
+            .with_hint("the index belongs to outbox_events; remove the option"));
     }
     Ok(table)
 }
@@ -198,8 +198,9 @@ impl From<RowsMigrated> for Made {
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(rows: &RowTable) -> Error {
     let what = format!("roles for layout {} are not supported yet", rows.layout().name());
-    Error::new(Code::LayoutDiffers, what)
-        .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+    Error::new(Code::LayoutDiffers, what).with_hint(
+        "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
+    )
 }
 
 /// The table as it is while its rows are handed over: nobody else is at work.

@@ -22,7 +22,7 @@ use crate::doctor::{self, Options, Subject};
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     let url = address.url.expose_secret();
-    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let refused = |key| move |error: Error| Refused::new(key, error.message());
     let mut config = MySqlConfig::new(url).map_err(refused("url"))?;
     let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
     let schema = schema.map_err(refused("schema"))?;
@@ -31,7 +31,8 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         return Err(Refused::new("listen", "this database has no notifications for new events"));
     }
     if address.pooler == PoolerChoice::Transaction {
-        let why = "a pooler in transaction mode is not supported for this database";
+        let why =
+            "a pooler in transaction mode is not supported for this database";
         return Err(Refused::new("pooler", why));
     }
     if let Some(password) = &address.password {
@@ -52,16 +53,14 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
 
 /// The table in the database that the URL names, unless the configuration names another.
 fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
-    let refused = |error: Error| Refused::new("table_schema", error.what());
+    let refused = |error: Error| Refused::new("table_schema", error.message());
     if rows.columns().is_none() && rows.layout().shapes_on(Dialect::MySql).is_empty() {
         return Err(Refused::new("layout", "this layout does not exist for MySQL and MariaDB"));
     }
     match config.database() {
         _ if rows.is_placed() => Ok(rows),
         Some(database) => Ok(rows.or_in_schema(Ident::new(&database).map_err(refused)?)),
-        None => {
-            Err(Refused::new("table_schema", "set the database that contains the table, here or in the URL"))
-        }
+        None => Err(Refused::new("table_schema", "set the database that contains the table, here or in the URL")),
     }
 }
 
@@ -275,10 +274,12 @@ impl EventWriter for MySqlWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("either all of the events were written or none")
-            .hint("check the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's message above"),
+            .with_effect("either all of the events were written or none")
+            .with_hint("check the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's message above")
+        }
         _ => error,
     }
 }

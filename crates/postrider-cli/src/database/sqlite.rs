@@ -34,10 +34,9 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     }
     match address.first_of_server() {
         Some(key) => Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL")),
-        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => Err(Refused::new(
-            "table_schema",
-            "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB",
-        )),
+        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
+            Err(Refused::new("table_schema", "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB"))
+        }
         None if address.rows.as_ref().is_some_and(|rows| {
             rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()
         }) =>
@@ -133,9 +132,8 @@ impl Database for Sqlite {
     }
 
     fn roles(&self) -> Result<String> {
-        Err(Error::new(Code::ConfigValue, format!("{self} has no roles")).hint(
-            "any user who can write to a SQLite file can change everything in it: use file permissions",
-        ))
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
+            .with_hint("any user who can write to a SQLite file can change everything in it: use file permissions"))
     }
 
     fn rows(&self) -> Option<&RowTable> {
@@ -207,14 +205,14 @@ impl SqliteWriter {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
             Error::new(code(&e), "the transaction could not begin")
-                .hint("check which other process writes to the file")
-                .source(e)
+                .with_hint("check which other process writes to the file")
+                .with_source(e)
         })?;
         let written = self.outbox.write_all(&tx, events)?;
         tx.commit().map_err(|e| {
             Error::new(Code::OutcomeUnknown, "the commit failed")
-                .hint("check the outbox before you write these events again")
-                .source(e)
+                .with_hint("check the outbox before you write these events again")
+                .with_source(e)
         })?;
         Ok(written)
     }

@@ -84,8 +84,9 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     for (name, value) in &config.properties {
         if OURS.contains(&name.as_str()) || FIXED.iter().any(|(fixed, _)| fixed == name) {
             let what = format!("kafka: the property {name} cannot be overridden");
-            return Err(Error::new(Code::SinkOpen, what)
-                .hint("remove it; Postrider has a separate setting for it, or its guarantees depend on it"));
+            return Err(Error::new(Code::SinkOpen, what).with_hint(
+                "remove it; Postrider has a separate setting for it, or its guarantees depend on it",
+            ));
         }
         client.set(name, value);
     }

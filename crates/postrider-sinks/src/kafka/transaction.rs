@@ -88,7 +88,7 @@ impl Transactional {
         });
         taken
             .await
-            .map_err(|error| Error::new(Code::SinkFailed, "kafka: the takeover was aborted").source(error))?
+            .map_err(|error| Error::new(Code::SinkFailed, "kafka: the takeover was aborted").with_source(error))?
     }
 
     /// Goes on to the end when dropped: a transaction is not left open.
@@ -227,7 +227,8 @@ fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
         error => error.to_string(),
     };
     let last = client.context().last_trouble();
-    Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}")).hint(
-        "the relay retries; check that the cluster is up and that this user may use the transactional id",
-    )
+    Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}"))
+        .with_hint(
+            "the relay retries; check that the cluster is up and that this user may use the transactional id",
+        )
 }

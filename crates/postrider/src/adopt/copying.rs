@@ -255,23 +255,23 @@ impl<'s> Copying<'s> {
     fn lost(&self) -> Error {
         let what = format!("the lease of subscription {:?} was lost", self.lease.subscription);
         Error::new(Code::LeaseHeld, what)
-            .effect(format!(
+            .with_effect(format!(
                 "{} events were copied and settled here; the other events are unchanged",
                 self.copied
             ))
-            .hint("stop the relay that took it, then run the command again: it continues where it stopped")
+            .with_hint("stop the relay that took it, then run the command again: it continues where it stopped")
     }
 
     /// The error, with what it means for the copy.
     fn told(&self, error: Error) -> Error {
         match error.code() {
-            Code::ForeignPublisher => refuse::strangers(error.what().to_owned(), self.copied),
+            Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
             _ => error
-                .effect(format!(
+                .with_effect(format!(
                     "{} events were copied before and settled here; the current batch was moved completely or not at all",
                     self.copied
                 ))
-                .hint("run the command again: it continues where it stopped"),
+                .with_hint("run the command again: it continues where it stopped"),
         }
     }
 }

@@ -11,10 +11,7 @@ use crate::{Code, Error, Outbox, Result, Timestamp};
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     let what = match (from, to.table()) {
         (None, Some(to)) if to.columns().is_some() => {
-            format!(
-                "{} is a mapped table (layout custom), and Postrider does not write to such tables",
-                to.layout().name()
-            )
+            format!("{} is a mapped table (layout custom), and Postrider does not write to such tables", to.layout().name())
         }
         (Some(_), None) | (None, Some(_)) => return Ok(()),
         (None, None) => "both outboxes have the layout `postrider`".to_owned(),
@@ -30,9 +27,7 @@ pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
 pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
     match start {
         Some(start @ (Start::Beginning | Start::Now | Start::Time(_))) => Ok(start),
-        Some(Start::Position(_)) => {
-            Err(Error::new(Code::AdoptionStart, "an adoption cannot start at a position"))
-        }
+        Some(Start::Position(_)) => Err(Error::new(Code::AdoptionStart, "an adoption cannot start at a position")),
         None if counts.undelivered() == 0 => Ok(Start::Beginning),
         None => {
             let what = format!("the table contains undelivered events, and --start was not given: {counts}");
@@ -67,11 +62,11 @@ pub(crate) fn taken(rows: usize) -> Error {
 /// The error of rows that somebody else works on. So many were copied before.
 pub(super) fn strangers(what: String, copied: u64) -> Error {
     Error::new(Code::ForeignPublisher, what)
-        .effect(match copied {
+        .with_effect(match copied {
             0 => "nothing was copied; the other publisher's rows were not touched".to_owned(),
             _ => format!("{copied} events were copied and settled here; the other events are unchanged"),
         })
-        .hint("stop the other publisher, then run the command again: it continues where it stopped")
+        .with_hint("stop the other publisher, then run the command again: it continues where it stopped")
 }
 
 /// Refuses what was delivered, or is being delivered, by others since it was counted. All claims of ours are given
@@ -79,7 +74,7 @@ pub(super) fn strangers(what: String, copied: u64) -> Error {
 pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
     if now.in_flight > 0 {
         let what = format!("{} rows are marked as PUBLISHING by another publisher", now.in_flight);
-        return Err(strangers(what, 0).hint(
+        return Err(strangers(what, 0).with_hint(
             "stop the other publisher; if it no longer runs, set its rows back to PENDING, then run the command again",
         ));
     }

@@ -199,7 +199,7 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
     let globs: Option<Globs> = names.map(|names| names.into_iter().collect());
     if globs.as_ref().is_some_and(Globs::is_empty) {
         let what = format!("the list of {list} is empty, so the rule matches nothing");
-        return Err(Error::new(Code::RuleInvalid, what).hint("omit the list to match all"));
+        return Err(Error::new(Code::RuleInvalid, what).with_hint("omit the list to match all"));
     }
     Ok(globs)
 }
@@ -209,7 +209,7 @@ fn check_header(name: &str) -> Result<()> {
     if name.eq_ignore_ascii_case("content-type") {
         let what = "a rule cannot set \"content-type\"; the encoder sets it";
         return Err(
-            Error::new(Code::RuleInvalid, what).hint("set that header on the event when it is written")
+            Error::new(Code::RuleInvalid, what).with_hint("set that header on the event when it is written")
         );
     }
     Ok(())

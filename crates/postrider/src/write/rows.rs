@@ -17,15 +17,16 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn unwritable(table: &RowTable) -> Error {
     let what = format!("this driver cannot write to layout {}", table.layout().name());
-    Error::new(Code::LayoutUnfit, what)
-        .hint("use tokio-postgres, mysql_async, rusqlite or sqlx, on a database that supports the layout")
+    Error::new(Code::LayoutUnfit, what).with_hint(
+        "use tokio-postgres, mysql_async, rusqlite or sqlx, on a database that supports the layout",
+    )
 }
 
 /// The payload as the text it is.
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
-        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").source(e))
+        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
 }
 
 /// What was written, of the rows' numbers and creations in the order of the events. A row with a UUID has no number.
@@ -50,7 +51,7 @@ pub(super) fn written(
         let id = match (table.layout(), &event.aggregate) {
             (RowLayout::OutboxEvents, Some(aggregate)) => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::made_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
             _ => event.id,
         };
@@ -147,7 +148,7 @@ mod tests {
 
     fn told(layout: RowLayout, event: Event) -> String {
         let table = RowTable::new(layout).unwrap();
-        check(&table, &[event]).map_or_else(|error| error.sentence(), |()| "fits".to_owned())
+        check(&table, &[event]).map_or_else(|error| error.one_line(), |()| "fits".to_owned())
     }
 
     fn order(id: &str) -> Event {
@@ -186,11 +187,7 @@ mod tests {
             ),
             (Outbox, order(&id), "it has no topic"),
             (Outbox, order("7").with_topic("t"), "its aggregate id is not a UUID"),
-            (
-                Outbox,
-                order(&id).with_topic("é".repeat(101)),
-                "its topic has 101 characters; the limit is 100",
-            ),
+            (Outbox, order(&id).with_topic("é".repeat(101)), "its topic has 101 characters; the limit is 100"),
             (Outbox, order(&id).with_topic("t").with_max_attempts(40_000), "its max_attempts is 40000"),
         ] {
             let told = told(layout, event);

@@ -44,8 +44,7 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none).
-    /// Required if there are any
+    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
     /// Subscription whose undelivered events to move [default: the only one]
@@ -191,7 +190,7 @@ async fn subscribe(
     }
     let what = format!("no subscription of outbox {:?} would receive the events", to.name);
     Err(Error::new(Code::SubscriptionUnknown, what)
-        .hint(format!("configure a subscription with outbox = {:?}, then run this command again", to.name))
+        .with_hint(format!("configure a subscription with outbox = {:?}, then run this command again", to.name))
         .into())
 }
 

@@ -35,17 +35,15 @@ pub(super) fn find_outbox<'a>(
     let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
-        [] => {
-            Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
-                .hint(format!(
-                    "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a \
-                 separate schema if the database has schemas"
-                ))
-        }
+        [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
+            .with_hint(format!(
+                "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a separate \
+                 schema if the database has schemas"
+            )),
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
             let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
-            Error::new(Code::ConfigReference, what).hint("pass the name of one of them")
+            Error::new(Code::ConfigReference, what).with_hint("pass the name of one of them")
         }
     };
     Err(error.into())
@@ -61,7 +59,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
                 to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("insert the rows with your own program; adoption works only from such a table")
+                .with_hint("insert the rows with your own program; adoption works only from such a table")
                 .into());
         }
         (Some(_), Some(_)) => {
@@ -74,7 +72,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
                 from.name, to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("create the other outbox in the same database, and configure the same url for both")
+                .with_hint("create the other outbox in the same database, and configure the same url for both")
                 .into());
         }
         _ => return Ok(()),
@@ -108,13 +106,13 @@ pub(super) async fn find_subscription(
         [only] => Ok(only.clone()),
         [] => {
             Err(Error::new(Code::SubscriptionUnknown, format!("outbox {:?} has no subscription", from.name))
-                .hint("name the subscription with --subscription NAME")
+                .with_hint("name the subscription with --subscription NAME")
                 .into())
         }
         several => {
             let what = format!("outbox {:?} has subscriptions {}", from.name, several.join(", "));
             Err(Error::new(Code::ConfigReference, what)
-                .hint("name one with --subscription NAME: its undelivered events are moved")
+                .with_hint("name one with --subscription NAME: its undelivered events are moved")
                 .into())
         }
     }

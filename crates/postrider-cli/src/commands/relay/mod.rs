@@ -61,7 +61,7 @@ impl Relay {
         let settings = context.settings()?;
         if settings.subscriptions.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "no subscription is configured")
-                .hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
+                .with_hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
                 .into());
         }
         log::start(&settings.relay, context.output);
@@ -94,8 +94,8 @@ impl Relay {
         tokio::time::sleep(timeout).await;
         let what = format!("events are still undelivered after {}", age(timeout));
         Error::new(Code::Undelivered, what)
-            .effect("they stay in the outbox; delivered events are settled")
-            .hint("see the log above and `postrider status`; run the command again to continue")
+            .with_effect("they stay in the outbox; delivered events are settled")
+            .with_hint("see the log above and `postrider status`; run the command again to continue")
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {

@@ -43,6 +43,6 @@ async fn inbox(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'
                 format!("processed_events has the key {keys}: only one consumer group can process an event"),
             );
         }
-        Err(error) => subject.warn(check, format!("cannot be checked: {}", error.sentence())),
+        Err(error) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }

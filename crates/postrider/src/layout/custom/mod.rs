@@ -188,7 +188,7 @@ impl ColumnMap {
             Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
         if let Some(field) = missing {
             let what = format!("no column is mapped for `{}`", field.name());
-            return Err(Error::new(Code::NameInvalid, what).hint("add it to `columns`"));
+            return Err(Error::new(Code::NameInvalid, what).with_hint("add it to `columns`"));
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
@@ -269,15 +269,12 @@ mod tests {
 
     #[test]
     fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
-        let told = |map: ColumnMap| map.check().unwrap_err().sentence();
+        let told = |map: ColumnMap| map.check().unwrap_err().one_line();
         assert!(told(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
         assert!(told(status.clone()).contains("`states` is not set"));
         assert!(told(status.states(states("new", "NEW"))).contains("the same value"));
-        assert!(
-            told(ColumnMap::debezium().states(states("new", "sent")))
-                .contains("no column is mapped for `status`")
-        );
+        assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column is mapped for `status`"));
         let mut untyped = ColumnMap::debezium();
         untyped.columns.remove(&Field::Type);
         assert!(told(untyped.clone()).contains("the type of events is unknown"));

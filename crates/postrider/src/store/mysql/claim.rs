@@ -237,5 +237,5 @@ impl Claimer for MySqlClaimer {
 
 fn lost() -> Error {
     Error::new(Code::StoreFailed, "the connection that events were read from was lost")
-        .hint("nothing to do: the subscription is loaded again")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

@@ -103,7 +103,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     }
     let what = format!("{name}.events differs from what the migrations created");
     Err(Error::new(Code::SchemaAltered, what)
-        .hint("it must be an InnoDB table with position BIGINT AUTO_INCREMENT as its primary key"))
+        .with_hint("it must be an InnoDB table with position BIGINT AUTO_INCREMENT as its primary key"))
 }
 
 /// Refuses a database whose tables were dropped after they were made.

@@ -74,12 +74,13 @@ impl Server {
     /// Refuses a server on which positions would not be trustworthy.
     pub(super) fn refuse_positions(&self) -> Result<()> {
         if self.many_write {
-            let what = "the server shares writes with other primaries (Galera, or group replication with several primaries)";
+            let what =
+                "the server shares writes with other primaries (Galera, or group replication with several primaries)";
             return Err(Error::new(Code::ServerUnfit, what)
-                .effect(
+                .with_effect(
                     "nothing was read or changed: with several primaries, positions do not show which transactions may still commit",
                 )
-                .hint(
+                .with_hint(
                     "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
                        with a state per row",
                 ));
@@ -87,8 +88,10 @@ impl Server {
         if self.increment != "1" {
             let what = format!("the server has auto_increment_increment = {}", self.increment);
             return Err(Error::new(Code::ServerUnfit, what)
-                .effect("nothing was read or changed: the relay would wait for every skipped position")
-                .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
+                .with_effect("nothing was read or changed: the relay would wait for every skipped position")
+                .with_hint(
+                    "set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too",
+                ));
         }
         Ok(())
     }
@@ -122,12 +125,12 @@ impl Variables {
     fn refuse(&self) -> Result<()> {
         if self.is_on("log_bin") && self.get("binlog_format").eq_ignore_ascii_case("STATEMENT") {
             return Err(Error::new(Code::ServerUnfit, "the server has binlog_format = STATEMENT")
-                .effect("nothing was read or changed: the server would reject every write at READ COMMITTED, which Postrider uses")
-                .hint("set binlog_format = ROW, the default, or MIXED"));
+                .with_effect("nothing was read or changed: the server would reject every write at READ COMMITTED, which Postrider uses")
+                .with_hint("set binlog_format = ROW, the default, or MIXED"));
         }
         if self.is_on("read_only") || self.is_on("super_read_only") {
             return Err(Error::new(Code::StoreReadOnly, "the server is read_only, like a replica")
-                .hint("connect to the primary"));
+                .with_hint("connect to the primary"));
         }
         Ok(())
     }

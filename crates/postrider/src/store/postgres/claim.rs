@@ -277,5 +277,5 @@ impl Claimer for PostgresClaimer {
 
 fn lost() -> Error {
     Error::new(Code::StoreFailed, "the PostgreSQL connection that events were read from was lost")
-        .hint("nothing to do: the subscription is loaded again")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

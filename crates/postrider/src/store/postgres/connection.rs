@@ -188,7 +188,7 @@ impl Guard<'_> {
             return Ok(());
         }
         let what = format!("the connection that held the lease of {subscription:?} was lost");
-        Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is acquired again"))
+        Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is acquired again"))
     }
 
     /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.

@@ -12,7 +12,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
     if schema.as_str().contains('$') {
         let what = format!("the roles script does not support a schema with '$' in its name: {schema}");
         return Err(
-            Error::new(Code::NameInvalid, what).hint("rename the schema, or create the roles manually")
+            Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
     let mut sql = schema.put_into(ROLES);
