@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 use crate::failure::Failure;
-use crate::output::{ColorWhen, Loudness, Output};
+use crate::output::{ColorWhen, Output, Verbosity};
 
 const EXAMPLES: &str = "Examples:
   postrider demo                      see it work, without any setup
@@ -63,13 +63,13 @@ pub struct Global {
 impl Global {
     /// The output these options ask for.
     pub fn output(&self) -> Output {
-        let loudness = match (self.quiet, self.verbose) {
-            (true, _) => Loudness::Quiet,
-            (false, 0) => Loudness::Normal,
-            (false, 1) => Loudness::Verbose,
-            (false, _) => Loudness::Everything,
+        let verbosity = match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::Everything,
         };
-        Output::new(self.json, self.color, loudness)
+        Output::new(self.json, self.color, verbosity)
     }
 }
 

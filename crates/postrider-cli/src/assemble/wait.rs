@@ -12,19 +12,19 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What to do about a database that is down at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Down {
+pub enum WhenDown {
     /// Wait until it is up, and say so once.
     Wait,
     /// Give up.
     Fail,
 }
 
-impl Down {
+impl WhenDown {
     /// Asks until the database answers. What no wait can mend is an error at once.
     ///
     /// # Errors
     /// What the database says.
-    pub async fn ask<T>(
+    pub async fn retry<T>(
         self,
         outbox: &str,
         database: &dyn Database,

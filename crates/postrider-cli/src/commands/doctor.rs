@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::doctor::{Examination, Outcome, examine};
+use crate::doctor::{Options, Severity, check};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
@@ -39,12 +39,12 @@ impl Doctor {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let Self { deep, transaction_age: transaction_age_max } = *self;
-        let examination = Examination { deep, transaction_age_max };
-        let diagnosis = block_on(Threads::One, async { Ok(examine(&settings, &examination).await) })?;
-        context.output.data(&diagnosis)?;
-        match diagnosis.worst() {
-            Outcome::Fail => Err(Failure::Reported(Exit::Unhealthy)),
-            Outcome::Ok | Outcome::Warn => Ok(()),
+        let options = Options { deep, transaction_age_max };
+        let report = block_on(Threads::One, async { Ok(check(&settings, &options).await) })?;
+        context.output.data(&report)?;
+        match report.worst() {
+            Severity::Fail => Err(Failure::Reported(Exit::Unhealthy)),
+            Severity::Ok | Severity::Warn => Ok(()),
         }
     }
 }

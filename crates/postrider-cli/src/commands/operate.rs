@@ -6,7 +6,7 @@ use clap::Args;
 use postrider::store::{Start, Store};
 use postrider::{BoxFuture, Code, Error, Position, Result};
 
-use super::chosen::Chosen;
+use super::outbox_arg::OutboxArg;
 use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ struct Target {
     /// Subscription as the database knows it
     subscription: String,
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 }
 
 impl Target {
@@ -29,7 +29,7 @@ impl Target {
         decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (_, outbox) = self.chosen.one(&settings)?;
+        let (_, outbox) = self.outbox.one(&settings)?;
         block_on(Threads::One, async {
             let store = outbox.database.store().await?;
             let decided = decision(&*store, &self.subscription).await;

@@ -7,10 +7,10 @@ use postrider::Code;
 use super::effective::Setting;
 use super::kind::Kind;
 use super::layer::Group;
-use super::nearest;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::schema::Section;
+use super::suggest;
 use super::value::Value;
 
 const NAME_BYTES_MAX: usize = 100;
@@ -36,7 +36,7 @@ pub(super) fn check(group: &Group, origin: &Origin) -> Option<Problem> {
 pub(super) fn resolve(settings: &mut [Setting], groups: &BTreeMap<Group, Origin>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for setting in settings {
-        let Kind::Reference(section) = setting.entry.kind else { continue };
+        let Kind::Reference(section) = setting.spec.kind else { continue };
         let in_section = groups.keys().filter(|group| group.section == section);
         let names: Vec<&str> = in_section.filter_map(|group| group.name.as_deref()).collect();
         match (&setting.value, names.as_slice()) {
@@ -53,7 +53,7 @@ fn unknown(setting: &Setting, section: Section, name: &str, names: &[&str]) -> P
     let word = section.word();
     let what = format!("{} names the {word} \"{name}\", and there is none of that name", setting.key());
     let problem = Problem::new(Code::ConfigReference, what).key(setting.key()).at(&setting.origin);
-    match nearest::advice(name, names.iter().copied()) {
+    match suggest::did_you_mean(name, names.iter().copied()) {
         Some(advice) => problem.hint(advice),
         None => problem.hint(format!("add a section [{word}.{name}]")),
     }
@@ -70,7 +70,7 @@ fn undecided(
         [] => Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, and there is none"))
             .hint(format!("add a section {section}")),
         _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not say which {word}"))
-            .hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.entry.name, names.join("\", \""))),
+            .hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
     };
     let problem = problem.key(setting.key());
     match groups.get(group) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::schema::{Absent, Entry, Schema, Section};
+use super::schema::{Absent, KeySpec, Schema, Section};
 
 /// A table of the starter: its heading and what is set in it.
 struct Set {
@@ -58,25 +58,25 @@ pub fn text(schema: Schema, layout: &str) -> String {
         let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
         // Keys of another type than the one set here would only be in the way.
         let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));
-        let fits = |entry: &&Entry| entry.of_type.is_none() || entry.of_type == chosen;
-        for entry in schema.keys(section).filter(fits) {
-            let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, keys));
+        let fits = |spec: &&KeySpec| spec.of_type.is_none() || spec.of_type == chosen;
+        for spec in schema.keys(section).filter(fits) {
+            let _ = write!(text, "\n# {}\n{}\n", spec.doc, line(spec, keys));
         }
     }
     text
 }
 
-fn line(entry: &Entry, set: &[(&str, &str)]) -> String {
-    match set.iter().find(|(name, _)| *name == entry.name) {
+fn line(spec: &KeySpec, set: &[(&str, &str)]) -> String {
+    match set.iter().find(|(name, _)| *name == spec.name) {
         Some((name, value)) => format!("{name} = {value}"),
-        None => format!("# {} = {}", entry.name, default_or_example(entry)),
+        None => format!("# {} = {}", spec.name, default_or_example(spec)),
     }
 }
 
-fn default_or_example(entry: &Entry) -> String {
-    match entry.absent {
-        Absent::Default(text) if entry.kind.is_bare() => text.to_owned(),
+fn default_or_example(spec: &KeySpec) -> String {
+    match spec.absent {
+        Absent::Default(text) if spec.kind.is_bare() => text.to_owned(),
         Absent::Default(text) => format!("{text:?}"),
-        Absent::Error | Absent::Nothing => entry.example.to_owned(),
+        Absent::Error | Absent::Nothing => spec.example.to_owned(),
     }
 }

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
-use crate::doctor::{Examination, Patient};
+use crate::doctor::{Options, Subject};
 
 /// A database this program can work on, by its address. Nothing is opened before a verb needs it. Printed it
 /// says which database it is, without a secret.
@@ -121,11 +121,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 
     /// What the doctor finds that is particular about this kind of database; answers whether its tables can be
     /// read.
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool>;
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool>;
 
     /// Whether a later try may go better by itself, as when a server is down. A file does not come up.
     fn may_come_up(&self, _error: &Error) -> bool {

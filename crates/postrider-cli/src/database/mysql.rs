@@ -17,7 +17,7 @@ use super::{
     table_to_make,
 };
 use crate::config::url;
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -108,7 +108,7 @@ impl Database for MySql {
         Box::pin(self.named(async move {
             if self.rows.is_none() {
                 // Whoever only looks needs none of what a relay needs.
-                return MySqlStore::look(&self.config, backlog_max).await;
+                return MySqlStore::read_overview(&self.config, backlog_max).await;
             }
             let store = self.open().await?;
             let overview = store.overview(backlog_max).await;
@@ -237,18 +237,14 @@ impl Database for MySql {
         }))
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
         let place = doctor::mysql::Place {
             config: &self.config,
             schema: &self.schema,
             rows: self.rows.as_ref(),
             shown: &self.shown,
         };
-        Box::pin(doctor::mysql::examine(place, examination, patient))
+        Box::pin(doctor::mysql::check(place, options, subject))
     }
 
     /// A server that is down or starts, or a replica that is not the primary yet.

@@ -20,7 +20,7 @@ use super::{
     table_to_make,
 };
 use crate::config::url;
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -214,18 +214,14 @@ impl Database for Postgres {
         }))
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
         let place = doctor::postgres::Place {
             config: &self.config,
             schema: &self.schema,
             rows: self.rows.as_ref(),
             shown: &self.shown,
         };
-        Box::pin(doctor::postgres::examine(place, examination, patient))
+        Box::pin(doctor::postgres::check(place, options, subject))
     }
 
     /// A server that is down or starts, or a standby that is not the primary yet.

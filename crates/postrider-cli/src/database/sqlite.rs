@@ -13,7 +13,7 @@ use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Address, Database, EventWriter, Extras, Made, Refused, Schema, alone, table_to_make};
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -73,8 +73,8 @@ impl Database for Sqlite {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             match &self.rows {
-                Some(rows) => SqliteRowStore::look(&self.path, rows, backlog_max),
-                None => SqliteStore::look(&self.path, backlog_max),
+                Some(rows) => SqliteRowStore::read_overview(&self.path, rows, backlog_max),
+                None => SqliteStore::read_overview(&self.path, backlog_max),
             }
         })
     }
@@ -190,12 +190,8 @@ impl Database for Sqlite {
         })
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
-        Box::pin(ready(doctor::sqlite::examine(&self.path, self.rows.as_ref(), examination.deep, patient)))
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
+        Box::pin(ready(doctor::sqlite::check(&self.path, self.rows.as_ref(), options.deep, subject)))
     }
 }
 

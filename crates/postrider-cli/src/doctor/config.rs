@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use postrider_sinks::webhook::Webhook;
 
-use super::{Check, Diagnosis, Patient};
+use super::{Check, Report, Subject};
 use crate::config::Settings;
 use crate::config::settings::Target;
 
 /// How long a broker may take to take a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
-pub(super) async fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
+pub(super) async fn check(settings: &Settings, report: &mut Report) {
     for (name, sink) in &settings.sinks {
-        let mut patient = diagnosis.patient(format!("sink {name}"));
+        let mut subject = report.subject(format!("sink {name}"));
         match &sink.target {
             Target::File { path, .. } => match refusal(path) {
-                None => patient.ok(Check::SinkReachable, sink.target.to_string()),
-                Some(why) => patient.fail_with(
+                None => subject.ok(Check::SinkReachable, sink.target.to_string()),
+                Some(why) => subject.fail_with(
                     Check::SinkReachable,
                     format!("{}: {why}", sink.target),
                     "create the folder, or give this user write access to it and to the file",
@@ -27,34 +27,34 @@ pub(super) async fn examine(settings: &Settings, diagnosis: &mut Diagnosis) {
             },
             Target::Kafka(kafka) => match answering(&kafka.brokers) {
                 Some(broker) => {
-                    patient.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
+                    subject.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
                 }
-                None => patient.fail_with(
+                None => subject.fail_with(
                     Check::SinkReachable,
                     format!("{}: no broker takes connections", sink.target),
                     "check `brokers`, that the cluster runs, and that its port is reachable from here",
                 ),
             },
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
-                Ok(webhook) => endpoint(&webhook, &mut patient).await,
+                Ok(webhook) => endpoint(&webhook, &mut subject).await,
                 Err(error) => {
-                    patient.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                    subject.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
                 }
             },
-            Target::Stdout | Target::Null => patient.ok(Check::SinkReachable, sink.target.to_string()),
+            Target::Stdout | Target::Null => subject.ok(Check::SinkReachable, sink.target.to_string()),
         }
     }
 }
 
 /// Connects and sends nothing: to the endpoint a request would be an event.
-async fn endpoint(webhook: &Webhook, patient: &mut Patient<'_>) {
-    match webhook.reach().await {
-        Ok(Some(what)) => patient.ok(Check::EndpointReachable, what),
+async fn endpoint(webhook: &Webhook, subject: &mut Subject<'_>) {
+    match webhook.probe().await {
+        Ok(Some(what)) => subject.ok(Check::EndpointReachable, what),
         Ok(None) => {
             let what = "webhook without `url`: routing names the endpoints, none was connected to";
-            patient.ok(Check::EndpointReachable, what);
+            subject.ok(Check::EndpointReachable, what);
         }
-        Err(error) => patient.fail(Check::EndpointReachable, error.what()),
+        Err(error) => subject.fail(Check::EndpointReachable, error.what()),
     }
 }
 

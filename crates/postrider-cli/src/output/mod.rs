@@ -31,12 +31,12 @@ pub struct Output {
     json: bool,
     stdout: Paint,
     stderr: Paint,
-    loudness: Loudness,
+    verbosity: Verbosity,
 }
 
 /// How much is said on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loudness {
+pub enum Verbosity {
     /// Errors only.
     Quiet,
     /// What one wants to know.
@@ -49,8 +49,8 @@ pub enum Loudness {
 
 impl Output {
     /// Decides on colours once, for the whole run.
-    pub fn new(json: bool, color: ColorWhen, loudness: Loudness) -> Self {
-        Self { json, stdout: Paint::for_stdout(color), stderr: Paint::for_stderr(color), loudness }
+    pub fn new(json: bool, color: ColorWhen, verbosity: Verbosity) -> Self {
+        Self { json, stdout: Paint::for_stdout(color), stderr: Paint::for_stderr(color), verbosity }
     }
 
     /// Whether data is wanted as JSON.
@@ -59,8 +59,8 @@ impl Output {
     }
 
     /// How much is said on standard error.
-    pub fn loudness(&self) -> Loudness {
-        self.loudness
+    pub fn verbosity(&self) -> Verbosity {
+        self.verbosity
     }
 
     /// Whether what is said on standard error has colours.
@@ -104,16 +104,16 @@ impl Output {
 
     /// Says something a person wants to know. Not an error if nobody listens.
     pub fn say(&self, text: impl Display) {
-        self.talk(Loudness::Normal, text);
+        self.talk(Verbosity::Normal, text);
     }
 
     /// Says something that only `-v` shows.
     pub fn detail(&self, text: impl Display) {
-        self.talk(Loudness::Verbose, text);
+        self.talk(Verbosity::Verbose, text);
     }
 
-    fn talk(&self, needed: Loudness, text: impl Display) {
-        if self.loudness >= needed {
+    fn talk(&self, needed: Verbosity, text: impl Display) {
+        if self.verbosity >= needed {
             let _ = write(&mut io::stderr().lock(), &text.to_string());
         }
     }

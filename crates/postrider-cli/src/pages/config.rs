@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{GENERATED, cell};
 use crate::config::kind::Kind;
-use crate::config::schema::{Absent, Entry, Schema, Section};
+use crate::config::schema::{Absent, KeySpec, Schema, Section};
 
 const INTRODUCTION: &str = r#"
 Values come from, in rising order:
@@ -36,22 +36,22 @@ pub fn config(schema: Schema) -> String {
     for section in Section::ALL {
         let _ = write!(page, "\n## `{section}`\n\n{}\n\n", section.doc());
         page.push_str("| key | type | default | meaning | example |\n|---|---|---|---|---|\n");
-        for entry in schema.keys(section) {
-            page.push_str(&row(entry));
+        for spec in schema.keys(section) {
+            page.push_str(&row(spec));
         }
     }
     page
 }
 
-fn row(entry: &Entry) -> String {
-    let default = match entry.absent {
+fn row(spec: &KeySpec) -> String {
+    let default = match spec.absent {
         Absent::Default(text) => format!("`{text}`"),
         Absent::Error => "required".to_owned(),
         Absent::Nothing => String::new(),
     };
-    let only = entry.of_type.map(|of_type| format!(" Only for type `{of_type}`.")).unwrap_or_default();
-    let (name, kind, example) = (entry.name, kind(entry.kind), cell(entry.example));
-    format!("| `{name}` | {kind} | {default} | {}{only} | `{example}` |\n", cell(entry.doc))
+    let only = spec.of_type.map(|of_type| format!(" Only for type `{of_type}`.")).unwrap_or_default();
+    let (name, kind, example) = (spec.name, kind(spec.kind), cell(spec.example));
+    format!("| `{name}` | {kind} | {default} | {}{only} | `{example}` |\n", cell(spec.doc))
 }
 
 fn kind(kind: Kind) -> String {

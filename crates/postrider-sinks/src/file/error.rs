@@ -6,7 +6,7 @@ use std::path::Path;
 use postrider::sink::{Failure, Outcome};
 use postrider::{Code, Error};
 
-use crate::lines::Lines;
+use crate::json_lines::JsonLines;
 
 /// Why a batch was not appended.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Broken {
 
 impl Broken {
     /// No error of a file system is a message's fault: a full disk is as full for the next one.
-    pub(super) fn outcomes(self, lines: Lines, path: &Path) -> Vec<Outcome> {
+    pub(super) fn outcomes(self, lines: JsonLines, path: &Path) -> Vec<Outcome> {
         match self {
             Self::Unchanged(error) => lines.down_after(0, failure(path, &error)),
             Self::Unknown(error) => lines.ambiguous(failure(path, &error)),

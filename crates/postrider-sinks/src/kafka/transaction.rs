@@ -11,11 +11,11 @@ use rdkafka::producer::Producer as _;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use super::ask::health;
 use super::config::KafkaConfig;
 use super::delivery::{Deliveries, Delivery};
 use super::error::{Meaning, meaning, not_opened};
 use super::message::record;
+use super::metadata::fetch_topic_health;
 use super::plain::name;
 use super::producer::{Client, Kind, Producer, settings};
 use super::share::Share;
@@ -155,7 +155,7 @@ impl Owner {
             |told: &Delivery| matches!(told, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
         let missing = these.iter().zip(&told).filter(|(_, told)| missing(told));
         let missing: BTreeSet<&str> = missing.map(|(&at, _)| name(&batch[at], topic)).collect();
-        missing.into_iter().for_each(|topic| _ = health(client, topic));
+        missing.into_iter().for_each(|topic| _ = fetch_topic_health(client, topic));
         match self.finish(client, End::Abort) {
             Err(Ended::Fenced) => Ended::Fenced,
             // An abort that is not heard of yet aborts all the same: nothing else can become of it.

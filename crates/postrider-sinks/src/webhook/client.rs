@@ -14,7 +14,6 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use super::address::Address;
-use super::answer::{Hidden, read};
 use super::config::WebhookConfig;
 use super::endpoint::{Endpoints, Part};
 use super::error::unanswered;
@@ -22,6 +21,7 @@ use super::guard::Guard;
 use super::hosts::Hosts;
 use super::message::{headers, is_taken};
 use super::resolve::{Guarded, Lookup, System};
+use super::response::{Hidden, read};
 use super::{Key, routed, tls};
 
 /// How long a connection without a request is kept. Shorter than servers do, or they would meet a request half way

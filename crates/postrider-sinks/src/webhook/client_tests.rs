@@ -75,15 +75,15 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
 #[tokio::test]
 async fn reaching_an_endpoint_goes_through_the_guard() {
     let (port, connections) = server("127.0.0.1").await;
-    let reached = sink(port, &["127.0.0.1"]).reach().await.unwrap().unwrap();
+    let reached = sink(port, &["127.0.0.1"]).probe().await.unwrap().unwrap();
     assert!(reached.contains(&format!("at 127.0.0.1:{port}")), "{reached}");
-    let error = sink(port, &["127.0.0.2"]).reach().await.unwrap_err();
+    let error = sink(port, &["127.0.0.2"]).probe().await.unwrap_err();
     assert!(error.what().contains("127.0.0.2, a loopback"), "{error}");
     while *connections.lock().unwrap() < 1 {
         tokio::task::yield_now().await;
     }
     assert_eq!(*connections.lock().unwrap(), 1);
-    assert_eq!(Webhook::open(&WebhookConfig::routed()).unwrap().reach().await.unwrap(), None);
+    assert_eq!(Webhook::open(&WebhookConfig::routed()).unwrap().probe().await.unwrap(), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod progress;
 mod report;
-mod which;
+mod selection;
 
 use clap::Args;
 use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
@@ -11,7 +11,7 @@ use postrider::{Code, Error, Outbox};
 
 use self::progress::Progress;
 use self::report::Report;
-use self::which::{Named, named, subscription};
+use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
 use crate::config::kind::start;
 use crate::context::Context;
@@ -64,8 +64,9 @@ pub struct Adopt {
 impl Adopt {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (from, to) = (named(&settings, "--from", &self.from)?, named(&settings, "--to", &self.to)?);
-        which::check(from, to)?;
+        let (from, to) =
+            (find_outbox(&settings, "--from", &self.from)?, find_outbox(&settings, "--to", &self.to)?);
+        selection::check(from, to)?;
         block_on(Threads::One, async {
             let source = from.outbox.database.source().await?;
             let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
@@ -79,10 +80,10 @@ impl Adopt {
         output: Output,
         settings: &Settings,
         source: &dyn HandsOver,
-        from: Named<'_>,
-        to: Named<'_>,
+        from: NamedOutbox<'_>,
+        to: NamedOutbox<'_>,
     ) -> Result<(), Failure> {
-        let name = subscription(settings, source, from, to, self.subscription.as_deref()).await?;
+        let name = find_subscription(settings, source, from, to, self.subscription.as_deref()).await?;
         let counts = source.counts(&name).await?;
         let report = Report::new(from, to, &name, &counts);
         if !output.is_json() || self.dry_run {
@@ -108,7 +109,7 @@ impl Adopt {
         output: Output,
         settings: &Settings,
         source: &dyn HandsOver,
-        (there, to): (&dyn Store, Named<'_>),
+        (there, to): (&dyn Store, NamedOutbox<'_>),
         name: &str,
         counts: &Counts,
     ) -> Result<Adopted, Failure> {
@@ -175,7 +176,7 @@ async fn move_all(
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,
-    to: Named<'_>,
+    to: NamedOutbox<'_>,
     events: u64,
 ) -> Result<(), Failure> {
     if to.outbox.database.layout().is_some() || events == 0 {

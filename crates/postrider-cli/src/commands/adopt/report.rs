@@ -4,7 +4,7 @@ use postrider::adopt::{Adopted, Counts};
 use postrider::layout::RowLayout;
 use serde::Serialize;
 
-use super::which::Named;
+use super::selection::NamedOutbox;
 use crate::output::{Align, Output, Table, View, count};
 
 /// Counts before, and after.
@@ -50,7 +50,12 @@ impl From<&Counts> for States {
 }
 
 impl Report {
-    pub(super) fn new(from: Named<'_>, to: Named<'_>, subscription: &str, counts: &Counts) -> Self {
+    pub(super) fn new(
+        from: NamedOutbox<'_>,
+        to: NamedOutbox<'_>,
+        subscription: &str,
+        counts: &Counts,
+    ) -> Self {
         Self {
             from: from.name.to_owned(),
             to: to.name.to_owned(),
@@ -101,7 +106,7 @@ impl View for Report {
 }
 
 /// What the user should know before anything moves.
-pub(super) fn notes(output: Output, to: Named<'_>, counts: &Counts) {
+pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     if counts.given_up > 0 {
         output.say(format!("given up and left where they are: {}", count(counts.given_up, "event")));
     }

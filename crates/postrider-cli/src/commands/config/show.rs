@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::schema::{Entry, Section};
+use crate::config::schema::{KeySpec, Section};
 use crate::config::{Effective, Value, url};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ impl Shown {
     fn new(effective: &Effective, with_origin: bool) -> Self {
         let rows = effective.settings().iter().filter_map(|setting| {
             let value = setting.value.as_ref()?;
-            let (value, text) = match endpoint(setting.entry, value) {
+            let (value, text) = match endpoint(setting.spec, value) {
                 Some(shown) => (shown.clone().into(), shown),
                 None => (value.to_json(), value.to_string()),
             };
@@ -66,8 +66,8 @@ impl Shown {
 }
 
 /// The destination of a rule, if it is the URL of an endpoint: its path may hold a token, as that of a sink may.
-fn endpoint(entry: &Entry, value: &Value) -> Option<String> {
-    let is_destination = entry.section == Section::Rule && entry.name == "destination";
+fn endpoint(spec: &KeySpec, value: &Value) -> Option<String> {
+    let is_destination = spec.section == Section::Rule && spec.name == "destination";
     let Value::Text(text) = value else { return None };
     (is_destination && url::may_be_secret(text)).then(|| url::masked(text))
 }

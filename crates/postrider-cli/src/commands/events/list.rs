@@ -6,7 +6,7 @@ use postrider::{Aggregate, Clock, SystemClock, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::commands::write::aggregate;
 use crate::config::duration;
 use crate::context::Context;
@@ -31,7 +31,7 @@ const PAYLOAD_SHOWN: usize = 80;
 #[command(before_help = EXAMPLES)]
 pub(super) struct List {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
     /// Of one aggregate
     #[arg(long, value_name = "TYPE:ID", value_parser = aggregate)]
     aggregate: Option<Aggregate>,
@@ -61,7 +61,7 @@ pub(super) struct List {
 impl List {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (_, outbox) = self.chosen.one(&settings)?;
+        let (_, outbox) = self.outbox.one(&settings)?;
         let filter = EventFilter {
             aggregate: self.aggregate.clone(),
             event_type: self.event_type.clone(),

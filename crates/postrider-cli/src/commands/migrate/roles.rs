@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -18,13 +18,13 @@ const EXAMPLES: &str = "Examples:
 #[command(before_help = EXAMPLES)]
 pub(super) struct Roles {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 }
 
 impl Roles {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (_, outbox) = self.chosen.one(&settings)?;
+        let (_, outbox) = self.outbox.one(&settings)?;
         context.output.text(outbox.database.roles()?)
     }
 }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use postrider::layout::RowLayout;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::database::{Database, Extras, Made};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[command(before_help = EXAMPLES)]
 pub(super) struct Up {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 
     /// Make the tables of this layout; without it, of the one in the configuration
     #[arg(long, value_enum)]
@@ -66,7 +66,7 @@ enum Optional {
 impl Up {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        for (name, outbox) in self.chosen.some(&settings)? {
+        for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let layout = self.layout.map(RowLayout::from);
             let extras = Extras {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),

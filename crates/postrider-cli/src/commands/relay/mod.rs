@@ -8,7 +8,7 @@ use clap::Args;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
-use crate::assemble::{Down, Stores, assemble};
+use crate::assemble::{Stores, WhenDown, assemble};
 use crate::config::{Settings, duration};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -69,13 +69,13 @@ impl Relay {
     }
 
     async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
-        let down = if self.fail_fast { Down::Fail } else { Down::Wait };
+        let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
         if self.migrate {
             for (name, outbox) in &settings.outboxes {
-                down.ask(name, &*outbox.database, async || outbox.database.migrate().await).await?;
+                when_down.retry(name, &*outbox.database, async || outbox.database.migrate().await).await?;
             }
         }
-        assemble(settings, stores, down).await?.spawn().await
+        assemble(settings, stores, when_down).await?.spawn().await
     }
 
     async fn serve(&self, settings: &Settings) -> Result<(), Failure> {

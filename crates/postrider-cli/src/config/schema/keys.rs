@@ -1,7 +1,7 @@
 //! The one table of keys.
 
 use super::Section::{Outbox, Relay, Rule, Sink, Subscription};
-use super::{Entry, Section};
+use super::{KeySpec, Section};
 use crate::config::kind::Kind::{self, *};
 
 const fn key(
@@ -10,15 +10,15 @@ const fn key(
     kind: Kind,
     example: &'static str,
     doc: &'static str,
-) -> Entry {
-    Entry::new(section, name, kind, example, doc)
+) -> KeySpec {
+    KeySpec::new(section, name, kind, example, doc)
 }
 
 const COUNT: Kind = Number { min: 1 };
 
 /// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
 #[rustfmt::skip]
-pub(super) const KEYS: &[Entry] = &[
+pub(super) const KEYS: &[KeySpec] = &[
     key(Relay, "name", Text, r#""relay-1""#, "Name of this relay in status and logs. It holds leases as `NAME#` and a random number: after a crash the next relay waits until the lease expires, whatever its name. Two running relays with the same name work; the standby logs a warning. Without it a random name is made."),
     key(Relay, "log", Choice(&["error", "warn", "info", "debug", "trace"]), r#""debug""#, "How much is logged to standard error.").default("info"),
     key(Relay, "log_format", Choice(&["text", "json"]), r#""json""#, "Lines for people, or one JSON object per line.").default("text"),

@@ -9,26 +9,26 @@ use super::kind::Kind;
 
 /// A set of keys. There is one for people, [`Schema::POSTRIDER`]; tests make small ones of their own.
 #[derive(Debug, Clone, Copy)]
-pub struct Schema(pub &'static [Entry]);
+pub struct Schema(pub &'static [KeySpec]);
 
 impl Schema {
     /// The keys of `postrider.toml`.
     pub const POSTRIDER: Self = Self(keys::KEYS);
 
     /// The keys of one section, in the order people read them.
-    pub fn keys(self, section: Section) -> impl Iterator<Item = &'static Entry> {
-        self.0.iter().filter(move |entry| entry.section == section)
+    pub fn keys(self, section: Section) -> impl Iterator<Item = &'static KeySpec> {
+        self.0.iter().filter(move |spec| spec.section == section)
     }
 
     /// A key by its name.
-    pub fn find(self, section: Section, name: &str) -> Option<&'static Entry> {
-        self.keys(section).find(|entry| entry.name == name)
+    pub fn find(self, section: Section, name: &str) -> Option<&'static KeySpec> {
+        self.keys(section).find(|spec| spec.name == name)
     }
 }
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct KeySpec {
     /// Where it stands.
     pub section: Section,
     /// Its name there.
@@ -56,7 +56,7 @@ pub enum Absent {
     Default(&'static str),
 }
 
-impl Entry {
+impl KeySpec {
     const fn new(
         section: Section,
         name: &'static str,

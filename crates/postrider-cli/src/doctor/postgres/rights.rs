@@ -1,6 +1,6 @@
 //! What this user may do, and what others may not.
 
-use super::{Check, Patient, Server, tell};
+use super::{Check, Server, Subject, tell};
 
 /// What the store of a relay does to each table. No index: a handful of rows made here.
 const MISSING: &str = "
@@ -44,21 +44,21 @@ const GRANTED: &str = "
     ORDER BY 1";
 
 impl Server<'_> {
-    pub(super) async fn rights(&self, patient: &mut Patient<'_>) {
+    pub(super) async fn rights(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(MISSING).await {
-            Ok(missing) if missing.is_empty() => patient.ok(Check::PostgresRights, "all a relay needs"),
+            Ok(missing) if missing.is_empty() => subject.ok(Check::PostgresRights, "all a relay needs"),
             Ok(missing) => {
-                patient.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
+                subject.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
             }
-            Err(error) => patient.warn(Check::PostgresRights, format!("cannot be told: {error}")),
+            Err(error) => subject.warn(Check::PostgresRights, format!("cannot be told: {error}")),
         }
     }
 
-    pub(super) async fn excess(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
+    pub(super) async fn excess(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
     }
 
-    pub(super) async fn writers(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
+    pub(super) async fn writers(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
     }
 }

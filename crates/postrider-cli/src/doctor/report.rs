@@ -9,7 +9,7 @@ use crate::output::{Align, Table, View};
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum Severity {
     /// As it should be.
     Ok,
     /// It works, and somebody should look at it.
@@ -22,7 +22,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: Severity,
     /// The check's code.
     pub code: String,
     /// The check's name.
@@ -41,35 +41,35 @@ pub struct Finding {
 /// All findings, in the order they were made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Diagnosis {
+pub struct Report {
     findings: Vec<Finding>,
 }
 
-impl Diagnosis {
-    /// The worst outcome; [`Outcome::Ok`] if nothing was looked at.
-    pub fn worst(&self) -> Outcome {
-        self.findings.iter().map(|finding| finding.outcome).max().unwrap_or(Outcome::Ok)
+impl Report {
+    /// The worst outcome; [`Severity::Ok`] if nothing was looked at.
+    pub fn worst(&self) -> Severity {
+        self.findings.iter().map(|finding| finding.outcome).max().unwrap_or(Severity::Ok)
     }
 
     /// Something to look at next.
-    pub(super) fn patient(&mut self, subject: impl Into<String>) -> Patient<'_> {
-        Patient { diagnosis: self, subject: subject.into() }
+    pub(super) fn subject(&mut self, name: impl Into<String>) -> Subject<'_> {
+        Subject { report: self, name: name.into() }
     }
 }
 
 /// One thing that is looked at.
-pub struct Patient<'a> {
-    diagnosis: &'a mut Diagnosis,
-    subject: String,
+pub struct Subject<'a> {
+    report: &'a mut Report,
+    name: String,
 }
 
-impl Patient<'_> {
+impl Subject<'_> {
     pub(super) fn ok(&mut self, check: Check, what: impl Into<String>) {
-        self.find(Outcome::Ok, check, what.into(), None);
+        self.find(Severity::Ok, check, what.into(), None);
     }
 
     pub(super) fn warn(&mut self, check: Check, what: impl Into<String>) {
-        self.find(Outcome::Warn, check, what.into(), Some(check.fix()));
+        self.find(Severity::Warn, check, what.into(), Some(check.fix()));
     }
 
     pub(super) fn fail(&mut self, check: Check, what: impl Into<String>) {
@@ -78,7 +78,7 @@ impl Patient<'_> {
 
     /// A failure with advice for this case instead of the check's.
     pub(super) fn fail_with(&mut self, check: Check, what: impl Into<String>, fix: &str) {
-        self.find(Outcome::Fail, check, what.into(), Some(fix));
+        self.find(Severity::Fail, check, what.into(), Some(fix));
     }
 
     /// A failure that an error tells, with the error's own advice.
@@ -87,16 +87,16 @@ impl Patient<'_> {
     }
 
     /// A part of this thing.
-    pub(super) fn part(&mut self, name: &str) -> Patient<'_> {
-        Patient { subject: format!("{}, {name}", self.subject), diagnosis: self.diagnosis }
+    pub(super) fn part(&mut self, name: &str) -> Subject<'_> {
+        Subject { name: format!("{}, {name}", self.name), report: self.report }
     }
 
-    fn find(&mut self, outcome: Outcome, check: Check, what: String, fix: Option<&str>) {
-        self.diagnosis.findings.push(Finding {
+    fn find(&mut self, outcome: Severity, check: Check, what: String, fix: Option<&str>) {
+        self.report.findings.push(Finding {
             outcome,
             code: check.to_string(),
             check: check.name(),
-            subject: self.subject.clone(),
+            subject: self.name.clone(),
             what,
             meaning: check.meaning(),
             fix: fix.map(str::to_owned),
@@ -104,7 +104,7 @@ impl Patient<'_> {
     }
 }
 
-impl View for Diagnosis {
+impl View for Report {
     fn table(&self) -> Table {
         let columns = [
             ("", Align::Left),
@@ -117,9 +117,9 @@ impl View for Diagnosis {
         let mut table = Table::new(columns, "nothing is configured, so there is nothing to check");
         for Finding { outcome, code, check, subject, what, fix, .. } in &self.findings {
             let outcome = match outcome {
-                Outcome::Ok => "ok",
-                Outcome::Warn => "warn",
-                Outcome::Fail => "FAIL",
+                Severity::Ok => "ok",
+                Severity::Warn => "warn",
+                Severity::Fail => "FAIL",
             };
             let fix = fix.as_deref().unwrap_or_default();
             table.row([outcome, code, check, subject, what, fix].map(str::to_owned));

@@ -5,7 +5,7 @@ use postrider::sink::{Failure, Message, Outcome, Receipt};
 /// The lines of a batch up to the first message that cannot be a line, and the way back from what was
 /// written to the messages' outcomes.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct JsonLines {
     bytes: Vec<u8>,
     /// Where each line ends, its line break included.
     ends: Vec<usize>,
@@ -15,7 +15,7 @@ pub(crate) struct Lines {
     refused: Option<Failure>,
 }
 
-impl Lines {
+impl JsonLines {
     /// Line breaks of JSON become spaces: outside of its strings they mean nothing, inside they cannot be.
     /// Stops at the first other body with one: a later message of its key must not go out before it.
     pub(crate) fn of(batch: &[Message]) -> Self {
@@ -111,20 +111,20 @@ pub(crate) mod tests {
 
     #[test]
     fn each_body_is_one_line() {
-        let lines = Lines::of(&batch(["1", "", "{}"]));
+        let lines = JsonLines::of(&batch(["1", "", "{}"]));
         assert_eq!(lines.bytes(), b"1\n\n{}\n");
         assert_eq!(lines.acknowledged(), vec![Outcome::Acknowledged(Receipt::default()); 3]);
     }
 
     #[test]
     fn json_over_several_lines_becomes_one_line() {
-        let lines = Lines::of(&batch(["{\r\n  \"a\": \"b\\n\"\n}"]));
+        let lines = JsonLines::of(&batch(["{\r\n  \"a\": \"b\\n\"\n}"]));
         assert_eq!(lines.bytes(), b"{    \"a\": \"b\\n\" }\n");
     }
 
     #[test]
     fn a_body_with_a_line_break_is_rejected_and_nothing_after_it_is_tried() {
-        let lines = Lines::of(&batch(["1", "not\njson", "3"]));
+        let lines = JsonLines::of(&batch(["1", "not\njson", "3"]));
         assert_eq!(lines.bytes(), b"1\n");
         let outcomes = lines.acknowledged();
         assert!(matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Rejected(_), Outcome::Untried]));
@@ -135,7 +135,8 @@ pub(crate) mod tests {
     #[test]
     fn half_a_line_is_no_line() {
         let down = |written| {
-            let outcomes = Lines::of(&batch(["11", "22", "33"])).down_after(written, Failure::new("full"));
+            let outcomes =
+                JsonLines::of(&batch(["11", "22", "33"])).down_after(written, Failure::new("full"));
             outcomes.iter().filter(|o| matches!(o, Outcome::Acknowledged(_))).count()
         };
         assert_eq!([0, 2, 3, 5, 6, 9].map(down), [0, 0, 1, 1, 2, 3]);
@@ -143,7 +144,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_may_be_written_is_ambiguous_and_what_was_never_a_line_is_not() {
-        let outcomes = Lines::of(&batch(["1", "2", "\n", "4"])).ambiguous(Failure::new("lost"));
+        let outcomes = JsonLines::of(&batch(["1", "2", "\n", "4"])).ambiguous(Failure::new("lost"));
         use Outcome::{Ambiguous, Untried};
         assert!(matches!(outcomes[..], [Ambiguous(_), Ambiguous(_), Untried, Untried]), "{outcomes:?}");
     }

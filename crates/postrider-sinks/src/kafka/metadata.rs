@@ -1,4 +1,4 @@
-//! Time ran out for a message: asking the cluster whether it is down.
+//! What the cluster says of a topic, after a message timed out.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// What the cluster says of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum TopicHealth {
     /// All its partitions have leaders.
-    Well,
+    Up,
     /// It cannot be written to now.
     Down(String),
     /// It is not there, or not ours.
@@ -23,38 +23,38 @@ pub(super) enum Health {
 }
 
 /// Asks for a topic, and creates none.
-pub(super) async fn ask(producer: &Producer, topic: &str) -> Health {
+pub(super) async fn topic_health(producer: &Producer, topic: &str) -> TopicHealth {
     let Some(client) = producer.client().cloned() else {
-        return Health::Down("the client is gone".to_owned());
+        return TopicHealth::Down("the client is gone".to_owned());
     };
     let topic = topic.to_owned();
-    let asked = tokio::task::spawn_blocking(move || health(&client, &topic));
-    asked.await.unwrap_or_else(|error| Health::Down(error.to_string()))
+    let fetched = tokio::task::spawn_blocking(move || fetch_topic_health(&client, &topic));
+    fetched.await.unwrap_or_else(|error| TopicHealth::Down(error.to_string()))
 }
 
 /// The same, for a thread that may wait. The client learns the answer too: it would otherwise take a topic that it
 /// once found missing for missing for minutes.
-pub(super) fn health(client: &Client, topic: &str) -> Health {
+pub(super) fn fetch_topic_health(client: &Client, topic: &str) -> TopicHealth {
     let metadata = match client.client().fetch_metadata(Some(topic), ANSWER_MAX) {
         Ok(metadata) => metadata,
         Err(KafkaError::MetadataFetch(answer)) if meaning(answer) == Meaning::NotAllowedYet => {
-            return Health::NotAllowed(answer);
+            return TopicHealth::NotAllowed(answer);
         }
         Err(error) => {
             let last = client.context().last_trouble();
-            return Health::Down(if last.is_empty() { error.to_string() } else { last });
+            return TopicHealth::Down(if last.is_empty() { error.to_string() } else { last });
         }
     };
-    let Some(topic) = metadata.topics().first() else { return Health::NotAllowed(Answer::UnknownTopic) };
+    let Some(topic) = metadata.topics().first() else { return TopicHealth::NotAllowed(Answer::UnknownTopic) };
     if let Some(error) = topic.error() {
         let answer = Answer::from(error);
         return match meaning(answer) {
-            Meaning::NotAllowedYet => Health::NotAllowed(answer),
-            _ => Health::Down(answer.to_string()),
+            Meaning::NotAllowedYet => TopicHealth::NotAllowed(answer),
+            _ => TopicHealth::Down(answer.to_string()),
         };
     }
     match topic.partitions().iter().find(|partition| partition.leader() < 0) {
-        Some(partition) => Health::Down(format!("partition {} has no leader", partition.id())),
-        None => Health::Well,
+        Some(partition) => TopicHealth::Down(format!("partition {} has no leader", partition.id())),
+        None => TopicHealth::Up,
     }
 }

@@ -6,7 +6,7 @@ const LIKENESS_MIN: f64 = 0.7;
 const NAMES_MAX: usize = 8;
 
 /// The most alike of the names that exist, if one is alike at all.
-pub(super) fn nearest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn closest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let meant = meant.to_ascii_lowercase();
     let rated = names
         .into_iter()
@@ -22,9 +22,9 @@ fn likeness(meant: &str, name: &str) -> f64 {
 }
 
 /// Advice that names the nearest, or all if they are few. `None` if there is nothing to say.
-pub(crate) fn advice<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn did_you_mean<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
-    match nearest(meant, names.iter().copied()) {
+    match closest(meant, names.iter().copied()) {
         Some(name) => Some(format!("did you mean \"{name}\"?")),
         None if (1..=NAMES_MAX).contains(&names.len()) => {
             Some(format!("there is \"{}\"", names.join("\", \"")))
@@ -40,11 +40,11 @@ mod tests {
     #[test]
     fn a_slip_finds_its_name_and_nonsense_finds_none() {
         let names = ["flush_interval", "flush_events", "lease", "sink"];
-        assert_eq!(nearest("flush_intervall", names), Some("flush_interval"));
-        assert_eq!(nearest("SINK", names), Some("sink"));
-        assert_eq!(nearest("lgo", ["name", "log"]), Some("log"));
-        assert_eq!(nearest("qqq", names), None);
-        assert_eq!(advice("qqq", ["a", "b"]).as_deref(), Some("there is \"a\", \"b\""));
-        assert_eq!(advice("qqq", []), None);
+        assert_eq!(closest("flush_intervall", names), Some("flush_interval"));
+        assert_eq!(closest("SINK", names), Some("sink"));
+        assert_eq!(closest("lgo", ["name", "log"]), Some("log"));
+        assert_eq!(closest("qqq", names), None);
+        assert_eq!(did_you_mean("qqq", ["a", "b"]).as_deref(), Some("there is \"a\", \"b\""));
+        assert_eq!(did_you_mean("qqq", []), None);
     }
 }

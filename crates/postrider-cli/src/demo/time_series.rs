@@ -11,11 +11,11 @@ const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 /// Samples of a count that only grows, in the order of time.
 #[derive(Debug, Default)]
-pub(super) struct Track {
+pub(super) struct TimeSeries {
     samples: VecDeque<(Duration, u64)>,
 }
 
-impl Track {
+impl TimeSeries {
     pub(super) fn sample(&mut self, at: Duration, count: u64) {
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();
@@ -70,28 +70,28 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn track() -> Track {
-        let mut track = Track::default();
+    fn time_series() -> TimeSeries {
+        let mut time_series = TimeSeries::default();
         for (at, count) in [(0, 0), (1, 10), (3, 50), (4, 50)] {
-            track.sample(seconds(at), count);
+            time_series.sample(seconds(at), count);
         }
-        track
+        time_series
     }
 
     #[test]
     fn rates_follow_from_the_counts_however_the_samples_lie() {
-        assert_eq!(track().rates(seconds(1), 10, seconds(4)), [10.0, 20.0, 20.0, 0.0]);
-        assert_eq!(track().rate(), 0.0);
+        assert_eq!(time_series().rates(seconds(1), 10, seconds(4)), [10.0, 20.0, 20.0, 0.0]);
+        assert_eq!(time_series().rate(), 0.0);
     }
 
     #[test]
     fn only_the_last_steps_are_shown_when_there_are_too_many() {
-        assert_eq!(track().rates(seconds(1), 2, seconds(4)), [20.0, 0.0]);
+        assert_eq!(time_series().rates(seconds(1), 2, seconds(4)), [20.0, 0.0]);
     }
 
     #[test]
     fn nothing_sampled_is_nothing_to_show() {
-        assert_eq!(Track::default().rate(), 0.0);
-        assert!(Track::default().rates(seconds(1), 5, Duration::ZERO).is_empty());
+        assert_eq!(TimeSeries::default().rate(), 0.0);
+        assert!(TimeSeries::default().rates(seconds(1), 5, Duration::ZERO).is_empty());
     }
 }

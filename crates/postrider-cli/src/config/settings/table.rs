@@ -15,7 +15,7 @@ use crate::config::value::{Keep, Value};
 
 /// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
 /// something else, is a mistake of this program; it comes out as a problem and not as a panic.
-pub(super) struct Read<'a> {
+pub(super) struct ConfigTable<'a> {
     effective: &'a Effective,
     group: &'a Group,
     origin: &'a Origin,
@@ -28,13 +28,13 @@ macro_rules! getters {
             match self.value(key)? {
                 Some(Value::$variant(value)) => Ok(Some(value.clone())),
                 None => Ok(None),
-                Some(_) => Err(self.mistake(key)),
+                Some(_) => Err(self.schema_bug(key)),
             }
         })+
     };
 }
 
-impl<'a> Read<'a> {
+impl<'a> ConfigTable<'a> {
     pub(super) fn all(effective: &'a Effective, section: Section) -> Vec<Self> {
         effective.groups(section).map(|(group, origin)| Self { effective, group, origin }).collect()
     }
@@ -61,14 +61,14 @@ impl<'a> Read<'a> {
     pub(super) fn bool(&self, key: &str) -> Result<bool, Problem> {
         match self.value(key)? {
             Some(Value::Bool(truth)) => Ok(*truth),
-            _ => Err(self.mistake(key)),
+            _ => Err(self.schema_bug(key)),
         }
     }
 
     pub(super) fn duration(&self, key: &str) -> Result<Duration, Problem> {
         match self.value(key)? {
             Some(Value::Duration(duration)) => Ok(*duration),
-            _ => Err(self.mistake(key)),
+            _ => Err(self.schema_bug(key)),
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Read<'a> {
         match self.value(key)? {
             None => Ok(None),
             Some(Value::Retention(keep)) => Ok(Some(*keep)),
-            _ => Err(self.mistake(key)),
+            _ => Err(self.schema_bug(key)),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Read<'a> {
         let (Some(Value::Number(number) | Value::Size(number)), setting) =
             (self.value(key)?, self.setting(key)?)
         else {
-            return Err(self.mistake(key));
+            return Err(self.schema_bug(key));
         };
         let too_large = || format!("{} is larger than this program can count", self.group.key(key));
         N::try_from(*number).map_err(|_| {
@@ -96,34 +96,34 @@ impl<'a> Read<'a> {
 
     /// What a word stands for.
     pub(super) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
-        let word = self.needed(key, self.text(key)?)?;
+        let word = self.required(key, self.text(key)?)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| meaning.clone());
-        self.needed(key, meaning)
+        self.required(key, meaning)
     }
 
     /// The value of a key that the schema requires or has a default for.
-    pub(super) fn needed<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
-        value.ok_or_else(|| self.mistake(key))
+    pub(super) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
+        value.ok_or_else(|| self.schema_bug(key))
     }
 
     /// Fetches a secret or URL, if one is given.
     pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Option<Secret>, Problem> {
         let protected = match self.value(key)? {
-            Some(Value::Protected(protected)) => protected,
+            Some(Value::Secret(protected)) => protected,
             None => return Ok(None),
-            Some(_) => return Err(self.mistake(key)),
+            Some(_) => return Err(self.schema_bug(key)),
         };
         let fetched = protected.resolve(environment);
         fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
     /// A number that need not be given.
-    pub(super) fn count_if_given<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
+    pub(super) fn optional_count<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
         if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
     }
 
     /// A duration that need not be given.
-    pub(super) fn duration_if_given(&self, key: &str) -> Result<Option<Duration>, Problem> {
+    pub(super) fn optional_duration(&self, key: &str) -> Result<Option<Duration>, Problem> {
         if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Read<'a> {
     }
 
     /// A problem with the table as a whole.
-    pub(super) fn problem_of_all(&self, code: Code, why: &str) -> Problem {
+    pub(super) fn table_problem(&self, code: Code, why: &str) -> Problem {
         Problem::new(code, format!("{}: {why}", self.group)).at(self.origin)
     }
 
@@ -153,11 +153,11 @@ impl<'a> Read<'a> {
     }
 
     fn setting(&self, key: &str) -> Result<&'a Setting, Problem> {
-        let here = |setting: &&Setting| setting.group == *self.group && setting.entry.name == key;
-        self.effective.settings().iter().find(here).ok_or_else(|| self.mistake(key))
+        let here = |setting: &&Setting| setting.group == *self.group && setting.spec.name == key;
+        self.effective.settings().iter().find(here).ok_or_else(|| self.schema_bug(key))
     }
 
-    fn mistake(&self, key: &str) -> Problem {
+    fn schema_bug(&self, key: &str) -> Problem {
         let what = format!("this program asks for {} in a way its schema does not know", self.group.key(key));
         Problem::new(Code::ConfigKeyUnknown, what).hint("this is a bug worth reporting")
     }

@@ -10,7 +10,7 @@ use crate::demo::meter::Meter;
 
 /// Everything committed, noted after the commit returned, and how often there was none.
 #[derive(Debug)]
-pub(in crate::demo) struct Books {
+pub(in crate::demo) struct Journal {
     committed: Mutex<Vec<Sighting>>,
     rolled_back: AtomicU64,
     /// Events that may still be written.
@@ -20,8 +20,8 @@ pub(in crate::demo) struct Books {
     news: Notify,
 }
 
-impl Books {
-    /// Empty books; the meters are told of every commit.
+impl Journal {
+    /// Empty journal; the meters are told of every commit.
     pub(in crate::demo) fn new(events_max: Option<u64>, meters: Vec<Arc<Meter>>) -> Self {
         Self {
             committed: Mutex::default(),

@@ -10,12 +10,12 @@ use crate::failure::Failure;
 
 /// An outbox of the configuration.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'a> {
+pub(super) struct NamedOutbox<'a> {
     pub(super) name: &'a str,
     pub(super) outbox: &'a OutboxSettings,
 }
 
-impl Named<'_> {
+impl NamedOutbox<'_> {
     /// The name of its layout.
     pub(super) fn layout(&self) -> &'static str {
         self.outbox.database.layout().map_or("postrider", |layout| layout.name())
@@ -23,12 +23,16 @@ impl Named<'_> {
 }
 
 /// The outbox of this name, else the only one with this layout.
-pub(super) fn named<'a>(settings: &'a Settings, flag: &str, wanted: &str) -> Result<Named<'a>, Failure> {
+pub(super) fn find_outbox<'a>(
+    settings: &'a Settings,
+    flag: &str,
+    wanted: &str,
+) -> Result<NamedOutbox<'a>, Failure> {
     if let Some((name, outbox)) = settings.outboxes.get_key_value(wanted) {
-        return Ok(Named { name, outbox });
+        return Ok(NamedOutbox { name, outbox });
     }
-    let all = settings.outboxes.iter().map(|(name, outbox)| Named { name, outbox });
-    let like: Vec<Named<'_>> = all.filter(|named| named.layout() == wanted).collect();
+    let all = settings.outboxes.iter().map(|(name, outbox)| NamedOutbox { name, outbox });
+    let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
         [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
@@ -46,7 +50,7 @@ pub(super) fn named<'a>(settings: &'a Settings, flag: &str, wanted: &str) -> Res
 }
 
 /// Refuses outboxes between which nothing can move.
-pub(super) fn check(from: Named<'_>, to: Named<'_>) -> Result<(), Failure> {
+pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Failure> {
     let (here, there) = (from.outbox.database.place(), to.outbox.database.place());
     let what = match (from.outbox.database.layout(), to.outbox.database.layout()) {
         (None, Some(RowLayout::Custom)) => {
@@ -77,11 +81,11 @@ pub(super) fn check(from: Named<'_>, to: Named<'_>) -> Result<(), Failure> {
 }
 
 /// The subscription that is asked for, else the only one.
-pub(super) async fn subscription(
+pub(super) async fn find_subscription(
     settings: &Settings,
     source: &dyn HandsOver,
-    from: Named<'_>,
-    to: Named<'_>,
+    from: NamedOutbox<'_>,
+    to: NamedOutbox<'_>,
     wanted: Option<&str>,
 ) -> Result<String, Failure> {
     if let Some(wanted) = wanted {

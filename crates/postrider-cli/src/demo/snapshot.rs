@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use postrider::Event;
 
-use super::track::Track;
+use super::time_series::TimeSeries;
 
 /// Everything there is to see at one moment.
 #[derive(Debug)]
-pub(super) struct Picture<'a> {
+pub(super) struct Snapshot<'a> {
     pub(super) elapsed: Duration,
     /// How long the shop is open, if that is known.
     pub(super) expected: Option<Duration>,
@@ -21,7 +21,7 @@ pub(super) struct Picture<'a> {
     pub(super) writers: u64,
     pub(super) committed: usize,
     pub(super) rolled_back: u64,
-    pub(super) commits: &'a Track,
+    pub(super) commits: &'a TimeSeries,
     pub(super) lanes: Vec<Lane<'a>>,
     /// The event delivered last.
     pub(super) last: Option<Arc<Event>>,
@@ -37,7 +37,7 @@ pub(super) struct Lane<'a> {
     pub(super) oldest: Option<Duration>,
     pub(super) retries: u64,
     pub(super) parked: u64,
-    pub(super) deliveries: &'a Track,
+    pub(super) deliveries: &'a TimeSeries,
 }
 
 /// How a subscription is doing.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::output::{Align, Table, View, age};
 
 /// The groups of some outboxes.
-pub(super) struct Tallies {
+pub(super) struct GroupedCounts {
     by: TallyBy,
     rows: Vec<Row>,
 }
@@ -50,7 +50,7 @@ impl From<Spread> for Seconds {
     }
 }
 
-impl Tallies {
+impl GroupedCounts {
     pub(super) fn new(by: TallyBy) -> Self {
         Self { by, rows: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Tallies {
     }
 }
 
-impl Serialize for Tallies {
+impl Serialize for GroupedCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.rows.serialize(serializer)
     }
@@ -124,7 +124,7 @@ fn times(spread: Option<Seconds>, some: impl Fn(Seconds) -> [f64; 3]) -> [String
     spread.map_or_else(|| ["-", "-", "-"].map(str::to_owned), |spread| some(spread).map(shown))
 }
 
-impl View for Tallies {
+impl View for GroupedCounts {
     fn table(&self) -> Table {
         let mut columns = vec![("subscription", Align::Left)];
         columns.extend(match self.by {

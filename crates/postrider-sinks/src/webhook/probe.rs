@@ -23,7 +23,7 @@ impl Webhook {
     ///
     /// # Errors
     /// [`Code::SinkFailed`] with what did not work.
-    pub async fn reach(&self) -> Result<Option<String>> {
+    pub async fn probe(&self) -> Result<Option<String>> {
         let Some(address) = &self.address else { return Ok(None) };
         let refused = |why: String| Error::new(Code::SinkFailed, format!("{address}: {why}"));
         let found = self.addresses(address).await.map_err(refused)?;

@@ -9,7 +9,7 @@ use super::url;
 
 /// A secret or URL of the configuration. Shown, it names where it is kept or is masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Protected {
+pub enum SecretSource {
     /// It stands there.
     Inline {
         /// The value.
@@ -23,7 +23,7 @@ pub enum Protected {
     File(PathBuf),
 }
 
-impl Protected {
+impl SecretSource {
     pub(super) fn url(text: &str) -> Option<Self> {
         let inline = || Self::Inline { secret: Secret::new(text), shown: url::masked(text) };
         kept_elsewhere(text).unwrap_or_else(|| url::scheme(text).map(|_| inline()))
@@ -54,19 +54,19 @@ impl Protected {
 }
 
 /// `Some(None)`: it says so, but of nothing that could be read.
-fn kept_elsewhere(text: &str) -> Option<Option<Protected>> {
+fn kept_elsewhere(text: &str) -> Option<Option<SecretSource>> {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     match text.split_once(':')? {
         ("env", variable) => {
             let valid = !variable.is_empty() && variable.chars().all(name);
-            Some(valid.then(|| Protected::Env(variable.to_owned())))
+            Some(valid.then(|| SecretSource::Env(variable.to_owned())))
         }
-        ("file", path) => Some((!path.is_empty()).then(|| Protected::File(PathBuf::from(path)))),
+        ("file", path) => Some((!path.is_empty()).then(|| SecretSource::File(PathBuf::from(path)))),
         _ => None,
     }
 }
 
-impl fmt::Display for Protected {
+impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inline { shown, .. } => f.write_str(shown),

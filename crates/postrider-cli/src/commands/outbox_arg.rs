@@ -4,24 +4,24 @@ use clap::Args;
 use postrider::{Code, Error};
 
 use crate::config::Settings;
-use crate::config::nearest::advice;
 use crate::config::settings::OutboxSettings;
+use crate::config::suggest::did_you_mean;
 use crate::failure::Failure;
 
 /// Which outbox is meant.
 #[derive(Debug, Args)]
-pub(super) struct Chosen {
+pub(super) struct OutboxArg {
     /// Outbox of the configuration
-    #[arg(long, value_name = "NAME")]
-    outbox: Option<String>,
+    #[arg(long = "outbox", id = "outbox", value_name = "NAME")]
+    name: Option<String>,
 }
 
-impl Chosen {
+impl OutboxArg {
     /// The one named, else all.
     ///
     /// # Errors
     /// [`Code::ConfigReference`] if there is none of the name, [`Code::ConfigKeyMissing`] if there is none at all.
-    pub(super) fn some<'a>(
+    pub(super) fn all_or_named<'a>(
         &self,
         settings: &'a Settings,
     ) -> Result<Vec<(&'a str, &'a OutboxSettings)>, Failure> {
@@ -31,12 +31,12 @@ impl Chosen {
                 .hint("make a config file with `postrider config init`, or give --set outbox.NAME.url=sqlite:FILE")
                 .into());
         }
-        let Some(wanted) = &self.outbox else { return Ok(all) };
+        let Some(wanted) = &self.name else { return Ok(all) };
         match settings.outboxes.get_key_value(wanted) {
             Some((name, outbox)) => Ok(vec![(name, outbox)]),
             None => {
                 let error = Error::new(Code::ConfigReference, format!("there is no outbox {wanted:?}"));
-                Err(match advice(wanted, all.iter().map(|(name, _)| *name)) {
+                Err(match did_you_mean(wanted, all.iter().map(|(name, _)| *name)) {
                     Some(advice) => error.hint(advice).into(),
                     None => error.into(),
                 })
@@ -47,9 +47,9 @@ impl Chosen {
     /// The one named, else the only one.
     ///
     /// # Errors
-    /// As [`Chosen::some`], and [`Code::ConfigReference`] if there are several to choose from.
+    /// As [`OutboxArg::all_or_named`], and [`Code::ConfigReference`] if there are several to choose from.
     pub(super) fn one<'a>(&self, settings: &'a Settings) -> Result<(&'a str, &'a OutboxSettings), Failure> {
-        match self.some(settings)?.as_slice() {
+        match self.all_or_named(settings)?.as_slice() {
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();

@@ -9,18 +9,18 @@ use super::Destination;
 use crate::demo::meter::Meter;
 
 /// Passes everything on and counts what comes of it.
-pub(in crate::demo) struct Watched {
+pub(in crate::demo) struct Metered {
     destination: Arc<dyn Destination>,
     meter: Arc<Meter>,
 }
 
-impl Watched {
+impl Metered {
     pub(in crate::demo) fn new(destination: Arc<dyn Destination>, meter: Arc<Meter>) -> Self {
         Self { destination, meter }
     }
 }
 
-impl Sink for Watched {
+impl Sink for Metered {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
             let outcomes = self.destination.publish(batch).await;
