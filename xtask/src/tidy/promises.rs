@@ -101,7 +101,7 @@ fn is_in_case_macro(tree: &Tree, file: &str, above: &[&str]) -> bool {
 fn is_case(tree: &Tree, file: &str, function: &str) -> bool {
     let is_suite = |folder: &str| {
         folder.contains("/conformance/")
-            || ["/tests/life", "/tests/adopt"].iter().any(|of| folder.ends_with(of))
+            || ["/stores/server_faults", "/stores/adopt"].iter().any(|of| folder.ends_with(of))
     };
     let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| is_suite(folder)) else {
         return false;
