@@ -1,5 +1,7 @@
 //! One program of a test run: started, kept an eye on, and read when it has ended.
 
+#![allow(clippy::disallowed_methods, reason = "how long a real process takes is what is asked here")]
+
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -36,18 +38,21 @@ pub(super) struct Ended {
 }
 
 impl Job {
-    /// A test program, as cargo would run it.
-    pub(super) fn of(program: &Program, arguments: &[String]) -> Self {
+    /// A test program, as cargo would run it, with so many tests at a time.
+    pub(super) fn of(program: &Program, threads: usize, arguments: &[String]) -> Self {
         let mut command = Command::new(&program.executable);
         command.current_dir(&program.folder).arg("--show-output").args(arguments);
         process::forget_package(&mut command);
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            command.env("RUST_TEST_THREADS", threads.to_string());
+        }
         command.env("CARGO_MANIFEST_DIR", &program.folder).env("CARGO_PKG_NAME", &program.package);
         Self { name: program.name.clone(), place: None, command }
     }
 
     /// The tests of these modules of a program again, on another version of PostgreSQL.
-    pub(super) fn on_postgres(program: &Program, version: &str, modules: &[&str]) -> Self {
-        let mut job = Self::of(program, &[]);
+    pub(super) fn on_postgres(program: &Program, threads: usize, version: &str, modules: &[&str]) -> Self {
+        let mut job = Self::of(program, threads, &[]);
         job.command.args(modules).env("POSTRIDER_TEST_POSTGRES_VERSION", version);
         job.command.env_remove("POSTRIDER_TEST_POSTGRES");
         let name = format!("{} on PostgreSQL {version}", program.name);
@@ -72,6 +77,10 @@ impl Job {
     }
 
     /// Its output goes to files: a server that it leaves behind cannot hold them open as it could a pipe.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the end of a process gives no signal that also ends in time"
+    )]
     fn wait(&mut self, folder: &Path) -> Result<ExitStatus, String> {
         let failed = |e: std::io::Error| format!("cannot run it: {e}");
         let file = |stream: &str| File::create(folder.join(stream)).map_err(failed);

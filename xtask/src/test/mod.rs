@@ -23,8 +23,9 @@ use schedule::{DOC_TESTS, Needs, Schedule};
 use scratch::Scratch;
 
 /// The program with the PostgreSQL tests, and the parts of it that are run again on every other version.
-const POSTGRES: &str = "postrider/postgres";
-const ON_EVERY_POSTGRES: [&str; 3] = ["conformance::", "schema::", "write::"];
+const POSTGRES: &str = "postrider/stores";
+const ON_EVERY_POSTGRES: [&str; 3] =
+    ["postgres::log::conformance::", "postgres::log::schema::", "postgres::log::write::"];
 
 /// What happens during a run.
 enum Event {
@@ -71,6 +72,7 @@ struct Run {
     everywhere: bool,
     count: Count,
     schedule: Schedule<Job>,
+    cores: usize,
     scratch: Scratch,
     events: (Sender<Event>, Receiver<Event>),
     began: Instant,
@@ -80,6 +82,7 @@ struct Run {
 }
 
 impl Run {
+    #[allow(clippy::disallowed_methods, reason = "how long the run takes is told at its end")]
     fn new(arguments: &[String]) -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -87,6 +90,7 @@ impl Run {
             everywhere: arguments.is_empty(),
             count: Count::default(),
             schedule: Schedule::new(cores),
+            cores,
             scratch: Scratch::new()?,
             events: channel(),
             began: Instant::now(),
@@ -144,10 +148,13 @@ impl Run {
 
     /// A program that was built, and the same on other servers.
     fn add(&mut self, program: &Program) {
-        let mut jobs = vec![Job::of(program, &self.choice.program)];
+        let threads = schedule::needs(&program.name).threads_per_core * self.cores;
+        let mut jobs = vec![Job::of(program, threads, &self.choice.program)];
         if self.everywhere && program.name == POSTGRES {
             let versions = servers::postgres::VERSIONS.iter().filter(|version| version.is_there());
-            jobs.extend(versions.map(|version| Job::on_postgres(program, version.major, &ON_EVERY_POSTGRES)));
+            jobs.extend(
+                versions.map(|version| Job::on_postgres(program, threads, version.major, &ON_EVERY_POSTGRES)),
+            );
         }
         for job in jobs {
             self.schedule.add(schedule::needs(&job.name), job);

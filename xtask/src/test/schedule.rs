@@ -14,12 +14,14 @@ pub(super) struct Needs {
     pub(super) seconds: u32,
     /// How many places it takes.
     pub(super) places: usize,
+    /// How many of its tests run at a time, per core.
+    pub(super) threads_per_core: usize,
     /// It needs more of the build than its own program.
     pub(super) whole_build: bool,
 }
 
 /// A program that is not in the list: short, and content with one place.
-const SHORT: Needs = Needs { seconds: 1, places: 1, whole_build: false };
+const SHORT: Needs = Needs { seconds: 1, places: 1, threads_per_core: 1, whole_build: false };
 
 const fn waits(seconds: u32) -> Needs {
     Needs { seconds, ..SHORT }
@@ -30,26 +32,21 @@ const fn computes(seconds: u32) -> Needs {
 }
 
 /// Programs that take long, with what they do. The measured times are in `docs/figures/test-loop.md`.
-const LIST: [(&str, Needs); 19] = [
+const LIST: [(&str, Needs); 13] = [
+    // Two thirds of all tests, on servers that they share.
+    ("postrider/stores", Needs { seconds: 350, places: 2, threads_per_core: 2, whole_build: false }),
     ("postrider-cli/cli", waits(150)),
-    ("postrider/mysql", waits(135)),
     ("postrider-cli/destinations", waits(118)),
     ("postrider-sinks/kafka", waits(106)),
-    ("postrider/mysql_rows", waits(80)),
     // Writers and relays as many as the servers bear, for a fixed time.
     ("postrider/storm", computes(73)),
     ("postrider-sinks/network", waits(62)),
-    ("postrider/postgres", waits(59)),
-    ("postrider/rows", waits(50)),
-    ("postrider/adopt", waits(42)),
     // The example `relay` runs as processes; cargo does not say that this test needs it.
     ("postrider-sinks/processes", Needs { whole_build: true, ..waits(20) }),
     // Starts a cargo for programs that must not compile.
     ("postrider-derive/derive", Needs { whole_build: true, ..computes(19) }),
-    ("postrider/sqlite_rows", waits(17)),
-    ("postrider-testkit/mysql_server", waits(15)),
+    ("postrider-testkit/servers", waits(28)),
     ("postrider-writers-example/writers", waits(11)),
-    ("postrider-testkit/kafka_server", waits(10)),
     // Thousands of histories of the simulator.
     ("postrider-testkit/lib", computes(8)),
     ("postrider/languages", waits(5)),
