@@ -68,7 +68,7 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
-    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).hint(format!(
+    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).with_hint(format!(
         "this is a bug worth reporting; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
     ));
     Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());
@@ -81,7 +81,7 @@ fn refuse_passwords(args: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line holds a password")
-        .hint(
+        .with_hint(
             "put the URL into a variable or file and write env:NAME or file:PATH in its place; \
                data that holds one goes through standard input",
         )

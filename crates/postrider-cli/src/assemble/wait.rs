@@ -41,7 +41,7 @@ impl WhenDown {
                 }
                 Err(error) if self == Self::Fail || !database.may_come_up(&error) => return Err(error),
                 Err(error) if wait.is_none() => {
-                    let (code, error) = (error.code().to_string(), error.sentence());
+                    let (code, error) = (error.code().to_string(), error.one_line());
                     tracing::warn!(
                         outbox,
                         code,

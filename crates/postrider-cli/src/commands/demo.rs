@@ -68,7 +68,7 @@ impl Demo {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Error::new(Code::RelayStopped, "no runtime can be started for the relay").source(error)
+                Error::new(Code::RelayStopped, "no runtime can be started for the relay").with_source(error)
             })?;
         let mut view = View::open(context.output, self.plain)?;
         let report = runtime.block_on(run(&self.plan(), &folder, self.receivers(&folder)?, &mut view));

@@ -125,7 +125,7 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
                 known.and_then(|known| known.halted.as_ref()).filter(|said| !offers_floor(said))
             {
                 let what = format!("the floor of {name} is not of this history: {reason}");
-                return Err(Error::new(Code::HistoryChanged, what).effect("nothing was changed").hint(
+                return Err(Error::new(Code::HistoryChanged, what).with_effect("nothing was changed").with_hint(
                     "give the first position that was written since, or --from beginning, which repeats all",
                 ));
             }

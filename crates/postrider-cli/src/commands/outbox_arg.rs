@@ -28,7 +28,7 @@ impl OutboxArg {
         let all: Vec<_> = settings.outboxes.iter().map(|(name, outbox)| (name.as_str(), outbox)).collect();
         if all.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "no outbox is configured")
-                .hint("make a config file with `postrider config init`, or give --set outbox.NAME.url=sqlite:FILE")
+                .with_hint("make a config file with `postrider config init`, or give --set outbox.NAME.url=sqlite:FILE")
                 .into());
         }
         let Some(wanted) = &self.name else { return Ok(all) };
@@ -37,7 +37,7 @@ impl OutboxArg {
             None => {
                 let error = Error::new(Code::ConfigReference, format!("there is no outbox {wanted:?}"));
                 Err(match did_you_mean(wanted, all.iter().map(|(name, _)| *name)) {
-                    Some(advice) => error.hint(advice).into(),
+                    Some(advice) => error.with_hint(advice).into(),
                     None => error.into(),
                 })
             }
@@ -54,7 +54,7 @@ impl OutboxArg {
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
                 Err(Error::new(Code::ConfigReference, format!("there are outboxes {}", names.join(", ")))
-                    .hint("say which with --outbox NAME")
+                    .with_hint("say which with --outbox NAME")
                     .into())
             }
         }

@@ -156,7 +156,7 @@ fn table_to_make(
             let (is, not) = (rows.layout().name(), asked.name());
             let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
             return Err(
-                Error::new(Code::LayoutDiffers, what).hint("change `layout` of the outbox, or --layout")
+                Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
         }
         (Some(rows), _) => Some(rows.clone()),
@@ -164,9 +164,8 @@ fn table_to_make(
     };
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
-        return Err(
-            Error::new(Code::LayoutDiffers, what).hint("the index belongs to outbox_events; leave it out")
-        );
+        return Err(Error::new(Code::LayoutDiffers, what)
+            .with_hint("the index belongs to outbox_events; leave it out"));
     }
     Ok(table)
 }
@@ -199,8 +198,9 @@ impl From<RowsMigrated> for Made {
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(rows: &RowTable) -> Error {
     let what = format!("there are no roles for layout {} yet", rows.layout().name());
-    Error::new(Code::LayoutDiffers, what)
-        .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+    Error::new(Code::LayoutDiffers, what).with_hint(
+        "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
+    )
 }
 
 /// The table as it is while its rows are handed over: nobody else is at work.

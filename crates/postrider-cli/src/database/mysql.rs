@@ -22,7 +22,7 @@ use crate::doctor::{self, Options, Subject};
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     let url = address.url.expose_secret();
-    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let refused = |key| move |error: Error| Refused::new(key, error.message());
     let mut config = MySqlConfig::new(url).map_err(refused("url"))?;
     let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
     let schema = schema.map_err(refused("schema"))?;
@@ -53,7 +53,7 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
 
 /// The table in the database that the URL names, unless the configuration names another.
 fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
-    let refused = |error: Error| Refused::new("table_schema", error.what());
+    let refused = |error: Error| Refused::new("table_schema", error.message());
     if rows.columns().is_none() && rows.layout().shapes_on(Dialect::MySql).is_empty() {
         return Err(Refused::new("layout", "its seed is not for MySQL and MariaDB"));
     }
@@ -274,10 +274,12 @@ impl EventWriter for MySqlWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("the events may be written, all of them or none")
-            .hint("look into the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+            .with_effect("the events may be written, all of them or none")
+            .with_hint("look into the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's own message")
+        }
         _ => error,
     }
 }

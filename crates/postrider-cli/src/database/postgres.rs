@@ -25,7 +25,7 @@ use crate::doctor::{self, Options, Subject};
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     let url = address.url.expose_secret();
-    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let refused = |key| move |error: Error| Refused::new(key, error.message());
     let mut config = PostgresConfig::new(url).map_err(refused("url"))?;
     let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
     let schema = schema.map_err(refused("schema"))?;
@@ -255,12 +255,14 @@ impl EventWriter for PostgresWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("the events may be written, all of them or none")
-            .hint("look into the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+            .with_effect("the events may be written, all of them or none")
+            .with_hint("look into the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's own message")
+        }
         // What this code says of rows holds while a relay settles.
-        Code::RowRefused => told(Error::new(Code::StoreFailed, error.sentence())),
+        Code::RowRefused => told(Error::new(Code::StoreFailed, error.one_line())),
         _ => error,
     }
 }

@@ -133,7 +133,7 @@ impl Database for Sqlite {
 
     fn roles(&self) -> Result<String> {
         Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
-            .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
+            .with_hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
     }
 
     fn rows(&self) -> Option<&RowTable> {
@@ -204,13 +204,15 @@ impl SqliteWriter {
     fn write_now(&mut self, events: Vec<Event>) -> Result<Vec<Written>> {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
-            Error::new(code(&e), "the transaction could not begin").hint("see what else writes").source(e)
+            Error::new(code(&e), "the transaction could not begin")
+                .with_hint("see what else writes")
+                .with_source(e)
         })?;
         let written = self.outbox.write_all(&tx, events)?;
         tx.commit().map_err(|e| {
             Error::new(Code::OutcomeUnknown, "the commit failed")
-                .hint("look into the outbox before you write these events again")
-                .source(e)
+                .with_hint("look into the outbox before you write these events again")
+                .with_source(e)
         })?;
         Ok(written)
     }

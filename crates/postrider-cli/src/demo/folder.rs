@@ -20,8 +20,8 @@ impl Folder {
     pub(crate) fn temporary(keep: bool) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("postrider-demo-").tempdir().map_err(|error| {
             Error::new(Code::StoreFailed, "no temporary folder can be made")
-                .source(error)
-                .hint("set TMPDIR to a folder you may write to, or give one with --folder")
+                .with_source(error)
+                .with_hint("set TMPDIR to a folder you may write to, or give one with --folder")
         })?;
         let path = folder.path().to_owned();
         if keep {
@@ -35,14 +35,14 @@ impl Folder {
     pub(crate) fn named(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(|error| {
             Error::new(Code::StoreFailed, format!("the folder {} cannot be made", path.display()))
-                .source(error)
-                .hint("give another one with --folder")
+                .with_source(error)
+                .with_hint("give another one with --folder")
         })?;
         let folder = Self { path: path.to_owned(), temporary: None };
         for file in [folder.database(), folder.audit()] {
             if file.exists() {
                 return Err(Error::new(Code::FileExists, format!("{} is there already", file.display()))
-                    .hint("give another folder, or remove the file"));
+                    .with_hint("give another folder, or remove the file"));
             }
         }
         Ok(folder)

@@ -26,7 +26,7 @@ impl Findings {
                 let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
                 subject.warn(Check::LayoutTable, told.join("; "));
             }
-            Err(error) => subject.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+            Err(error) => subject.warn(Check::LayoutTable, format!("cannot be told: {}", error.one_line())),
         }
         if let Err(error) = self.opened {
             subject.refused(Check::SchemaCurrent, &error);
@@ -48,6 +48,6 @@ fn strangers(found: Result<u64>, subject: &mut Subject<'_>) {
             subject
                 .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
         }
-        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be told: {}", error.one_line())),
     }
 }

@@ -109,7 +109,7 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
                                 for long";
                     subject.warn(Check::MySqlServer, what);
                 }
-                Err(error) => subject.warn(Check::MySqlServer, error.sentence()),
+                Err(error) => subject.warn(Check::MySqlServer, error.one_line()),
             }
             true
         }
@@ -157,7 +157,7 @@ async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
             subject.fail(Check::MySqlCounter, format!("the counter stands at {last}"));
         }
         Ok(_) => subject.ok(Check::MySqlCounter, "enough are left"),
-        Err(error) => subject.warn(Check::MySqlCounter, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(Check::MySqlCounter, format!("cannot be told: {}", error.one_line())),
     }
 }
 
@@ -169,7 +169,7 @@ async fn prepared(config: &MySqlConfig, subject: &mut Subject<'_>) {
 }
 
 fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
-    answer.map_err(|error| error.sentence())
+    answer.map_err(|error| error.one_line())
 }
 
 /// A connection to ask on.

@@ -83,7 +83,7 @@ impl Subject<'_> {
 
     /// A failure that an error tells, with the error's own advice.
     pub(super) fn refused(&mut self, check: Check, error: &Error) {
-        self.fail_with(check, error.sentence(), error.advice());
+        self.fail_with(check, error.one_line(), error.hint());
     }
 
     /// A part of this thing.

@@ -40,7 +40,7 @@ pub(crate) fn check(path: &Path, rows: Option<&RowTable>, deep: bool, subject: &
     match SqliteStore::triggers(path) {
         Ok(names) if names.is_empty() => subject.ok(Check::SqliteTriggers, "none"),
         Ok(names) => subject.warn(Check::SqliteTriggers, names.join("; ")),
-        Err(error) => subject.warn(Check::SqliteTriggers, error.sentence()),
+        Err(error) => subject.warn(Check::SqliteTriggers, error.one_line()),
     }
     version(subject);
     settings(path, subject);

@@ -15,7 +15,7 @@ pub fn errors() -> String {
     );
     for &code in Code::ALL {
         let meaning = code.meaning().trim();
-        let (effect, fix, exit) = (code.effect(), code.fix(), Exit::from(code));
+        let (effect, fix, exit) = (code.effect(), code.hint(), Exit::from(code));
         let _ = write!(page, "\n## {code}\n\n{meaning}\n\n");
         let _ = writeln!(page, "- For the data: {effect}.");
         let _ = writeln!(page, "- What to do: {fix}.");

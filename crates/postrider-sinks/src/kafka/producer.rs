@@ -84,7 +84,7 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     for (name, value) in &config.properties {
         if OURS.contains(&name.as_str()) || FIXED.iter().any(|(fixed, _)| fixed == name) {
             let what = format!("kafka: the property {name} cannot be set by hand");
-            return Err(Error::new(Code::SinkOpen, what).hint(
+            return Err(Error::new(Code::SinkOpen, what).with_hint(
                 "remove it; there is a setting of its own for it, or what Postrider promises rests on it",
             ));
         }

@@ -50,7 +50,7 @@ impl Sink for Stdout {
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(Code::SinkOpen, "cannot open standard output").source(error)
+    Error::new(Code::SinkOpen, "cannot open standard output").with_source(error)
 }
 
 /// Standard output without the standard library's buffer, which would hide how much was written.

@@ -100,7 +100,9 @@ impl Webhook {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(config.concurrency)
             .build()
-            .map_err(|error| Error::new(Code::SinkOpen, "webhook: no client can be made").source(error))?;
+            .map_err(|error| {
+                Error::new(Code::SinkOpen, "webhook: no client can be made").with_source(error)
+            })?;
         Ok(Self {
             client,
             clock,

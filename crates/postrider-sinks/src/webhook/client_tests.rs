@@ -91,7 +91,7 @@ fn settings_that_make_no_sense_are_refused() {
     let refused = |change: fn(&mut WebhookConfig)| {
         let mut config = WebhookConfig::new("https://hooks.example/T0KEN");
         change(&mut config);
-        let error = Webhook::open(&config).unwrap_err().to_string();
+        let error = Webhook::open(&config).unwrap_err().report();
         assert!(!error.contains("T0KEN"), "{error}");
         error
     };

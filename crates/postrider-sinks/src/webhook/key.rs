@@ -86,7 +86,7 @@ mod tests {
         for bad in
             ["", "whsec_", "whsec_not*base64", "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &of(23), &of(65)]
         {
-            let error = Key::parse(bad).unwrap_err().to_string();
+            let error = Key::parse(bad).unwrap_err().report();
             assert!(bad.is_empty() || bad == "whsec_" || !error.contains(bad), "{error}");
         }
         for good in [of(24), of(64), format!("{SECRET}\n")] {

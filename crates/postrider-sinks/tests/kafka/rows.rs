@@ -20,7 +20,7 @@ use super::world::{DELIVERY, committed, name};
 const ORDER: &str = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
 
 fn failed(cause: tokio_postgres::Error) -> Error {
-    Error::new(postrider::Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(postrider::Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// A schema of the test's own, and a connection of the application to it.

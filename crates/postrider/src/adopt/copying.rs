@@ -255,23 +255,23 @@ impl<'s> Copying<'s> {
     fn lost(&self) -> Error {
         let what = format!("the lease of subscription {:?} was lost", self.lease.subscription);
         Error::new(Code::LeaseHeld, what)
-            .effect(format!(
+            .with_effect(format!(
                 "{} events were copied and are settled here; the others are as they were",
                 self.copied
             ))
-            .hint("stop the relay that has taken it, then run it again: it goes on where it stopped")
+            .with_hint("stop the relay that has taken it, then run it again: it goes on where it stopped")
     }
 
     /// The error, with what it means for the copy.
     fn told(&self, error: Error) -> Error {
         match error.code() {
-            Code::ForeignPublisher => refuse::strangers(error.what().to_owned(), self.copied),
+            Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
             _ => error
-                .effect(format!(
+                .with_effect(format!(
                     "{} events were copied before and are settled here; of this batch all or none",
                     self.copied
                 ))
-                .hint("run it again: it goes on where it stopped"),
+                .with_hint("run it again: it goes on where it stopped"),
         }
     }
 }

@@ -62,11 +62,11 @@ pub(crate) fn taken(rows: usize) -> Error {
 /// The error of rows that somebody else works on. So many were copied before.
 pub(super) fn strangers(what: String, copied: u64) -> Error {
     Error::new(Code::ForeignPublisher, what)
-        .effect(match copied {
+        .with_effect(match copied {
             0 => "nothing was copied; their rows were left alone".to_owned(),
             _ => format!("{copied} events were copied and are settled here; the others are as they were"),
         })
-        .hint("stop the other publisher, then run it again: it goes on where it stopped")
+        .with_hint("stop the other publisher, then run it again: it goes on where it stopped")
 }
 
 /// Refuses what was delivered, or is being delivered, by others since it was counted. All claims of ours are given
@@ -74,7 +74,7 @@ pub(super) fn strangers(what: String, copied: u64) -> Error {
 pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
     if now.in_flight > 0 {
         let what = format!("{} rows are marked as PUBLISHING by somebody else", now.in_flight);
-        return Err(strangers(what, 0).hint(
+        return Err(strangers(what, 0).with_hint(
             "stop the other publisher; if it is gone for good, set its rows back to PENDING, then run it again",
         ));
     }

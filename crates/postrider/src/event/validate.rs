@@ -94,7 +94,7 @@ impl Check<'_> {
         match serde_json::from_str::<&RawValue>(&action.params) {
             Ok(_) => Ok(()),
             // serde_json's message tells the place, never the content.
-            Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").source(e)),
+            Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").with_source(e)),
         }
     }
 

@@ -116,9 +116,9 @@ fn each_broken_rule_has_its_code_and_a_message_that_names_the_event_and_not_its_
     for (name, spoil, code, words) in CASES {
         let error = validate(&[good(), spoil(good())], &Limits::default()).expect_err(name);
         assert_eq!(error.code(), *code, "{name}: {error}");
-        assert!(error.what().starts_with("event 1: "), "{name}: {error}");
-        assert!(error.what().contains(words), "{name}: {error}");
-        assert!(!error.to_string().contains("secret"), "{name}: {error}");
+        assert!(error.message().starts_with("event 1: "), "{name}: {error}");
+        assert!(error.message().contains(words), "{name}: {error}");
+        assert!(!error.report().contains("secret"), "{name}: {error}");
     }
 }
 
@@ -144,7 +144,7 @@ fn two_events_of_one_call_may_not_share_an_id() {
     let event = good();
     let error = validate(&[event.clone(), good(), event.clone()], &Limits::default()).unwrap_err();
     assert_eq!(error.code(), Code::DuplicateId);
-    assert_eq!(error.what(), format!("event 2: the id {} stands twice in this call", event.id));
+    assert_eq!(error.message(), format!("event 2: the id {} stands twice in this call", event.id));
 }
 
 #[test]
@@ -152,5 +152,5 @@ fn a_call_takes_a_limited_number_of_events() {
     let limits = Limits { events_per_call_max: 2, ..Limits::default() };
     let error = validate(&[good(), good(), good()], &limits).unwrap_err();
     assert_eq!(error.code(), Code::TooManyEvents);
-    assert_eq!(error.what(), "3 events in one call, at most 2 fit");
+    assert_eq!(error.message(), "3 events in one call, at most 2 fit");
 }

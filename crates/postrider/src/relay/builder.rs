@@ -169,7 +169,7 @@ fn holder(name: Option<String>) -> Result<String> {
     let Some(name) = name else { return Ok(format!("relay-{unique}")) };
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
         let what = format!("the name of the relay has {} characters", name.chars().count());
-        return Err(Error::new(Code::NameInvalid, what).hint("give it 1 to 200 characters"));
+        return Err(Error::new(Code::NameInvalid, what).with_hint("give it 1 to 200 characters"));
     }
     // The end of such an id is random.
     Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
@@ -254,7 +254,9 @@ fn check(subscriptions: &mut [Subscription]) -> Result<()> {
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
-            return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
+            return Err(
+                Error::new(Code::NameInvalid, what).with_hint("1 to 100 letters, digits, '_', '-', '.'")
+            );
         }
         if !names.insert(name.clone()) {
             return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));

@@ -170,5 +170,5 @@ impl Relay {
 }
 
 fn task_died(error: tokio::task::JoinError) -> Error {
-    Error::new(Code::RelayStopped, "a task of the relay died").source(error)
+    Error::new(Code::RelayStopped, "a task of the relay died").with_source(error)
 }

@@ -97,7 +97,7 @@ impl Publisher {
                 encoded.special.push((at, Special::Refused(Outcome::Untried)));
             } else if let Err(error) = self.encode_one(at, routed, &mut encoded) {
                 rejected.push(routed.key);
-                let rejection = Outcome::Rejected(Failure::new(error.what()));
+                let rejection = Outcome::Rejected(Failure::new(error.message()));
                 encoded.special.push((at, Special::Refused(rejection)));
             }
         }

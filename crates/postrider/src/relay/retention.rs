@@ -274,9 +274,10 @@ impl Cleaner {
     fn tell_trouble(&mut self, error: &Error) {
         let code = error.code();
         if code == Code::StoreBusy {
-            tracing::debug!("deleting delivered events waits: {}", error.sentence());
+            tracing::debug!("deleting delivered events waits: {}", error.one_line());
         } else if self.trouble != Some(code) {
-            tracing::warn!(%code, "delivered events are not deleted: {}", error.to_string().replace('\n', ";"));
+            let (what, hint) = (error.one_line(), error.hint());
+            tracing::warn!(%code, hint, "delivered events are not deleted: {what}");
             self.trouble = Some(code);
         }
     }

@@ -235,7 +235,7 @@ impl Shell {
         let store = self.performer.store.clone();
         self.reporting.spawn(async move {
             if let Err(error) = store.report(report).await {
-                tracing::debug!(error = %error.sentence(), "the report for `status` was not written");
+                tracing::debug!(error = %error.one_line(), "the report for `status` was not written");
             }
         });
     }

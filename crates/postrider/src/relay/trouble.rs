@@ -72,13 +72,13 @@ impl Trouble {
             }
             Err(error) => {
                 let what = if verb == Verb::TakeOver { "the destination cannot be taken over: " } else { "" };
-                let (code, text) = (error.code(), format!("{what}{}", error.to_string().replace('\n', ";")));
+                let (code, text) = (error.code(), format!("{what}{}", error.one_line()));
                 if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
                     tracing::debug!(subscription, %code, ?verb, "{text}");
                 } else {
-                    tracing::warn!(subscription, %code, "{text}");
+                    tracing::warn!(subscription, %code, effect = error.effect(), hint = error.hint(), "{text}");
                 }
-                *known = Some(Known { verb, code, sentence: format!("{what}{}", error.sentence()) });
+                *known = Some(Known { verb, code, sentence: text });
                 Err(code)
             }
         }

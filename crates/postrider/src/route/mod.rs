@@ -167,7 +167,7 @@ impl Router {
         if let Some(at) = keys.position(|key| key != first) {
             let what = format!("rule {} gives another key than rule 1, and every match counts", at + 2);
             let hint = "give all rules the same key template, or none; or use one subscription for each";
-            return Err(Error::new(Code::RuleInvalid, what).hint(hint));
+            return Err(Error::new(Code::RuleInvalid, what).with_hint(hint));
         }
         Ok(router)
     }
@@ -184,7 +184,7 @@ impl Router {
         if self.rules.len() > rules_max {
             let what = format!("there are more than {rules_max} rules");
             return Err(
-                Error::new(Code::RuleInvalid, what).hint("say more with one rule: names may hold '*'")
+                Error::new(Code::RuleInvalid, what).with_hint("say more with one rule: names may hold '*'")
             );
         }
         Ok(self)

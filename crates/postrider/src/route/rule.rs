@@ -199,7 +199,7 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
     let globs: Option<Globs> = names.map(|names| names.into_iter().collect());
     if globs.as_ref().is_some_and(Globs::is_empty) {
         let what = format!("the list of {list} is empty, so the rule matches nothing");
-        return Err(Error::new(Code::RuleInvalid, what).hint("leave the list out to match all"));
+        return Err(Error::new(Code::RuleInvalid, what).with_hint("leave the list out to match all"));
     }
     Ok(globs)
 }
@@ -208,7 +208,9 @@ fn check_header(name: &str) -> Result<()> {
     check_header_name(name)?;
     if name.eq_ignore_ascii_case("content-type") {
         let what = "a rule cannot set \"content-type\", which the encoder does";
-        return Err(Error::new(Code::RuleInvalid, what).hint("give the event that header when it is written"));
+        return Err(
+            Error::new(Code::RuleInvalid, what).with_hint("give the event that header when it is written")
+        );
     }
     Ok(())
 }

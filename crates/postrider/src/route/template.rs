@@ -32,12 +32,12 @@ impl Template {
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.len() > TEMPLATE_BYTES_MAX {
             let what = format!("a template has {} bytes, at most {TEMPLATE_BYTES_MAX} fit", text.len());
-            return Err(Error::new(Code::TemplateSyntax, what).hint("shorten it"));
+            return Err(Error::new(Code::TemplateSyntax, what).with_hint("shorten it"));
         }
         let mut parser = Parser { text, at: 0, parts: Vec::new() };
         if let Some(at) = text.find(char::is_control) {
             parser.at = at;
-            return Err(parser.error("there is a control character").hint("remove it"));
+            return Err(parser.error("there is a control character").with_hint("remove it"));
         }
         while parser.at < text.len() {
             parser.part()?;
@@ -57,7 +57,7 @@ impl Template {
         }
         let what = format!("the template {text:?} can come out empty");
         Err(Error::new(Code::TemplateSyntax, what)
-            .hint("give it a text, or a default such as {topic|orders}"))
+            .with_hint("give it a text, or a default such as {topic|orders}"))
     }
 
     /// A template that is this text for every event.
@@ -176,11 +176,13 @@ impl<'a> Parser<'a> {
             self.literal(&rest[..1]);
             self.at += 2;
         } else if rest.starts_with('}') {
-            return Err(self.error("the brace closes nothing").hint("write }} for a brace"));
+            return Err(self.error("the brace closes nothing").with_hint("write }} for a brace"));
         } else if let Some(inside) = rest.strip_prefix('{') {
             let end = inside.find(['{', '}']).filter(|end| inside[*end..].starts_with('}'));
             let Some(end) = end else {
-                return Err(self.error("the brace is not closed").hint("close it, or write {{ for a brace"));
+                return Err(self
+                    .error("the brace is not closed")
+                    .with_hint("close it, or write {{ for a brace"));
             };
             self.field(&inside[..end])?;
             self.at += end + 2;
@@ -215,7 +217,7 @@ impl<'a> Parser<'a> {
             Some(nearest) => format!("did you mean {{{nearest}}}? {fields}"),
             None => fields,
         };
-        self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).hint(hint)
+        self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).with_hint(hint)
     }
 
     fn error(&self, why: &str) -> Error {

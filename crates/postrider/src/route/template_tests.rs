@@ -60,7 +60,7 @@ fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
         ("{qqq}", "PR-0412", "no field \"qqq\"", "fields are type,"),
         (&"x".repeat(1_001), "PR-0413", "1001 bytes, at most 1000", "shorten"),
     ] {
-        let error = Template::parse(template).unwrap_err().to_string();
+        let error = Template::parse(template).unwrap_err().report();
         for part in [code, what, hint] {
             assert!(error.contains(part), "{template:?}: {part:?} is not in\n{error}");
         }

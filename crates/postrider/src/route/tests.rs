@@ -137,7 +137,7 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
         (every(vec![rule(); 17]), ["PR-0414", "more than 16 rules"]),
         (Router::by_topic().first_match(vec![rule(); 1_001]), ["PR-0414", "more than 1000 rules"]),
     ] {
-        let error = router.unwrap_err().to_string();
+        let error = router.unwrap_err().report();
         parts.iter().for_each(|part| assert!(error.contains(part), "{part:?} is not in\n{error}"));
     }
 }
@@ -181,7 +181,7 @@ fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
         fit(rules, urls(true)).unwrap();
     }
     let error = fit(vec![Rule::to("https://h.example/"), Rule::to("orders")], urls(true)).unwrap_err();
-    assert!(error.to_string().contains("rule 2: the destination is not the URL"), "{error}");
+    assert!(error.report().contains("rule 2: the destination is not the URL"), "{error}");
     // What an event chose has no origin, so the sink knows that it must look.
     let router = fit(vec![Rule::new()], urls(true)).unwrap();
     let route = router.route(&order().with_topic("https://h.example/"));
@@ -194,7 +194,7 @@ fn a_rule_whose_destination_is_never_used_is_refused() {
         |rules: Vec<Rule>| Router::to("d").first_match(rules).unwrap().for_destinations(Destinations::Fixed);
     let error = fit(vec![Rule::new(), Rule::to("orders")]).unwrap_err();
     assert_eq!(error.code(), Code::DestinationUnused);
-    assert!(error.what().starts_with("rule 2: "), "{error}");
+    assert!(error.message().starts_with("rule 2: "), "{error}");
     fit(vec![Rule::new().key("{id}")]).unwrap();
     fit(vec![]).unwrap();
 }

@@ -46,7 +46,7 @@ impl PageBuilder {
     {
         match event.map_err(Error::from) {
             Ok(event) => self.push(event, bytes),
-            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.sentence())),
+            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.one_line())),
             Err(error) => return Err(error),
         }
         Ok(())

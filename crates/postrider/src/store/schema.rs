@@ -60,7 +60,7 @@ pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
     let which = missing.join(", ");
     let what =
         format!("{which} missing from {place}, although its migrations were applied: dropped after that");
-    Err(Error::new(Code::SchemaAltered, what).hint(
+    Err(Error::new(Code::SchemaAltered, what).with_hint(
         "restore the table from a backup; if its content is not needed, drop Postrider's other tables too, \
          its table of migrations included, and run `postrider migrate up`",
     ))

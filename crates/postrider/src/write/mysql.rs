@@ -49,7 +49,7 @@ pub(super) trait Driver: Send {
 
 fn not_with_this() -> Error {
     Error::new(Code::LayoutUnfit, "a table of another layout cannot be written with this driver")
-        .hint("write it with mysql_async or sqlx")
+        .with_hint("write it with mysql_async or sqlx")
 }
 
 /// Rows of one statement.
@@ -114,5 +114,5 @@ async fn insert_piece<D: Driver>(
 fn no_transaction(statements: usize) -> Error {
     let what =
         format!("so many events take {statements} statements, and there is no transaction around them");
-    Error::new(Code::TooManyEvents, what).hint("begin a transaction, or write them in several calls")
+    Error::new(Code::TooManyEvents, what).with_hint("begin a transaction, or write them in several calls")
 }

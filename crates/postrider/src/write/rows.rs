@@ -17,7 +17,7 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn unwritable(table: &RowTable) -> Error {
     let what = format!("layout {} cannot be written with this driver", table.layout().name());
-    Error::new(Code::LayoutUnfit, what).hint(
+    Error::new(Code::LayoutUnfit, what).with_hint(
         "write it with tokio-postgres, mysql_async, rusqlite or sqlx, on a database that its seed is for",
     )
 }
@@ -26,7 +26,7 @@ pub(super) fn unwritable(table: &RowTable) -> Error {
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
-        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").source(e))
+        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
 }
 
 /// What was written, of the rows' numbers and creations in the order of the events. A row with a UUID has no number.
@@ -51,7 +51,7 @@ pub(super) fn written(
         let id = match (table.layout(), &event.aggregate) {
             (RowLayout::OutboxEvents, Some(aggregate)) => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::made_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
             _ => event.id,
         };
@@ -148,7 +148,7 @@ mod tests {
 
     fn told(layout: RowLayout, event: Event) -> String {
         let table = RowTable::new(layout).unwrap();
-        check(&table, &[event]).map_or_else(|error| error.sentence(), |()| "fits".to_owned())
+        check(&table, &[event]).map_or_else(|error| error.one_line(), |()| "fits".to_owned())
     }
 
     fn order(id: &str) -> Event {

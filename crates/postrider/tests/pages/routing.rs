@@ -130,7 +130,7 @@ fn every_mistake_of_the_page_is_found_in_its_words() {
     assert_eq!(mistakes.len(), 4);
     for row in mistakes {
         let template = row[0].replace("\\|", "|");
-        let error = Router::by_topic().first_match([Rule::to(template)]).unwrap_err().to_string();
+        let error = Router::by_topic().first_match([Rule::to(template)]).unwrap_err().report();
         let (code, what) = row[1].split_once(": ").unwrap();
         assert!(error.contains(code) && error.contains(what), "{row:?}\n{error}");
     }

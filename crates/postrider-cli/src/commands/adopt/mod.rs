@@ -190,7 +190,7 @@ async fn subscribe(
     }
     let what = format!("no subscription of outbox {:?} would get the events", to.name);
     Err(Error::new(Code::SubscriptionUnknown, what)
-        .hint(format!("configure one with outbox = {:?}, then run it again", to.name))
+        .with_hint(format!("configure one with outbox = {:?}, then run it again", to.name))
         .into())
 }
 

@@ -36,14 +36,14 @@ pub(super) fn find_outbox<'a>(
     let error = match like.as_slice() {
         [only] => return Ok(*only),
         [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
-            .hint(format!(
+            .with_hint(format!(
                 "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a schema of its own \
                  where the database has schemas"
             )),
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
             let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
-            Error::new(Code::ConfigReference, what).hint("give the name of one of them")
+            Error::new(Code::ConfigReference, what).with_hint("give the name of one of them")
         }
     };
     Err(error.into())
@@ -59,7 +59,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
                 to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("write its rows with your own program; out of such a table events can be adopted")
+                .with_hint("write its rows with your own program; out of such a table events can be adopted")
                 .into());
         }
         (Some(_), Some(_)) => {
@@ -72,7 +72,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
                 from.name, to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("make the other outbox in the same database, and write the same url for both")
+                .with_hint("make the other outbox in the same database, and write the same url for both")
                 .into());
         }
         _ => return Ok(()),
@@ -106,13 +106,13 @@ pub(super) async fn find_subscription(
         [only] => Ok(only.clone()),
         [] => {
             Err(Error::new(Code::SubscriptionUnknown, format!("outbox {:?} has no subscription", from.name))
-                .hint("say whose events are meant with --subscription NAME")
+                .with_hint("say whose events are meant with --subscription NAME")
                 .into())
         }
         several => {
             let what = format!("outbox {:?} has subscriptions {}", from.name, several.join(", "));
             Err(Error::new(Code::ConfigReference, what)
-                .hint("say whose undelivered events are meant with --subscription NAME")
+                .with_hint("say whose undelivered events are meant with --subscription NAME")
                 .into())
         }
     }

@@ -143,11 +143,11 @@ impl Bench {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let progress = |what: &str| context.output.say(what);
         let report = self.measure(progress).map_err(|error| {
-            Error::new(Code::BenchFailed, "the benchmark could not be run to its end").source(error)
+            Error::new(Code::BenchFailed, "the benchmark could not be run to its end").with_source(error)
         })?;
         if let Some(file) = &self.svg {
             std::fs::write(file, report.svg()).map_err(|error| {
-                Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).source(error)
+                Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).with_source(error)
             })?;
         }
         if context.output.is_json() { context.output.json(&report) } else { context.output.text(&report) }

@@ -54,8 +54,8 @@ impl Init {
         written.map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists => Error::new(Code::FileExists, format!("{shown} is there already")),
             _ => Error::new(Code::ConfigFile, format!("cannot write {shown}"))
-                .hint("check the folder and its permissions")
-                .source(e),
+                .with_hint("check the folder and its permissions")
+                .with_source(e),
         })?;
         context.output.say(format!("wrote {shown}; next: postrider config check"));
         Ok(())

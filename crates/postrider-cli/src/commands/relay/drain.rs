@@ -148,7 +148,7 @@ impl Look<'_> {
                 };
                 let error =
                     Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"));
-                return Err(error.effect("its events stay in the outbox").hint(advice));
+                return Err(error.with_effect("its events stay in the outbox").with_hint(advice));
             }
         }
         Ok(())

@@ -61,7 +61,7 @@ impl Relay {
         let settings = context.settings()?;
         if settings.subscriptions.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "there is no subscription to serve")
-                .hint("add a [subscription.NAME] with a sink; `postrider config init` shows one")
+                .with_hint("add a [subscription.NAME] with a sink; `postrider config init` shows one")
                 .into());
         }
         log::start(&settings.relay, context.output);
@@ -94,8 +94,8 @@ impl Relay {
         tokio::time::sleep(timeout).await;
         let what = format!("events are still undelivered after {}", age(timeout));
         Error::new(Code::Undelivered, what)
-            .effect("they stay in the outbox; what was delivered is settled")
-            .hint("see the log above and `postrider status`; run it again to continue")
+            .with_effect("they stay in the outbox; what was delivered is settled")
+            .with_hint("see the log above and `postrider status`; run it again to continue")
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {

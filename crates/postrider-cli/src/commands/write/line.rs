@@ -135,7 +135,7 @@ mod tests {
         ] {
             let error = event(7, line.as_bytes()).unwrap_err();
             assert_eq!(error.code(), Code::EventUnreadable);
-            assert!(error.what().contains(says), "{line}: {}", error.what());
+            assert!(error.message().contains(says), "{line}: {}", error.message());
         }
     }
 }

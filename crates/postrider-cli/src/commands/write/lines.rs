@@ -125,7 +125,7 @@ impl Batch {
             return Ok(());
         }
         Err(Error::new(Code::InputMissing, "standard input is empty")
-            .hint("give one JSON object per line: postrider write --lines < events.jsonl")
+            .with_hint("give one JSON object per line: postrider write --lines < events.jsonl")
             .into())
     }
 
@@ -149,7 +149,7 @@ impl Batch {
 
     /// What the error means for all that was read so far.
     fn with_effect(&self, error: Error) -> Error {
-        error.effect(match self.committed_line {
+        error.with_effect(match self.committed_line {
             0 => "nothing was written".to_owned(),
             line => {
                 let events = count(self.committed, "event");

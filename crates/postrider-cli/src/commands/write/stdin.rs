@@ -62,7 +62,7 @@ impl<R: BufRead> Reader<R> {
             if bytes.len() > self.line_bytes_max {
                 let what = format!("line {} has more than {max} bytes", self.number);
                 return Err(
-                    Error::new(Code::EventUnreadable, what).hint("no payload that fits needs so many")
+                    Error::new(Code::EventUnreadable, what).with_hint("no payload that fits needs so many")
                 );
             }
             if !bytes.is_empty() {
@@ -74,7 +74,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Error::new(Code::InputMissing, "standard input cannot be read").source(error)
+    Error::new(Code::InputMissing, "standard input cannot be read").with_source(error)
 }
 
 #[cfg(test)]

@@ -159,6 +159,6 @@ impl<'a> ConfigTable<'a> {
 
     fn schema_bug(&self, key: &str) -> Problem {
         let what = format!("this program asks for {} in a way its schema does not know", self.group.key(key));
-        Problem::new(Code::ConfigKeyUnknown, what).hint("this is a bug worth reporting")
+        Problem::new(Code::ConfigKeyUnknown, what).with_hint("this is a bug worth reporting")
     }
 }

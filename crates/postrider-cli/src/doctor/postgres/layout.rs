@@ -43,6 +43,6 @@ async fn inbox(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'
                 format!("processed_events has the key {keys}: one consumer group only can process an event"),
             );
         }
-        Err(error) => subject.warn(check, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(check, format!("cannot be told: {}", error.one_line())),
     }
 }

@@ -107,7 +107,7 @@ async fn pooler(config: &PostgresConfig, store: &PostgresStore, subject: &mut Su
         (Ok(true), false) => subject.warn(check, "a transaction pooler stands between"),
         (Ok(true), true) => subject
             .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
-        (Err(error), _) => subject.warn(check, format!("cannot be told: {}", error.sentence())),
+        (Err(error), _) => subject.warn(check, format!("cannot be told: {}", error.one_line())),
     }
 }
 

@@ -188,7 +188,7 @@ impl ColumnMap {
             Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
         if let Some(field) = missing {
             let what = format!("no column is named for `{}`", field.name());
-            return Err(Error::new(Code::NameInvalid, what).hint("name the table's column for it"));
+            return Err(Error::new(Code::NameInvalid, what).with_hint("name the table's column for it"));
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
-        let told = |map: ColumnMap| map.check().unwrap_err().sentence();
+        let told = |map: ColumnMap| map.check().unwrap_err().one_line();
         assert!(told(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
         assert!(told(status.clone()).contains("no words"));

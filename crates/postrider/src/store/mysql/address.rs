@@ -92,7 +92,7 @@ fn mode(word: &str) -> Result<Wish> {
         "preferred" | "prefer" => Ok(Wish::ByTheWay),
         "required" | "require" | "verify_ca" | "verify_identity" | "verify_full" => Ok(Wish::Verified),
         _ => Err(Error::new(Code::ConfigValue, "the address of the database has an unknown ssl-mode")
-            .hint("write ssl-mode=verify_identity, or ssl-mode=disabled where the network is trusted")),
+            .with_hint("write ssl-mode=verify_identity, or ssl-mode=disabled where the network is trusted")),
     }
 }
 
@@ -106,7 +106,7 @@ fn unreadable(error: UrlError) -> Error {
         _ => "it is not of the form that is expected",
     };
     let what = format!("the address of the database cannot be read: {why}");
-    Error::new(Code::ConfigValue, what).hint("write it as mysql://user@host:3306/database")
+    Error::new(Code::ConfigValue, what).with_hint("write it as mysql://user@host:3306/database")
 }
 
 fn split(text: &str) -> (&str, Vec<&str>) {

@@ -237,5 +237,5 @@ impl Claimer for MySqlClaimer {
 
 fn lost() -> Error {
     Error::new(Code::StoreFailed, "the connection that events were read from is gone")
-        .hint("nothing to do: the subscription is loaded anew")
+        .with_hint("nothing to do: the subscription is loaded anew")
 }

@@ -12,7 +12,7 @@ use super::engine;
 use super::failure::connect_failed;
 use super::server::Server;
 use super::session::{ANSWER_WITHIN, Session};
-use super::{migrate, rows};
+use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
@@ -208,7 +208,7 @@ impl MySqlConfig {
         if self.address.is_encrypted {
             let what = "the connection has to be encrypted, and this program was built without TLS";
             return Err(Error::new(Code::TlsFailed, what)
-                .hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
+                .with_hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
         }
         Ok(opts)
     }
@@ -225,7 +225,7 @@ impl MySqlConfig {
         let mut session = self.connect_unchecked().await?;
         if let Some(rows) = &self.rows {
             // Rows are due by their state, whoever else writes and whatever the numbers are.
-            rows::check(&mut session, rows).await?;
+            row_state::check(&mut session, rows).await?;
             return Ok(session);
         }
         session.server.refuse_positions()?;

@@ -161,7 +161,7 @@ impl Guard<'_> {
             return Ok(());
         }
         let what = format!("the connection on which the lease of {subscription:?} was taken is gone");
-        Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is taken anew"))
+        Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is taken anew"))
     }
 
     /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.

@@ -72,7 +72,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     let rows = tx.query("SELECT COUNT(*) FROM information_schema.innodb_trx", Params::new()).await;
     match tx.finish(rows).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(hidden(product).source(error)),
+        Err(error) => Err(hidden(product).with_source(error)),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn hidden(product: Product) -> Error {
         }
     };
     let what = format!("{product} does not tell who has the outbox open for writing");
-    Error::new(Code::ServerUnfit, what).hint(hint)
+    Error::new(Code::ServerUnfit, what).with_hint(hint)
 }
 
 /// A number that no other list of this process has; the copy of a server does not outlive its connections.

@@ -17,9 +17,9 @@ pub fn failed(error: SqlError) -> Error {
         }
         SqlError::Server(answer) => explained("the database answered with an error", answer),
         SqlError::Driver(DriverError::ConnectionClosed) | SqlError::Io(_) => {
-            Error::new(Code::StoreFailed, "the connection to the database is gone").source(error)
+            Error::new(Code::StoreFailed, "the connection to the database is gone").with_source(error)
         }
-        _ => Error::new(Code::StoreFailed, "the database's answer could not be read").source(error),
+        _ => Error::new(Code::StoreFailed, "the database's answer could not be read").with_source(error),
     }
 }
 
@@ -34,7 +34,9 @@ pub fn commit_failed(error: SqlError) -> Error {
             explained_as(Code::OutcomeUnknown, "the database ended the connection during the commit", answer)
         }
         SqlError::Server(_) => failed(error),
-        _ => Error::new(Code::OutcomeUnknown, "the commit to the database was not answered").source(error),
+        _ => {
+            Error::new(Code::OutcomeUnknown, "the commit to the database was not answered").with_source(error)
+        }
     }
 }
 
@@ -43,7 +45,7 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
     match &error {
         SqlError::Server(answer) => explained("the database cannot be reached", answer),
         SqlError::Io(io) if is_tls(io) => {
-            Error::new(Code::TlsFailed, "the database cannot be reached").source(error)
+            Error::new(Code::TlsFailed, "the database cannot be reached").with_source(error)
         }
         SqlError::Driver(DriverError::NoClientSslFlagFromServer) => {
             Error::new(Code::TlsFailed, "the server has no TLS, and the connection has to be encrypted")
@@ -53,11 +55,11 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
             Code::LoginRefused,
             "the database wants a login that this program does not know",
         )
-        .hint(
+        .with_hint(
             "check the user's name; let it log in with caching_sha2_password, or on MariaDB with a password",
         )
-        .source(error),
-        _ => Error::new(Code::StoreFailed, "the database cannot be reached").source(error),
+        .with_source(error),
+        _ => Error::new(Code::StoreFailed, "the database cannot be reached").with_source(error),
     }
 }
 
@@ -82,5 +84,5 @@ fn explained(what: &str, answer: &ServerError) -> Error {
 fn explained_as(code: Code, what: &str, answer: &ServerError) -> Error {
     let error = Error::new(code, format!("{what}: {} (error {})", answer.message, answer.code));
     // Too many connections: of all, of this user.
-    if matches!(answer.code, 1040 | 1203 | 1226) { error.hint(NO_CONNECTION_FREE) } else { error }
+    if matches!(answer.code, 1040 | 1203 | 1226) { error.with_hint(NO_CONNECTION_FREE) } else { error }
 }

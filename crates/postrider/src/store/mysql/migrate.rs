@@ -103,7 +103,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     }
     let what = format!("{name}.events is not as the migrations made it");
     Err(Error::new(Code::SchemaAltered, what)
-        .hint("it must be a table of InnoDB with position BIGINT AUTO_INCREMENT as its primary key"))
+        .with_hint("it must be a table of InnoDB with position BIGINT AUTO_INCREMENT as its primary key"))
 }
 
 /// Refuses a database whose tables were dropped after they were made.

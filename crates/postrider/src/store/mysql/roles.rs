@@ -22,7 +22,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
                 Code::NameInvalid,
                 format!("{name:?} is too long for the name of a role"),
             )
-            .hint(
+            .with_hint(
                 "give the outbox a database with a name of at most 23 letters, or make the roles by hand",
             ));
         }

@@ -66,7 +66,7 @@ pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
 /// A UUID of 16 bytes.
 pub(super) fn uuid(row: &Row, column: usize) -> Result<Uuid> {
     let Some(Value::Bytes(bytes)) = row.as_ref(column) else { return Err(unreadable(column)) };
-    Uuid::from_slice(bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is no UUID").source(e))
+    Uuid::from_slice(bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is no UUID").with_source(e))
 }
 
 /// A UUID that may be NULL.
@@ -116,8 +116,10 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
             Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .hint("repair or delete the row in the table events; the subscription goes on from there")
-                .source(cause))
+                .with_hint(
+                    "repair or delete the row in the table events; the subscription goes on from there",
+                )
+                .with_source(cause))
         }
     }
 }

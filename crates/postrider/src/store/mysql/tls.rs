@@ -16,8 +16,8 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         Some(file) => {
             std::fs::metadata(file).map_err(|cause| {
                 Error::new(Code::TlsFailed, format!("{} cannot be used", file.display()))
-                    .hint("check the path, its permissions and that it is PEM")
-                    .source(cause)
+                    .with_hint("check the path, its permissions and that it is PEM")
+                    .with_source(cause)
             })?;
             vec![file.clone().into()]
         }
@@ -30,7 +30,7 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
     };
     if roots.is_empty() {
         let what = "there is no root certificate to check the server's with";
-        return Err(Error::new(Code::TlsFailed, what).hint(
+        return Err(Error::new(Code::TlsFailed, what).with_hint(
             "install the system's certificates (ca-certificates), or name a file with the server's root",
         ));
     }
@@ -41,7 +41,7 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         }
         _ => {
             let what = "of client certificate and client key only one is given";
-            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+            return Err(Error::new(Code::ConfigValue, what).with_hint("give both or none"));
         }
     };
     let opts = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);

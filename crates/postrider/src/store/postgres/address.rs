@@ -54,11 +54,11 @@ impl Address {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             let why = without_values(why.as_deref().unwrap_or_default());
             let what = format!("the address of the PostgreSQL database cannot be read: {why}");
-            Error::new(Code::ConfigValue, what).hint("write it as postgres://user@host:5432/database")
+            Error::new(Code::ConfigValue, what).with_hint("write it as postgres://user@host:5432/database")
         })?;
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
             let what = "the address of the PostgreSQL database has one @ too many";
-            return Err(Error::new(Code::ConfigValue, what).hint("in a password, write @ as %40"));
+            return Err(Error::new(Code::ConfigValue, what).with_hint("in a password, write @ as %40"));
         }
         if let Some(asked) = wish.map(mode) {
             config.ssl_mode(asked?);
@@ -138,7 +138,7 @@ fn mode(word: &str) -> Result<SslMode> {
             Code::ConfigValue,
             "the address of the PostgreSQL database has an unknown sslmode",
         )
-        .hint("write sslmode=verify-full, or sslmode=disable where the network is trusted")),
+        .with_hint("write sslmode=verify-full, or sslmode=disable where the network is trusted")),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(error.code(), Code::ConfigValue);
             assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
         }
-        let named = |url| Address::parse(url).err().map(|error| error.what().to_owned());
+        let named = |url| Address::parse(url).err().map(|error| error.message().to_owned());
         let said = |why| Some(format!("the address of the PostgreSQL database cannot be read: {why}"));
         assert_eq!(named("postgres://h:x/db"), said("invalid value for option `port`"));
         assert_eq!(named("postgres://h/db?passfile=x"), said("unknown option `passfile`"));

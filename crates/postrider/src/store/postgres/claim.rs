@@ -277,5 +277,5 @@ impl Claimer for PostgresClaimer {
 
 fn lost() -> Error {
     Error::new(Code::StoreFailed, "the connection to PostgreSQL that events were read from is gone")
-        .hint("nothing to do: the subscription is loaded anew")
+        .with_hint("nothing to do: the subscription is loaded anew")
 }

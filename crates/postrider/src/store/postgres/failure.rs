@@ -26,7 +26,7 @@ pub fn failed(error: SqlError) -> Error {
     let is_nameless = matches!(error.code().map(SqlState::code), Some("26000" | "42P05"));
     let error = explained(code, what, error);
     if is_nameless {
-        error.hint("a pooler shares the connection: set the pooler to `Transaction`")
+        error.with_hint("a pooler shares the connection: set the pooler to `Transaction`")
     } else {
         error
     }
@@ -84,7 +84,7 @@ fn explained(code: Code, what: &str, error: SqlError) -> Error {
         Some(answer) => {
             Error::new(code, format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()))
         }
-        None => Error::new(code, what).source(error),
+        None => Error::new(code, what).with_source(error),
     };
-    if is_full { explained.hint(NO_CONNECTION_FREE) } else { explained }
+    if is_full { explained.with_hint(NO_CONNECTION_FREE) } else { explained }
 }

@@ -78,7 +78,7 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
         while let Err(error) = send(&config, &mut client, &sql).await {
             tries += 1;
             if tries == 2 {
-                let what = error.to_string().replace('\n', ";");
+                let what = error.one_line();
                 tracing::warn!("relays are not woken, they find new events by polling: {what}");
             }
             if tries > 1 {

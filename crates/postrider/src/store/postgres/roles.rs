@@ -11,7 +11,9 @@ const ROLES: &str = include_str!("roles.sql");
 pub(super) fn roles(schema: &Ident) -> Result<String> {
     if schema.as_str().contains('$') {
         let what = format!("the script of the roles cannot have a schema with '$' in its name: {schema}");
-        return Err(Error::new(Code::NameInvalid, what).hint("rename the schema, or make the roles by hand"));
+        return Err(
+            Error::new(Code::NameInvalid, what).with_hint("rename the schema, or make the roles by hand")
+        );
     }
     let mut sql = schema.put_into(ROLES);
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {

@@ -60,7 +60,7 @@ pub(super) use event_columns;
 
 /// A value, or the error of a row that is not as it should be.
 pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
-    row.try_get(column).map_err(|e| Error::new(Code::RowDamaged, "a column cannot be read").source(e))
+    row.try_get(column).map_err(|e| Error::new(Code::RowDamaged, "a column cannot be read").with_source(e))
 }
 
 /// A position.
@@ -111,8 +111,10 @@ pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
             Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .hint("repair or delete the row in the table events; the subscription goes on from there")
-                .source(cause))
+                .with_hint(
+                    "repair or delete the row in the table events; the subscription goes on from there",
+                )
+                .with_source(cause))
         }
     }
 }

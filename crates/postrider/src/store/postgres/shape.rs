@@ -56,7 +56,7 @@ pub(super) fn check(rows: &[Row]) -> Result<()> {
         return Ok(());
     }
     let what = format!("the table events is not as the migrations made it: {altered}");
-    Err(Error::new(Code::SchemaAltered, what).hint(
+    Err(Error::new(Code::SchemaAltered, what).with_hint(
         "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default, in a \
          table without children; undo the change, and after a CACHE also end the connections that wrote meanwhile",
     ))

@@ -27,7 +27,7 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<MakeRustlsConnec
         }
         _ => {
             let what = "of client certificate and client key only one is given";
-            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+            return Err(Error::new(Code::ConfigValue, what).with_hint("give both or none"));
         }
     };
     Ok(MakeRustlsConnect::new(config))
@@ -46,7 +46,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
     }
     if roots.is_empty() {
         let what = "there is no root certificate to check the server's with";
-        return Err(Error::new(Code::TlsFailed, what).hint(
+        return Err(Error::new(Code::TlsFailed, what).with_hint(
             "install the system's certificates (ca-certificates), or name a file with the server's root",
         ));
     }
@@ -58,17 +58,19 @@ fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let certificates: Vec<_> = certificates.map_err(|e| unreadable("certificate", file, e))?;
     if certificates.is_empty() {
         let what = format!("{} holds no certificate", file.display());
-        return Err(Error::new(Code::TlsFailed, what).hint("give a file in PEM: -----BEGIN CERTIFICATE-----"));
+        return Err(
+            Error::new(Code::TlsFailed, what).with_hint("give a file in PEM: -----BEGIN CERTIFICATE-----")
+        );
     }
     Ok(certificates)
 }
 
 fn unreadable(what: &str, file: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::TlsFailed, format!("the {what} in {} cannot be used", file.display()))
-        .hint("check the path, its permissions and that it is PEM")
-        .source(error)
+        .with_hint("check the path, its permissions and that it is PEM")
+        .with_source(error)
 }
 
 fn unusable(error: rustls::Error) -> Error {
-    Error::new(Code::TlsFailed, "TLS cannot be set up as configured").source(error)
+    Error::new(Code::TlsFailed, "TLS cannot be set up as configured").with_source(error)
 }

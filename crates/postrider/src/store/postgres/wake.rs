@@ -80,7 +80,7 @@ impl Listener {
                     }
                     Err(error) => {
                         let wait = self.again;
-                        let what = error.to_string().replace('\n', ";");
+                        let what = error.one_line();
                         tracing::info!(?wait, "nobody listens for new events, they are polled for: {what}");
                         tokio::time::sleep(wait).await;
                         self.again = (wait * 2).min(AGAIN_MAX);

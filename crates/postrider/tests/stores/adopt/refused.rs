@@ -17,7 +17,7 @@ pub(crate) async fn nothing_moves_while_nobody_says_what_is_to_move(stage: &impl
     let source = stage.rows().await?;
     let error = refusal(&*source, stage.to_log(), Adoption::of(NAME)).await;
     assert_eq!(error.code(), Code::AdoptionStart);
-    assert!(error.what().contains("5 undelivered (5 pending"), "{error}");
+    assert!(error.message().contains("5 undelivered (5 pending"), "{error}");
     let (_, adopted) = adopt(&*source, stage.to_log(), Adoption::of(NAME).start(Start::Now)).await?;
     assert_eq!((adopted.copied, adopted.counts.pending), (0, 5));
     assert_eq!((states(stage).await?, in_log(stage).await?), ((5, 0), 0));
@@ -64,7 +64,7 @@ pub(crate) async fn what_does_not_fit_is_told_before_anything_is_changed(stage: 
     stage.write(&stage.to_log(), named.clone()).await?;
     let error = refusal(&*log, stage.to_rows(), all()).await;
     assert_eq!(error.code(), Code::EventsUnfit);
-    let told = error.to_string();
+    let told = error.report();
     assert!(told.contains("4 of 19 events"), "{told}");
     assert!(told.contains(&named[0].id.to_string()) && told.contains("--leave-out namespace"), "{told}");
     assert_eq!(states(stage).await?, (0, 0));
@@ -83,7 +83,7 @@ pub(crate) async fn a_row_that_no_event_can_be_made_of_is_told_before_anything_i
     stage.write(&stage.to_rows(), events(stage.layout(), 1..2)).await?;
     let error = refusal(&*stage.rows().await?, stage.to_log(), all()).await;
     assert_eq!(error.code(), Code::EventsUnfit, "{error}");
-    assert!(error.what().contains("5 of 10 events"), "{error}");
+    assert!(error.message().contains("5 of 10 events"), "{error}");
     assert_eq!((states(stage).await?, in_log(stage).await?), ((10, 0), 0));
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_after_the_count_is_notic
     stage.write(&stage.to_rows(), events(stage.layout(), 1..2)).await?;
     let error = Copying::begin(&*source, stage.to_log(), all(), &counts).await.err().expect("refused");
     assert_eq!(error.code(), Code::ForeignPublisher);
-    assert!(error.to_string().contains("nothing was copied"), "{error}");
+    assert!(error.report().contains("nothing was copied"), "{error}");
     assert_eq!((states(stage).await?, in_log(stage).await?), ((5, 5), 0));
     Ok(())
 }
@@ -127,7 +127,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_between_batches_is_notic
     stage.run(&format!("UPDATE {{t}} SET status = '{done}' WHERE status = '{pending}'")).await?;
     let error = copying.next_batch().await.expect_err("it is noticed");
     assert_eq!(error.code(), Code::ForeignPublisher);
-    assert!(error.to_string().contains("7 events were copied"), "{error}");
+    assert!(error.report().contains("7 events were copied"), "{error}");
     assert_eq!((states(stage).await?, in_log(stage).await?), ((0, 20), 7));
     Ok(())
 }

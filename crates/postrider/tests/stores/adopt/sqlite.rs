@@ -94,5 +94,5 @@ impl Stage for Sqlite {
 }
 
 fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -116,7 +116,7 @@ pub(crate) async fn a_batch_that_fails_is_neither_copied_nor_settled(stage: &imp
     assert_eq!(copying.next_batch().await?, Some(7));
     stage.hide_log(true).await?;
     let error = copying.next_batch().await.expect_err("there is no table to write to");
-    assert!(error.to_string().contains("7 events were copied before"), "{error}");
+    assert!(error.report().contains("7 events were copied before"), "{error}");
     stage.hide_log(false).await?;
     copying.release().await?;
     assert_eq!((states(stage).await?, in_log(stage).await?), ((13, 7), 7));

@@ -18,7 +18,7 @@ pub(crate) async fn a_relay_without_a_free_connection_waits_for_one<W: TestServe
     trouble_with(&relay, W::NO_CONNECTION[0]).await;
     let error = server.connect(to()).await.err().unwrap();
     assert_eq!(error.code(), Code::StoreFailed);
-    let hint = error.to_string().to_lowercase();
+    let hint = error.report().to_lowercase();
     assert!(hint.contains("connection limit") || hint.contains("max_user_connections"), "{error}");
     server.change(Change::MoreConnections).await?;
     sink.wait_for(10).await;
@@ -34,7 +34,7 @@ pub(crate) async fn a_server_full_of_others_is_waited_for_at_the_start_and_later
     let mut others = server.take_all_connections().await;
     let refused = server.connect(To::default()).await.err().unwrap();
     assert_eq!(refused.code(), Code::StoreFailed, "{refused}");
-    let said = refused.to_string();
+    let said = refused.report();
     assert!(said.contains(W::NO_CONNECTION[1]) && said.contains("max_connections"), "{said}");
     let proxy = Proxy::to(server.port()).await.unwrap();
     let (sink, store) = (Recorder::new(), server.store(To { port: Some(proxy.port()), ..To::default() })?);
@@ -96,7 +96,7 @@ pub(crate) async fn who_has_the_wrong_password_is_told_so_at_once_and_not_the_pa
     let store = server.store(To { user: Some("life_relay:wrong-word"), ..To::default() })?;
     let error = relay_at(store, &Recorder::new()).await.unwrap_err();
     assert_eq!(error.code(), Code::LoginRefused, "{error}");
-    let text = error.to_string();
+    let text = error.report();
     assert!(text.contains("password") && !text.contains("wrong-word"), "{text}");
     Ok(())
 }
@@ -124,7 +124,7 @@ pub(crate) async fn a_schema_of_another_name_is_named_in_the_error<W: TestServer
     let store = server.store(To { schema: Some(Ident::new("no_such_schema")?), ..To::default() })?;
     let error = relay_at(store, &Recorder::new()).await.unwrap_err();
     assert_eq!(error.code(), Code::SchemaMissing, "{error}");
-    assert!(error.to_string().contains("no_such_schema"), "{error}");
+    assert!(error.report().contains("no_such_schema"), "{error}");
     Ok(())
 }
 

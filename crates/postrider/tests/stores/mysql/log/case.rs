@@ -121,7 +121,7 @@ impl<W: Which> Case<W> {
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// What a server of the testkit was told to do.

@@ -135,7 +135,7 @@ async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_d
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);
         assert_eq!(MySqlStore::schema(&config).await?.found, 0);
         let words = if kind == Kind::MySql { "performance_schema = ON" } else { "metadata_lock_info" };
-        let error = error.to_string();
+        let error = error.report();
         assert!(error.contains(words) && error.contains("GRANT PROCESS"), "{error}");
     }
     Ok(())

@@ -51,7 +51,7 @@ case! {
             unpark: Vec::new(),
         };
         let error = store.settle(settlement).await.unwrap_err();
-        assert!(error.to_string().contains("not here"), "{error}");
+        assert!(error.report().contains("not here"), "{error}");
         let loaded = granted(&store).await?;
         assert_eq!(loaded.progress.done, Intervals::default());
         assert_eq!(loaded.parked_count, 0);

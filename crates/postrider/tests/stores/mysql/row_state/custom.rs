@@ -338,7 +338,7 @@ async fn refused<W: Which>() -> Result<()> {
         let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
         let error = MySqlRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();
         assert_eq!(error.code(), Code::LayoutDiffers);
-        assert!(error.sentence().contains(why), "{why:?} is not in {:?}", error.sentence());
+        assert!(error.one_line().contains(why), "{why:?} is not in {:?}", error.one_line());
         let ours = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = '{ledger}'";
         assert_eq!(case.one::<u32>(ours).await?, 0, "nothing was made");
     }

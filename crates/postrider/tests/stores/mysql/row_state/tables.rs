@@ -76,7 +76,7 @@ async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered<W: Which>
     case.run("CREATE TABLE outbox_events (id BIGINT PRIMARY KEY, payload BLOB) ENGINE = MyISAM").await?;
     let refused = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::LayoutDiffers);
-    let text = refused.to_string();
+    let text = refused.report();
     for part in ["has no column \"attempt_count\"", "outbox_events.payload is blob", "engine MyISAM"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
@@ -115,7 +115,7 @@ async fn outboxes_do_not_get_in_each_others_way<W: Which>() -> Result<()> {
     let postrider = case.config.clone().schema(Ident::new(&format!("{}_3", case.ledger))?);
     MySqlStore::migrate(&postrider).await?;
     let refused = MySqlRowStore::migrate(&postrider, &case.table, extras).await.unwrap_err();
-    assert!(refused.to_string().contains("another `schema`"), "{refused}");
+    assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = MySqlRowStore::connect(&postrider, &case.table).await.unwrap_err();
     assert!(missing.code() == Code::SchemaMissing && missing.to_string().contains("--layout outbox_events"));
     let not_here = RowTable::new(RowLayout::Outbox)?;

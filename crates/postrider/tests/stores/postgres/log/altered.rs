@@ -53,7 +53,7 @@ case! {
             case.run(change).await?;
             let refused = case.store().await.unwrap_err();
             assert_eq!(refused.code(), Code::SchemaAltered, "{change}");
-            assert!(refused.what().contains(said), "{refused}");
+            assert!(refused.message().contains(said), "{refused}");
             eventually("the relay says what is wrong and has stopped", async || {
                 let status = relay.status();
                 status[0].brain.leading.is_none() && status[0].trouble.as_ref().is_some_and(|trouble| trouble.contains(said))

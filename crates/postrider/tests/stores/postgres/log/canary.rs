@@ -15,7 +15,7 @@ async fn told(config: Result<PostgresConfig>) -> String {
         Err(error) => (String::new(), Some(error)),
     };
     let Some(error) = error else { panic!("it works: {shown}") };
-    format!("{}\n{error}\n{error:?}\n{shown}", error.sentence())
+    format!("{}\n{error}\n{error:?}\n{shown}", error.report())
 }
 
 case! {

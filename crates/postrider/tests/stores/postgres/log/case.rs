@@ -152,7 +152,7 @@ async fn connect(url: &str) -> Result<Client> {
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// A test that needs the server, and passes without it.

@@ -213,7 +213,7 @@ case! {
         assert_eq!(PostgresStore::connect(&nowhere).await.unwrap_err().code(), Code::StoreFailed);
         let error = PostgresConfig::new("postgres://u:secret@[").unwrap_err();
         assert_eq!(error.code(), Code::ConfigValue);
-        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(!error.report().contains("secret"), "{error}");
     }
 }
 

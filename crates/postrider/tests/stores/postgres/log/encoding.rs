@@ -23,7 +23,7 @@ case! {
             ] {
                 let refused = refused.expect("it is refused");
                 assert_eq!(refused.code(), Code::EncodingUnfit, "{refused}");
-                assert!(refused.what().contains(encoding), "{refused}");
+                assert!(refused.message().contains(encoding), "{refused}");
             }
             case.run(&format!("DROP DATABASE {name} WITH (FORCE)")).await?;
         }

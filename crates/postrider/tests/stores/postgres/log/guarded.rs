@@ -185,7 +185,7 @@ case! {
         assert!(floor <= 1, "nothing hidden is taken for done: {floor}");
         let refused = case.store().await.unwrap_err();
         assert_eq!(refused.code(), Code::RowsHidden, "{refused}");
-        assert!(refused.what().contains("events"), "{refused}");
+        assert!(refused.message().contains("events"), "{refused}");
         case.run("ALTER TABLE {schema}.events DISABLE ROW LEVEL SECURITY").await?;
         for event in ["hidden", "shown"] {
             sink.wait_for(event).await;

@@ -95,7 +95,7 @@ async fn a_relay_refuses_to_keep_an_order_that_no_column_tells() -> Result<()> {
     let sink = Taker::new(|_, _| None);
     let refused = relay_to(case.store().await?, sink.clone()).await.unwrap_err();
     assert_eq!(refused.code(), Code::OrderUntold);
-    assert!(refused.to_string().contains("order = \"none\""), "{refused}");
+    assert!(refused.report().contains("order = \"none\""), "{refused}");
     let policy = Policy { order: Order::None, ..Policy::default() };
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(case.store().await?, [subscription]).spawn().await?;

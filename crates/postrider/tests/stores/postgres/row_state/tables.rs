@@ -94,7 +94,7 @@ async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Resu
     let refused =
         PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::LayoutDiffers);
-    let text = refused.to_string();
+    let text = refused.report();
     for part in ["has no column \"attempt_count\"", "outbox_events.payload is bytea, not jsonb"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
@@ -137,7 +137,7 @@ async fn the_default_layout_and_a_table_of_rows_never_share_a_schema() -> Result
     let refused =
         PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::LayoutDiffers);
-    assert!(refused.to_string().contains("another `schema`"), "{refused}");
+    assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = PostgresRowStore::connect(&case.config, &case.table).await.unwrap_err();
     assert_eq!(missing.code(), Code::SchemaMissing);
     assert!(missing.to_string().contains("--layout outbox"), "{missing}");

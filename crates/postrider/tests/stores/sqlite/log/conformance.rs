@@ -121,5 +121,5 @@ impl OpenTransaction for Open {
 }
 
 fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -108,7 +108,7 @@ fn a_file_that_is_no_database_is_an_error_that_names_it() {
     std::fs::write(&path, "this is a letter, not a database, and long enough to be sure of that").unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
     assert_eq!(error.code(), Code::StoreFailed);
-    assert!(error.to_string().contains("not a database"), "{error}");
+    assert!(error.report().contains("not a database"), "{error}");
 }
 
 /// What a client of another language writes: text and bytes, no id, an id in capitals, an id as bytes.

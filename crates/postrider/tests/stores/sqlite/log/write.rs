@@ -106,7 +106,7 @@ fn a_refused_event_leaves_a_rusqlite_transaction_usable_and_unchanged() {
     let refused = outbox.write_all(&tx, [event("good"), event("")]).unwrap_err();
     assert_eq!(refused.code(), Code::TypeEmpty);
     let failed = outbox.write_all(&tx, [event("good"), event("good"), event("bad")]).unwrap_err();
-    assert!(failed.to_string().contains("no bad events here"), "{failed}");
+    assert!(failed.report().contains("no bad events here"), "{failed}");
     outbox.write(&tx, event("bad")).unwrap_err();
 
     outbox.write(&tx, event("after")).unwrap();
@@ -129,7 +129,7 @@ async fn a_refused_event_leaves_a_sqlx_transaction_usable_and_unchanged() {
     let refused = outbox.write_all(&mut tx, [event("good"), event("")]).await.unwrap_err();
     assert_eq!(refused.code(), Code::TypeEmpty);
     let failed = outbox.write_all(&mut tx, [event("good"), event("bad")]).await.unwrap_err();
-    assert!(failed.to_string().contains("no bad events here"), "{failed}");
+    assert!(failed.report().contains("no bad events here"), "{failed}");
     outbox.write(&mut tx, event("bad")).await.unwrap_err();
 
     outbox.write(&mut tx, event("after")).await.unwrap();

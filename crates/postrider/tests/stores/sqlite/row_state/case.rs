@@ -78,5 +78,5 @@ pub(crate) fn listed(ids: &[&str]) -> String {
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

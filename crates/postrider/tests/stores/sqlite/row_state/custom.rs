@@ -327,7 +327,7 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
         let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;
         let error = SqliteRowStore::migrate(&case.0.path, &table, RowExtras::default()).unwrap_err();
         assert_eq!(error.code(), Code::LayoutDiffers);
-        assert!(error.sentence().contains(why), "{why:?} is not in {:?}", error.sentence());
+        assert!(error.one_line().contains(why), "{why:?} is not in {:?}", error.one_line());
         let ours: u32 = case.0.one("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'postrider%'")?;
         assert_eq!(ours, 0);
     }
@@ -342,9 +342,9 @@ fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
     let map = columns.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
     let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
-    let refused = migrate(&table(&map)?).unwrap_err().sentence();
+    let refused = migrate(&table(&map)?).unwrap_err().one_line();
     assert!(refused.contains("may give the number of a deleted row to a new one"), "{refused}");
-    let refused = migrate(&table(&map.clone().deleting())?.shared(true)).unwrap_err().sentence();
+    let refused = migrate(&table(&map.clone().deleting())?.shared(true)).unwrap_err().one_line();
     assert!(refused.contains("cannot be shared on SQLite"), "{refused}");
     migrate(&table(&map.deleting())?).map(|_| ())
 }

@@ -50,7 +50,7 @@ fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()>
     case.run("CREATE TABLE outbox_events (id INTEGER PRIMARY KEY, payload BLOB)")?;
     let refused = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default()).unwrap_err();
     assert_eq!(refused.code(), Code::LayoutDiffers);
-    let text = refused.to_string();
+    let text = refused.report();
     for part in ["has no column \"attempt_count\"", "outbox_events.payload is blob, not text"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }

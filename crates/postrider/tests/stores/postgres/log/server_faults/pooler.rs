@@ -23,7 +23,7 @@ async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() ->
     test_server.act(Act::Stop).await;
     let error = store.renew(lease, loaded.epoch).await.unwrap_err();
     assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
-    assert!(!error.to_string().contains("replaced"), "{error}");
+    assert!(!error.report().contains("replaced"), "{error}");
     // Whether it was prolonged nobody knows.
     assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
     Ok(())

@@ -101,7 +101,7 @@ async fn a_header_tells_the_type_from_json_alone() -> Result<()> {
     let refused =
         PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::LayoutDiffers);
-    assert!(refused.what().contains("it must be json or jsonb"), "{refused}");
+    assert!(refused.message().contains("it must be json or jsonb"), "{refused}");
     Ok(())
 }
 
@@ -307,6 +307,6 @@ async fn two_columns_that_are_no_key_together_are_refused() -> Result<()> {
     let case = case(&ddl, "watermill_orders", columns).await?;
     let refused =
         PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
-    assert!(refused.what().contains("are no key together"), "{refused}");
+    assert!(refused.message().contains("are no key together"), "{refused}");
     Ok(())
 }

@@ -13,7 +13,7 @@ async fn refusal(case: &Case, map: ColumnMap) -> Result<String> {
     assert_eq!(error.code(), Code::LayoutDiffers);
     let made = format!("SELECT to_regclass('{}.row_notes') IS NULL", case.ledger);
     assert!(case.one::<bool>(&made).await?, "nothing was made");
-    Ok(error.sentence())
+    Ok(error.one_line())
 }
 
 #[tokio::test]
