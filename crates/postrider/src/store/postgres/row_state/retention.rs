@@ -1,12 +1,43 @@
-//! Rows that were delivered from here: noted while retention is set, and deleted when they are old.
+//! Retention: rows that were delivered from here are noted while it is set, and deleted when they are old.
 //!
-//! A row of somebody's table tells that it was delivered, and not by which program. So a relay with a retention notes
-//! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
+//! A row says that it was delivered, and not by which program. So a relay with a retention notes what it delivers in
+//! `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
+
+use std::time::Duration;
 
 use super::super::connection::Guard;
+use super::super::row::get;
 use super::super::session::Tx;
+use super::sql::Sql;
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
+use crate::store::Purge;
+use crate::store::row_state::lost;
+
+/// Longer than this is forever, to a database whose calendar ends.
+const FOREVER: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
+
+/// Whether the schema `$1` has the inbox of layout `outbox`.
+const HAS_PROCESSED: &str = "
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c
+                   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                   WHERE n.nspname = $1::text AND c.relname = 'processed_events' AND c.relkind IN ('r', 'p'))";
+
+/// Each row by itself: rows of other consumer groups for the same event may expire later. Every partition has a row of the
+/// same `ctid`. Index: idx_processed_events_expires (expires_at), from its begin.
+const PURGE_PROCESSED: &str = "
+    WITH old AS MATERIALIZED (
+        SELECT tableoid AS part, ctid AS place
+        FROM {processed}
+        WHERE expires_at < statement_timestamp()
+        ORDER BY expires_at
+        LIMIT $1::bigint
+        FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM {processed}
+    WHERE ctid = ANY (ARRAY(SELECT place FROM old))
+      AND (tableoid, ctid) IN (SELECT part, place FROM old)
+      AND expires_at < statement_timestamp()";
 
 /// Rows were delivered. Index: the primary key (row_id).
 const NOTE: &str = "
@@ -105,7 +136,7 @@ const NOTED: &str = "
     SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)";
 
 /// Deletes what was delivered from here.
-pub(super) fn trim(table: &RowTable, at_expiry: bool) -> &'static str {
+fn own(table: &RowTable, at_expiry: bool) -> &'static str {
     match table.layout {
         _ if table.only_notes_deliveries() => NOTED,
         RowLayout::EventOutbox => {
@@ -125,13 +156,50 @@ pub(super) fn trim(table: &RowTable, at_expiry: bool) -> &'static str {
     }
 }
 
+/// How old rows must be, in microseconds, and how many go at a time.
+fn limits(purge: &Purge) -> (i64, i64) {
+    let age = i64::try_from(purge.older_than.min(FOREVER).as_micros()).unwrap_or(i64::MAX);
+    (age, i64::try_from(purge.events_max).unwrap_or(i64::MAX))
+}
+
+/// Deletes rows that were delivered from here, and their notes. Returns how many rows, and how many notes.
+pub(super) async fn delete_own(tx: &Tx<'_>, table: &RowTable, purge: &Purge) -> Result<(u64, u64)> {
+    let (age, most) = limits(purge);
+    let row = tx.query_opt(own(table, purge.at_expiry), &[&age, &most]).await?.ok_or_else(lost)?;
+    let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
+    Ok((count(0)?, count(1)?))
+}
+
+/// Deletes delivered rows, whichever program delivered them. Returns how many.
+pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
+    let (age, most) = limits(purge);
+    tx.execute(sql.trim, &[&age, &most]).await
+}
+
+/// Deletes expired rows of the inbox beside the outbox, if there is one. Returns whether there may be more.
+pub(super) async fn purge_processed(conn: &mut Guard<'_>, table: &RowTable, rows_max: usize) -> Result<bool> {
+    let tx = conn.begin().await?;
+    let schema = table.schema.as_str().to_owned();
+    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lost)?;
+    if !get::<bool>(&found, 0)? {
+        return Ok(false);
+    }
+    let most = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let deleted = tx.execute(PURGE_PROCESSED, &[&most]).await?;
+    tx.commit().await?;
+    if deleted > 0 {
+        tracing::info!(deleted, "expired rows of processed_events were deleted");
+    }
+    Ok(deleted >= rows_max as u64)
+}
+
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
 /// deleted.
-pub(super) async fn note(turn: &mut Guard<'_>, ids: &Vec<String>) {
+pub(super) async fn note(conn: &mut Guard<'_>, ids: &[String]) {
     if ids.is_empty() {
         return;
     }
-    if let Err(error) = turn.query(NOTE, &[ids]).await {
+    if let Err(error) = conn.query(NOTE, &[&ids]).await {
         let rows = ids.len();
         tracing::debug!(
             rows,
@@ -142,6 +210,6 @@ pub(super) async fn note(turn: &mut Guard<'_>, ids: &Vec<String>) {
 }
 
 /// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(work: &Tx<'_>, ids: &Vec<String>) -> Result<()> {
-    work.execute(HANDED_OVER, &[ids]).await.map(|_| ())
+pub(super) async fn keep(tx: &Tx<'_>, ids: &[String]) -> Result<()> {
+    tx.execute(HANDED_OVER, &[&ids]).await.map(drop)
 }
