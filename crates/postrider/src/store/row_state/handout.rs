@@ -54,7 +54,7 @@ pub(crate) fn hand_out(
         match event {
             _ if why_not.is_some() => page.damaged.extend(why_not.map(|why| (position, why.clone()))),
             Ok(event) => page.events.push(StoredEvent { position, event: Arc::new(event) }),
-            Err(error) => page.damaged.push((position, error.sentence())),
+            Err(error) => page.damaged.push((position, error.one_line())),
         }
     }
     page

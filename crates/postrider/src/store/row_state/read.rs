@@ -223,9 +223,9 @@ fn not_due() -> Error {
 }
 
 fn damaged(id: &str, cause: Error) -> Error {
-    Error::new(Code::RowDamaged, format!("row {id} cannot be read"))
-        .hint("repair or delete the row; the subscription goes on from there")
-        .source(cause)
+    Error::new(Code::RowDamaged, format!("row {id} is not readable"))
+        .with_hint("repair or delete the row; the subscription then continues")
+        .with_source(cause)
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
         let read = read(&rows, usize::MAX);
         let is_read: Vec<bool> = read.rows.iter().map(|row| row.event.is_ok()).collect();
         assert_eq!(is_read, [true, false, false, true]);
-        let why = read.rows[2].event.as_ref().unwrap_err().sentence();
+        let why = read.rows[2].event.as_ref().unwrap_err().one_line();
         assert!(why.contains("headers"), "{why}");
     }
 

@@ -36,7 +36,7 @@ impl MySqlRows {
         if table.is_shared && sql.marks.is_none() {
             let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
             return Err(Error::new(Code::ForeignPublisher, what)
-                .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
+                .with_hint("stop the other publisher; only outbox_events has a state for rows in progress"));
         }
         let config = config.with_rows(table.clone());
         let connection = || SharedConnection::new(config.clone());

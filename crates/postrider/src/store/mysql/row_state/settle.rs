@@ -134,7 +134,7 @@ fn notes(ids: Ids, notes: &[Note]) -> Result<String> {
 
 fn json(rows: &impl Serialize) -> Result<String> {
     serde_json::to_string(rows)
-        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").source(cause))
+        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
 }
 
 /// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
@@ -166,7 +166,8 @@ pub(super) async fn record(
         }
     };
     let last = answers.iter().rev().find_map(|rows| rows.first());
-    let last = last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
+    let last =
+        last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
     if get::<i64>(last, 0)? != 1 {
         return Ok(None);
     }

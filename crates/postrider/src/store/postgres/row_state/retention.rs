@@ -123,7 +123,7 @@ pub(super) async fn purge_processed(conn: &mut Guard<'_>, table: &RowTable, rows
     let deleted = tx.execute(PURGE_PROCESSED, &[&most]).await?;
     tx.commit().await?;
     if deleted > 0 {
-        tracing::info!(deleted, "expired rows of processed_events were deleted");
+        tracing::info!(deleted, "deleted expired rows of processed_events");
     }
     Ok(deleted >= rows_max as u64)
 }
@@ -136,7 +136,11 @@ pub(super) async fn note(conn: &mut Guard<'_>, ids: &[String]) {
     }
     if let Err(error) = conn.query(NOTE, &[&ids]).await {
         let rows = ids.len();
-        tracing::debug!(rows, "delivered rows were not noted, and will not be deleted: {}", error.sentence());
+        tracing::debug!(
+            rows,
+            "delivered rows were not recorded for retention and will not be deleted: {}",
+            error.one_line()
+        );
     }
 }
 

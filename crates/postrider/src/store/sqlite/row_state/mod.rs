@@ -51,7 +51,9 @@ impl RowStateStore<SqliteRows> {
         if migrate::shape(&table)?.is_none() {
             // Nobody's table is in a file that is not there.
             refuse_missing(path.as_ref()).map_err(|error| {
-                error.hint("make the file and your table first: Postrider makes none of layout custom")
+                error.with_hint(
+                    "create the file and your table first: Postrider does not create tables of layout custom",
+                )
             })?;
         }
         let mut connection = connect_or_create(path.as_ref())?;
