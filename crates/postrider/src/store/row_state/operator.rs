@@ -59,16 +59,21 @@ async fn refuse_start<T: RowTx>(tx: &mut T, table: &RowTable, start: Start) -> R
             if !tx.has_due_row().await? {
                 return Ok(());
             }
-            format!("{} has rows that are due, and a start at \"now\" would leave them out", table.name)
+            format!("{} has undelivered rows that a start at \"now\" would skip", table.name)
         }
-        _ => format!("{} begins with its first row that is due, at no position or time", table.name),
+        _ => format!(
+            "{} always starts with its first undelivered row; a position or time is not supported",
+            table.name
+        ),
     };
     Err(Error::new(Code::StartRefused, what))
 }
 
 /// The error of a second subscription: a row has one state.
 fn second(table: &RowTable, other: &str) -> Error {
-    let what =
-        format!("{} has the subscription {other:?} already, and a state per row serves one", table.name);
+    let what = format!(
+        "{} already has the subscription {other:?}, and a table with a state per row supports only one",
+        table.name
+    );
     Error::new(Code::SecondSubscription, what)
 }

@@ -13,12 +13,12 @@ mod read;
 mod retention;
 mod settle;
 mod sql;
-mod tally;
 mod tx;
 mod views;
 
 pub(super) use migrate::check;
 pub(super) use names::Names;
+pub(super) use sql::adopt;
 
 use self::connection::MySqlRows;
 use self::sql::Sql;
@@ -118,8 +118,8 @@ impl RowStateStore<MySqlRows> {
         by: TallyBy,
         groups_max: usize,
     ) -> Result<Tally> {
-        let events = tally::events(table.layout)?;
-        counted::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, events).await
+        let sql = Sql::of(table.layout).ok_or_else(|| migrate::not_here(table.layout))?;
+        counted::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, sql.tally).await
     }
 
     /// Connects to a database that was migrated.

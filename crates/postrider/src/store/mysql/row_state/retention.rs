@@ -8,7 +8,7 @@ use super::super::row::get;
 use super::super::session::{Params, Session, Tx, params};
 use super::sql::{Ids, Sql};
 use crate::Result;
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::RowTable;
 use crate::store::Purge;
 
 /// Rows were delivered. Index: the primary key (row_id).
@@ -27,22 +27,7 @@ const OLD: &str = "
     LIMIT {most}
     FOR UPDATE SKIP LOCKED";
 
-/// Deletes the rows of these notes. A row that was made a day after its note is another one, under a number that was
-/// given out again. Indexes: the primary keys.
-macro_rules! trim_own {
-    ($row:literal, $is_done:literal, $made:literal) => {
-        concat!(
-            "DELETE t FROM {schema}.row_done AS n STRAIGHT_JOIN {table} AS t ON ",
-            $row,
-            " WHERE n.row_id IN ({ids}) AND ",
-            $is_done,
-            " AND COALESCE(",
-            $made,
-            " <= n.done_at + INTERVAL 1 DAY, TRUE)"
-        )
-    };
-}
-
+/// Index: the primary key (row_id).
 const FORGET: &str = "DELETE FROM {schema}.row_done WHERE row_id IN ({ids})";
 
 /// Where a note is all that tells of a delivery. Indexes: the primary keys.
@@ -56,18 +41,6 @@ const FORGET_NOTED: &str =
 
 /// A row that its table keeps is looked at again after those that wait now. Index: the primary key (row_id).
 const KEEP: &str = "UPDATE {schema}.row_done SET done_at = UTC_TIMESTAMP(6) WHERE row_id IN ({ids})";
-
-fn rows_of(table: &RowTable) -> &'static str {
-    match table.layout {
-        _ if table.only_notes_deliveries() => NOTED,
-        RowLayout::EventOutbox => trim_own!("t.id = n.row_id", "t.status = 'sent'", "t.created_at"),
-        // There is no such table here.
-        RowLayout::Outbox | RowLayout::OutboxEvents => {
-            trim_own!("t.id = n.row_id", "t.status = 'PUBLISHED'", "t.created_at")
-        }
-        RowLayout::Custom => trim_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}"),
-    }
-}
 
 /// Before when rows must have been delivered, in microseconds since 1970. Before that there was nothing, and to a
 /// TIMESTAMP there is no such time.
@@ -95,7 +68,8 @@ pub(super) async fn delete_own(
         return Ok((0, 0));
     }
     let listed = sql.ids.listed(ids.iter().map(String::as_str));
-    let deleted = tx.execute(&rows_of(table).replace("{ids}", &listed), Params::new()).await?;
+    let rows = if table.only_notes_deliveries() { NOTED } else { sql.delete_own };
+    let deleted = tx.execute(&rows.replace("{ids}", &listed), Params::new()).await?;
     if !table.only_notes_deliveries() {
         tx.execute(&FORGET.replace("{ids}", &listed), Params::new()).await?;
         return Ok((deleted, ids.len() as u64));
@@ -109,7 +83,7 @@ pub(super) async fn delete_own(
 pub(super) async fn delete_delivered(tx: &mut Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
     let Some(cutoff) = cutoff(tx, purge).await? else { return Ok(0) };
     let mut deleted = 0;
-    for statement in sql.trim {
+    for statement in sql.delete_delivered {
         let times = statement.matches('?').count();
         let statement = statement.replace("{most}", &purge.events_max.to_string());
         deleted = tx.execute(&statement, Params::from(vec![cutoff.into(); times])).await?.max(deleted);

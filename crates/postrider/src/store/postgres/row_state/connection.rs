@@ -13,7 +13,7 @@ use super::row_locks::RowLocks;
 use super::sql::Sql;
 use super::tx::PostgresRowTx;
 use super::{read, retention, settle};
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{Ability, RowTable};
 use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
@@ -284,9 +284,9 @@ impl RowConnection for PostgresRowConnection<'_> {
     }
 
     async fn delete_expired(&mut self, rows_max: usize) -> Result<bool> {
-        match self.rows.table.layout {
-            RowLayout::Outbox => retention::purge_processed(&mut self.conn, &self.rows.table, rows_max).await,
-            _ => Ok(false),
+        match self.rows.table.layout.has(Ability::Inbox) {
+            true => retention::purge_processed(&mut self.conn, &self.rows.table, rows_max).await,
+            false => Ok(false),
         }
     }
 }

@@ -17,6 +17,7 @@ mod tx;
 mod views;
 
 pub(super) use migrate::check;
+pub(super) use sql::adopt;
 
 use self::connection::PostgresRows;
 use self::sql::Sql;

@@ -10,7 +10,7 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::sql::Sql;
 use crate::Result;
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::RowTable;
 use crate::store::Purge;
 use crate::store::row_state::lost;
 
@@ -51,67 +51,9 @@ const HANDED_OVER: &str = "
     SET done_at = timestamptz '9999-12-31 00:00:00+00'
     WHERE row_id = ANY ($1::text[])";
 
-/// Deletes rows whose note is older than `$1` microseconds, `$2` at most, and these notes. Answers how many rows, and how
-/// many notes. A row that was made a day after its note is another one, under a number that was given out again.
-/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
-macro_rules! trim_own {
-    ($row:literal, $is_done:literal, $made:literal, $is_ripe:literal) => {
-        concat!(
-            "WITH old AS (
-                 SELECT n.row_id, n.done_at
-                 FROM {schema}.row_done AS n
-                 LEFT JOIN {table} AS t ON ",
-            $row,
-            "    WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond' AND ",
-            $is_ripe,
-            "    ORDER BY n.done_at
-                 LIMIT $2::bigint
-                 FOR UPDATE OF n SKIP LOCKED
-             ), gone AS (
-                 DELETE FROM {table} AS t
-                 USING old AS n
-                 WHERE ",
-            $row,
-            " AND ",
-            $is_done,
-            " AND coalesce(",
-            $made,
-            " <= n.done_at + interval '1 day', true)
-                 RETURNING 1
-             ), forgotten AS (
-                 DELETE FROM {schema}.row_done AS d USING old WHERE d.row_id = old.row_id RETURNING 1
-             )
-             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)"
-        )
-    };
-}
-
-/// The same for rows of layout `outbox` past their own `expires_at`. Index: idx_outbox_expires (expires_at) WHERE
-/// published, from its begin.
-const EXPIRED: &str = "
-    WITH old AS (
-        SELECT t.id, n.row_id
-        FROM {table} AS t
-        JOIN {schema}.row_done AS n ON n.row_id = t.id::text
-        WHERE t.status = 'published' AND t.expires_at < statement_timestamp() AND $1::bigint IS NOT NULL
-          AND t.created_at <= n.done_at + interval '1 day'
-        ORDER BY t.expires_at
-        LIMIT $2::bigint
-        FOR UPDATE OF t SKIP LOCKED
-    ), gone AS (
-        DELETE FROM {table} AS t USING old WHERE t.id = old.id RETURNING 1
-    ), stale AS (
-        SELECT n.row_id
-        FROM (SELECT row_id FROM {schema}.row_done ORDER BY done_at LIMIT $2::bigint) AS n
-        WHERE NOT EXISTS (SELECT FROM {table} AS t WHERE t.id = n.row_id::uuid)
-    ), forgotten AS (
-        DELETE FROM {schema}.row_done AS d
-        WHERE d.row_id IN (SELECT row_id FROM old UNION ALL SELECT row_id FROM stale)
-    )
-    SELECT count(*), count(*) FROM gone";
-
-/// The same where a note is all that tells of a delivery: it goes only with its row, or the row would be due again. A row
-/// that its table keeps is looked at again after those that wait now. Indexes: as above.
+/// Deletes own rows where a note is all that tells of a delivery: it goes only with its row, or the row would be due again. A row
+/// that its table keeps is looked at again after those that wait now. Indexes: row_done (done_at), from its begin, and the
+/// key of the table.
 const NOTED: &str = "
     WITH old AS (
         SELECT n.row_id, t.{c.id} IS NULL AS is_gone
@@ -135,24 +77,12 @@ const NOTED: &str = "
     )
     SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)";
 
-/// Deletes what was delivered from here.
-fn own(table: &RowTable, at_expiry: bool) -> &'static str {
-    match table.layout {
+/// The statement that deletes what was delivered from here.
+fn own(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str {
+    match sql.delete_own_expired {
         _ if table.only_notes_deliveries() => NOTED,
-        RowLayout::EventOutbox => {
-            trim_own!("t.id = n.row_id::bigint", "t.status = 'sent'", "t.created_at", "true")
-        }
-        RowLayout::Outbox if at_expiry => EXPIRED,
-        RowLayout::Outbox => trim_own!(
-            "t.id = n.row_id::uuid",
-            "t.status = 'published'",
-            "t.created_at",
-            "coalesce(t.expires_at < statement_timestamp(), true)"
-        ),
-        RowLayout::OutboxEvents => {
-            trim_own!("t.id = n.row_id::bigint", "t.status = 'PUBLISHED'", "t.created_at", "true")
-        }
-        RowLayout::Custom => trim_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.created}", "true"),
+        Some(expired) if at_expiry => expired,
+        _ => sql.delete_own,
     }
 }
 
@@ -163,9 +93,14 @@ fn limits(purge: &Purge) -> (i64, i64) {
 }
 
 /// Deletes rows that were delivered from here, and their notes. Returns how many rows, and how many notes.
-pub(super) async fn delete_own(tx: &Tx<'_>, table: &RowTable, purge: &Purge) -> Result<(u64, u64)> {
+pub(super) async fn delete_own(
+    tx: &Tx<'_>,
+    sql: &Sql,
+    table: &RowTable,
+    purge: &Purge,
+) -> Result<(u64, u64)> {
     let (age, most) = limits(purge);
-    let row = tx.query_opt(own(table, purge.at_expiry), &[&age, &most]).await?.ok_or_else(lost)?;
+    let row = tx.query_opt(own(sql, table, purge.at_expiry), &[&age, &most]).await?.ok_or_else(lost)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
@@ -173,7 +108,7 @@ pub(super) async fn delete_own(tx: &Tx<'_>, table: &RowTable, purge: &Purge) -> 
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
 pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
     let (age, most) = limits(purge);
-    tx.execute(sql.trim, &[&age, &most]).await
+    tx.execute(sql.delete_delivered, &[&age, &most]).await
 }
 
 /// Deletes expired rows of the inbox beside the outbox, if there is one. Returns whether there may be more.
@@ -188,7 +123,7 @@ pub(super) async fn purge_processed(conn: &mut Guard<'_>, table: &RowTable, rows
     let deleted = tx.execute(PURGE_PROCESSED, &[&most]).await?;
     tx.commit().await?;
     if deleted > 0 {
-        tracing::info!(deleted, "expired rows of processed_events were deleted");
+        tracing::info!(deleted, "deleted expired rows of processed_events");
     }
     Ok(deleted >= rows_max as u64)
 }

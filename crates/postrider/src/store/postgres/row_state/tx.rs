@@ -191,7 +191,7 @@ impl RowTx for PostgresRowTx<'_> {
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {
-        retention::delete_own(&self.tx, &self.rows.table, purge).await
+        retention::delete_own(&self.tx, &self.rows.sql, &self.rows.table, purge).await
     }
 
     async fn delete_delivered(&mut self, purge: &Purge) -> Result<u64> {

@@ -12,7 +12,6 @@ mod read;
 mod retention;
 mod settle;
 mod sql;
-mod tally;
 mod tx;
 
 use std::path::Path;
@@ -108,7 +107,7 @@ impl RowStateStore<SqliteRows> {
     pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
         let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
-        Ok(counted::tally(&connection, by, groups_max, &names.put_into(tally::events(names.table.layout)))?)
+        Ok(counted::tally(&connection, by, groups_max, &names.put_into(names.sql.tally))?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
