@@ -69,8 +69,9 @@ fn undecided(
     let problem = match names {
         [] => Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, and there is none"))
             .with_hint(format!("add a section {section}")),
-        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not say which {word}"))
-            .with_hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
+        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not say which {word}")).with_hint(
+            format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \"")),
+        ),
     };
     let problem = problem.key(setting.key());
     match groups.get(group) {

@@ -221,8 +221,9 @@ impl Session {
             Err(_) => {
                 self.is_broken = true;
                 let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
-                Err(Error::new(code, format!("the database has not answered within {within:?}"))
-                    .with_hint("nothing to do: another connection is made and the subscription is loaded anew"))
+                Err(Error::new(code, format!("the database has not answered within {within:?}")).with_hint(
+                    "nothing to do: another connection is made and the subscription is loaded anew",
+                ))
             }
         }
     }
