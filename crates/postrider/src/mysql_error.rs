@@ -44,7 +44,7 @@ pub(crate) fn insert_failed(
     match number {
         Some(DEADLOCK) => error
             .with_effect("nothing was written; the server has rolled back the whole transaction")
-            .with_hint("run the whole transaction again"),
+            .with_hint("retry the whole transaction"),
         Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
             error.with_effect("nothing was written; the transaction is unchanged and still usable")
         }

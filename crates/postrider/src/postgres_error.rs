@@ -43,7 +43,7 @@ pub(crate) fn insert_failed(
     let code = sqlstate.map_or(Code::StoreFailed, code_of);
     let error = Error::new(code, "the event could not be inserted").with_source(cause);
     match code {
-        Code::StoreBusy => error.with_effect(ROLLED_BACK).with_hint("run the whole transaction again"),
+        Code::StoreBusy => error.with_effect(ROLLED_BACK).with_hint("retry the whole transaction"),
         Code::StoreFailed => error.with_effect(ROLLED_BACK),
         _ => error,
     }

@@ -20,7 +20,7 @@ pub enum WhenDown {
 }
 
 impl WhenDown {
-    /// Asks until the database answers. What no wait can mend is an error at once.
+    /// Asks until the database is reachable again. What no wait can mend is an error at once.
     ///
     /// # Errors
     /// What the database says.
@@ -35,7 +35,7 @@ impl WhenDown {
             match question().await {
                 Ok(answer) => {
                     if wait.is_some() {
-                        tracing::info!(outbox, "the database answers");
+                        tracing::info!(outbox, "the database is reachable again");
                     }
                     return Ok(answer);
                 }
@@ -46,7 +46,7 @@ impl WhenDown {
                         outbox,
                         code,
                         error,
-                        "waiting for the database; --fail-fast would end here"
+                        "the database is not reachable; retrying (use --fail-fast to exit instead)"
                     );
                 }
                 Err(_) => {}

@@ -134,7 +134,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 pub struct Extras {
     /// The index over aggregate type and id, of layout `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of layout `event_outbox`, on a table that is there already; the five of layout `postrider`.
+    /// The six views of layout `event_outbox`, on a table that already exists; the five of layout `postrider`.
     pub views: bool,
 }
 
@@ -154,7 +154,7 @@ fn table_to_make(
     let table = match (configured, asked) {
         (Some(rows), Some(asked)) if rows.layout() != asked => {
             let (is, not) = (rows.layout().name(), asked.name());
-            let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
+            let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
             return Err(
                 Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
@@ -165,7 +165,7 @@ fn table_to_make(
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
         return Err(Error::new(Code::LayoutDiffers, what)
-            .with_hint("the index belongs to outbox_events; leave it out"));
+            .with_hint("the index belongs to outbox_events; remove the option"));
     }
     Ok(table)
 }
@@ -197,7 +197,7 @@ impl From<RowsMigrated> for Made {
 /// The error of a layout that has no roles yet.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(rows: &RowTable) -> Error {
-    let what = format!("there are no roles for layout {} yet", rows.layout().name());
+    let what = format!("roles for layout {} are not supported yet", rows.layout().name());
     Error::new(Code::LayoutDiffers, what).with_hint(
         "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
     )
@@ -255,9 +255,9 @@ pub fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         Some((_, read)) => read(address),
         None => Err(Refused::url(match scheme {
             "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
-                "this program was built without that database"
+                "this program was built without support for this database"
             }
-            _ => "this is none of a sqlite:, postgres:, mysql: or mariadb: URL",
+            _ => "the URL must start with sqlite:, postgres:, mysql: or mariadb:",
         })),
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     config = match (&address.tls_client_cert, &address.tls_client_key) {
         (None, None) => config,
         (Some(certificate), Some(key)) => config.tls_client(certificate, key),
-        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
-        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
+        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is set without it")),
+        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is set without it")),
     };
     Ok(Arc::new(Postgres { config, schema, rows: address.rows.clone(), shown: url::masked(url) }))
 }
@@ -85,7 +85,7 @@ impl Database for Postgres {
         Box::pin(self.named(async move {
             let store = self.open().await?;
             if self.config.is_exposed() {
-                tracing::warn!(database = %self, "not encrypted, as sslmode=disable says: who is on the way can read and change everything");
+                tracing::warn!(database = %self, "not encrypted (sslmode=disable): anyone on the network path can read and modify the traffic");
             }
             Ok(store)
         }))
@@ -255,11 +255,11 @@ impl EventWriter for PostgresWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .with_effect("the events may be written, all of them or none")
-            .with_hint("look into the outbox before you write these events again"),
+            .with_effect("either all of the events were written or none")
+            .with_hint("check the outbox before you write these events again"),
         Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
         Code::StoreFailed => {
-            error.with_effect("nothing was written").with_hint("see the database's own message")
+            error.with_effect("nothing was written").with_hint("see the database's message above")
         }
         // What this code says of rows holds while a relay settles.
         Code::RowRefused => told(Error::new(Code::StoreFailed, error.one_line())),

@@ -27,21 +27,22 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         None => rest,
     };
     if path == ":memory:" {
-        return Err(Refused::url("a database in memory can be seen by nobody else; give it a file"));
+        return Err(Refused::url("an in-memory database is not visible to other processes; use a file"));
     }
     if path.contains('?') {
-        return Err(Refused::url("parameters after '?' are not supported; give the path only"));
+        return Err(Refused::url("parameters after '?' are not supported; use only the path"));
     }
     match address.first_of_server() {
-        Some(key) => Err(Refused::new(key, "a SQLite file has none; the key is for PostgreSQL")),
-        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
-            Err(Refused::new("table_schema", "a SQLite file has none; the key is for PostgreSQL and MySQL"))
-        }
+        Some(key) => Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL")),
+        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => Err(Refused::new(
+            "table_schema",
+            "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB",
+        )),
         None if address.rows.as_ref().is_some_and(|rows| {
             rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()
         }) =>
         {
-            Err(Refused::new("layout", "its seed is not for SQLite"))
+            Err(Refused::new("layout", "this layout does not exist for SQLite"))
         }
         None => Ok(Arc::new(Sqlite { path: PathBuf::from(path), rows: address.rows.clone() })),
     }
@@ -132,8 +133,9 @@ impl Database for Sqlite {
     }
 
     fn roles(&self) -> Result<String> {
-        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
-            .with_hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles")).with_hint(
+            "any user who can write to a SQLite file can change everything in it: use file permissions",
+        ))
     }
 
     fn rows(&self) -> Option<&RowTable> {
@@ -205,13 +207,13 @@ impl SqliteWriter {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
             Error::new(code(&e), "the transaction could not begin")
-                .with_hint("see what else writes")
+                .with_hint("check which other process writes to the file")
                 .with_source(e)
         })?;
         let written = self.outbox.write_all(&tx, events)?;
         tx.commit().map_err(|e| {
             Error::new(Code::OutcomeUnknown, "the commit failed")
-                .with_hint("look into the outbox before you write these events again")
+                .with_hint("check the outbox before you write these events again")
                 .with_source(e)
         })?;
         Ok(written)

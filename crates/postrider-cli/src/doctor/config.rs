@@ -22,23 +22,23 @@ pub(super) async fn check(settings: &Settings, report: &mut Report) {
                 Some(why) => subject.fail_with(
                     Check::SinkReachable,
                     format!("{}: {why}", sink.target),
-                    "create the folder, or give this user write access to it and to the file",
+                    "create the folder, or grant this user write access to it and to the file",
                 ),
             },
             Target::Kafka(kafka) => match answering(&kafka.brokers) {
                 Some(broker) => {
-                    subject.ok(Check::SinkReachable, format!("kafka, {broker} takes connections"))
+                    subject.ok(Check::SinkReachable, format!("kafka, {broker} accepts connections"))
                 }
                 None => subject.fail_with(
                     Check::SinkReachable,
-                    format!("{}: no broker takes connections", sink.target),
-                    "check `brokers`, that the cluster runs, and that its port is reachable from here",
+                    format!("{}: no broker accepts connections", sink.target),
+                    "check `brokers`, that the cluster is running, and that its port is reachable from here",
                 ),
             },
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
                 Ok(webhook) => endpoint(&webhook, &mut subject).await,
                 Err(error) => {
-                    subject.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                    subject.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.message()))
                 }
             },
             Target::Stdout | Target::Null => subject.ok(Check::SinkReachable, sink.target.to_string()),
@@ -51,10 +51,10 @@ async fn endpoint(webhook: &Webhook, subject: &mut Subject<'_>) {
     match webhook.probe().await {
         Ok(Some(what)) => subject.ok(Check::EndpointReachable, what),
         Ok(None) => {
-            let what = "webhook without `url`: routing names the endpoints, none was connected to";
+            let what = "webhook without `url`: routing selects the endpoints, so none was checked";
             subject.ok(Check::EndpointReachable, what);
         }
-        Err(error) => subject.fail(Check::EndpointReachable, error.what()),
+        Err(error) => subject.fail(Check::EndpointReachable, error.message()),
     }
 }
 
@@ -70,16 +70,16 @@ fn answering(brokers: &str) -> Option<&str> {
 fn refusal(path: &Path) -> Option<&'static str> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Some("its folder is not there");
+        return Some("its folder does not exist");
     }
     if path.is_symlink() {
-        return Some("it is a symbolic link, which is not followed; give the path it leads to");
+        return Some("it is a symbolic link, which is not followed; use the path of its target");
     }
     if path.exists() && !path.is_file() {
         return Some("it is not a regular file");
     }
     let locked = |path: &Path| path.exists() && !is_writable(path);
-    (locked(path) || !is_writable(folder)).then_some("it cannot be written")
+    (locked(path) || !is_writable(folder)).then_some("it is not writable")
 }
 
 /// Whether this process may write there, by its rights and those of the disk.

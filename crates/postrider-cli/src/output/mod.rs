@@ -132,7 +132,7 @@ impl Output {
             Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.report())).collect(),
             Failure::Usage(error) => self.stderr.clap(error),
             Failure::NotBuilt(command) => {
-                self.stderr.error(&format!("error: `postrider {command}` is not built yet"))
+                self.stderr.error(&format!("error: `postrider {command}` is not implemented yet"))
             }
             Failure::Interrupted => "interrupted".into(),
             Failure::Reported(_) | Failure::ClosedPipe => return,

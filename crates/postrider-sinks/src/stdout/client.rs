@@ -78,7 +78,7 @@ impl<W: Write + Send + 'static> Target for Stream<W> {
             self.torn = false;
         }
         if self.torn {
-            return lines.down_after(0, Failure::new("standard output still takes nothing"));
+            return lines.down_after(0, Failure::new("standard output is still blocked"));
         }
         let (written, error) = write_counting(&mut self.writer, lines.bytes());
         let ends_whole = written == 0 || lines.bytes().get(written - 1) == Some(&b'\n');

@@ -41,7 +41,7 @@ impl Hosts {
         let read = |text: &String| {
             entry(text).ok_or_else(|| {
                 let what = format!("webhook: {text:?} is not a host such as \"hooks.example\"");
-                let hint = "write HOST, HOST:PORT, *.HOST for every host below it, or * for every host";
+                let hint = "use HOST, HOST:PORT, *.HOST for all its subdomains, or * for every host";
                 Error::new(Code::SinkOpen, what).with_hint(hint)
             })
         };

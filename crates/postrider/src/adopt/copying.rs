@@ -256,10 +256,12 @@ impl<'s> Copying<'s> {
         let what = format!("the lease of subscription {:?} was lost", self.lease.subscription);
         Error::new(Code::LeaseHeld, what)
             .with_effect(format!(
-                "{} events were copied and are settled here; the others are as they were",
+                "{} events were copied and settled here; the other events are unchanged",
                 self.copied
             ))
-            .with_hint("stop the relay that has taken it, then run it again: it goes on where it stopped")
+            .with_hint(
+                "stop the relay that took it, then run the command again: it continues where it stopped",
+            )
     }
 
     /// The error, with what it means for the copy.
@@ -268,10 +270,10 @@ impl<'s> Copying<'s> {
             Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
             _ => error
                 .with_effect(format!(
-                    "{} events were copied before and are settled here; of this batch all or none",
+                    "{} events were copied before and settled here; the current batch was moved completely or not at all",
                     self.copied
                 ))
-                .with_hint("run it again: it goes on where it stopped"),
+                .with_hint("run the command again: it continues where it stopped"),
         }
     }
 }
@@ -342,7 +344,7 @@ impl Reading {
         };
         for position in fetched.gone {
             if take(position).is_some() {
-                let why = format!("the event at position {position} is gone, or no event can be made of it");
+                let why = format!("the event at position {position} was deleted, or is not readable");
                 self.damaged.push((position, why));
             }
         }

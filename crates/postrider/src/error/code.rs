@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the relay does about an error of the database. The one match is [`Code::recovery`].
+/// How the relay reacts to a database error. [`Code::recovery`] is the only place that decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     /// Nothing happened; the call can be retried as it is.

@@ -39,7 +39,7 @@ impl Event {
             Ok(json) => Ok(Self::new(event_type, json)),
             Err(e) => Err(Error::new(
                 Code::PayloadSerialise,
-                format!("the payload of a {event_type:?} event cannot become JSON"),
+                format!("the payload of a {event_type:?} event cannot be serialised as JSON"),
             )
             .with_source(e)),
         }

@@ -58,8 +58,8 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 /// Reads the column `action`.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) fn action_from_json(text: &str) -> Result<Action> {
-    let column: ActionColumn = serde_json::from_str(text)
-        .map_err(|e| damaged("its action is not what the column should hold", e))?;
+    let column: ActionColumn =
+        serde_json::from_str(text).map_err(|e| damaged("its action is not valid", e))?;
     Ok(Action {
         id: column.id,
         name: column.name,

@@ -76,7 +76,7 @@ impl Widths {
         match texts.chain(wide).find(|(_, bytes, most)| bytes > most) {
             None => Ok(()),
             Some((name, bytes, most)) => {
-                let what = format!("its {name} has {bytes} bytes or more, and a relay reads at most {most}");
+                let what = format!("its {name} has {bytes} bytes or more; a relay reads at most {most}");
                 Err(Error::new(Code::RowDamaged, what))
             }
         }

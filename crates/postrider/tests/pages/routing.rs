@@ -101,13 +101,15 @@ fn every_event_of_the_page_goes_where_the_page_says() {
             let event = event(&row);
             let route = router.route(&event);
             assert_eq!(route.message_key(&event).unwrap_or_default(), row[5], "{row:?}");
-            let Route::To { name, label } = route else {
+            let Route::To { name, delivery } = route else {
                 assert_eq!((route, row[4]), (Route::Unrouted, "unrouted"));
                 continue;
             };
             assert_eq!(&*name, row[4], "{row:?}");
-            let added =
-                label.iter().flat_map(|label| &label.parcels).flat_map(|parcel| parcel.headers.iter());
+            let added = delivery
+                .iter()
+                .flat_map(|delivery| &delivery.copies)
+                .flat_map(|parcel| parcel.headers.iter());
             let added: Vec<_> = added.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             assert_eq!(added, pairs(row[6]), "{row:?}");
         }

@@ -109,7 +109,7 @@ fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
         let relay = relay.spawn().await.unwrap();
         let logged = || lines.0.lock().unwrap().clone();
         assert!(
-            logged().contains("events that every subscription is done with are deleted 1m after"),
+            logged().contains("events that every subscription has finished are deleted 1m after"),
             "{}",
             logged()
         );
@@ -118,7 +118,7 @@ fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
             let count = |line: &str| line.split("deleted=").nth(1)?.split(' ').next()?.parse::<u64>().ok();
             let all = logged();
             all.lines()
-                .filter(|line| line.contains("past their retention were deleted"))
+                .filter(|line| line.contains("deleted delivered events older than the retention"))
                 .filter_map(count)
                 .sum::<u64>()
         };

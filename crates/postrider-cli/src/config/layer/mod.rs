@@ -70,7 +70,7 @@ impl Reading {
             [section, key] => (section, None, key),
             [section, middle @ .., key] => (section, Some(middle.join(joint)), key),
             _ => {
-                let what = "this names no key: sections have keys, as in relay.log or sink.NAME.type";
+                let what = "this is not a key: write SECTION.KEY, for example relay.log or sink.NAME.type";
                 return self.problems.push(Problem::new(Code::ConfigKeyUnknown, what).at(&origin));
             }
         };
@@ -111,5 +111,5 @@ fn name_missing(section: Section) -> Problem {
     let word = section.word();
     Problem::new(Code::ConfigKeyMissing, format!("a {word} needs a name"))
         .key(word)
-        .with_hint(format!("write {section} with a name of your choice, as in [{word}.main]"))
+        .with_hint(format!("write {section} with a name of your choice, for example [{word}.main]"))
 }

@@ -95,7 +95,7 @@ fn sasl(table: &ConfigTable<'_>, environment: &Environment) -> Result<Option<Sas
             Ok(Some(SaslSettings { mechanism, username, password }))
         }
         _ => {
-            let why = "sasl_mechanism, sasl_username and sasl_password belong together: give all or none";
+            let why = "sasl_mechanism, sasl_username and sasl_password must be set together";
             Err(table.table_problem(Code::ConfigValue, why))
         }
     }
@@ -110,7 +110,7 @@ fn tls(table: &ConfigTable<'_>, environment: &Environment) -> Result<Option<TlsS
     };
     let given = tls.ca.is_some() || tls.certificate.is_some() || tls.key.is_some();
     if !table.bool("tls")? && given {
-        return Err(table.problem("tls", Code::ConfigValue, "is false, and there are certificates"));
+        return Err(table.problem("tls", Code::ConfigValue, "is false, but certificates are configured"));
     }
     Ok(table.bool("tls")?.then_some(tls))
 }

@@ -77,7 +77,7 @@ fn check_patience(
     let name = &subscription.sink;
     match sinks.get(name).map(|sink| &sink.target) {
         Some(Target::Webhook(webhook)) if !webhook.fits_into(subscription.policy.publish_timeout) => {
-            let why = format!("it must be more than one and a half times the timeout of sink {name:?}");
+            let why = format!("it must be more than 1.5 times the timeout of sink {name:?}");
             Err(table.problem("publish_timeout", Code::ConfigValue, &why))
         }
         _ => Ok(()),
@@ -95,7 +95,7 @@ fn check_destinations(
     let router = subscription.router(&table.name());
     let fitting = router.and_then(|router| router.for_destinations(sink.target.destinations()));
     fitting.map(|_| ()).map_err(|error| {
-        let why = format!("sink {:?}: {}", subscription.sink, error.what());
+        let why = format!("sink {:?}: {}", subscription.sink, error.message());
         table.table_problem(error.code(), &why)
     })
 }

@@ -89,7 +89,7 @@ impl Session {
     pub(super) fn give_up(&mut self) -> Error {
         self.is_broken = true;
         Error::new(Code::StoreFailed, "the server behind the connection was replaced")
-            .with_hint("nothing to do: the subscription is loaded anew")
+            .with_hint("nothing to do: the subscription is loaded again")
     }
 
     /// Runs one statement as a transaction of its own.
@@ -221,9 +221,8 @@ impl Session {
             Err(_) => {
                 self.is_broken = true;
                 let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
-                Err(Error::new(code, format!("the database has not answered within {within:?}")).with_hint(
-                    "nothing to do: another connection is made and the subscription is loaded anew",
-                ))
+                Err(Error::new(code, format!("the database has not answered within {within:?}"))
+                    .with_hint("nothing to do: the relay reconnects and loads the subscription again"))
             }
         }
     }

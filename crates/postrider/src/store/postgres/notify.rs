@@ -79,7 +79,7 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
             tries += 1;
             if tries == 2 {
                 let what = error.one_line();
-                tracing::warn!("relays are not woken, they find new events by polling: {what}");
+                tracing::warn!("cannot notify relays; they find new events by polling: {what}");
             }
             if tries > 1 {
                 tokio::time::sleep(again).await;

@@ -10,9 +10,9 @@ const ROLES: &str = include_str!("roles.sql");
 /// If a name becomes too long, or could end the quotes of the script.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
     if schema.as_str().contains('$') {
-        let what = format!("the script of the roles cannot have a schema with '$' in its name: {schema}");
+        let what = format!("the roles script does not support a schema with '$' in its name: {schema}");
         return Err(
-            Error::new(Code::NameInvalid, what).with_hint("rename the schema, or make the roles by hand")
+            Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
     let mut sql = schema.put_into(ROLES);

@@ -71,7 +71,7 @@ pub(super) fn position(row: &Row, column: usize) -> Result<Position> {
 /// A count that fits where the table's CHECK says it does.
 pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
     let number: i64 = get(row, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is no count")))
+    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }
 
 /// Bytes of all its columns, those included that stayed behind.
@@ -110,10 +110,8 @@ pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
     match read(row) {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .with_hint(
-                    "repair or delete the row in the table events; the subscription goes on from there",
-                )
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
+                .with_hint("repair or delete the row in the table events; the subscription then continues")
                 .with_source(cause))
         }
     }

@@ -245,7 +245,7 @@ impl StaleMarks {
         tracing::warn!(
             subscription,
             reason,
-            "the table refuses to give back rows of an owner that died; they are tried again as they are"
+            "the table rejects the release of rows that a crashed relay had claimed; they are retried as they are"
         );
         Ok(Self::Keep)
     }
@@ -299,7 +299,11 @@ fn trial(words: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) ->
 /// Tells of rows of an owner that died and that were given back.
 pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     if rows > 0 {
-        tracing::warn!(subscription, rows, "rows of an owner that died are due again; some may arrive twice");
+        tracing::warn!(
+            subscription,
+            rows,
+            "rows that a crashed relay had claimed are pending again; some may be delivered twice"
+        );
     }
 }
 
@@ -308,7 +312,7 @@ pub(crate) fn log_recovered(subscription: &str, rows: u64) {
 pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {
         let what = format!(
-            "somebody else has marked {recent} rows of {} as PUBLISHING within ten minutes",
+            "another publisher has marked {recent} rows of {} as PUBLISHING within the last ten minutes",
             table.name
         );
         return Err(Error::new(Code::ForeignPublisher, what));
@@ -316,7 +320,7 @@ pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) 
     if all > 0 && table.foreign_claim_timeout.is_none() {
         tracing::warn!(
             rows = all,
-            "rows are marked as PUBLISHING by somebody else and left alone; see foreign_claim_timeout"
+            "rows are marked as PUBLISHING by another publisher and are not touched; see foreign_claim_timeout"
         );
     }
     Ok(())

@@ -32,11 +32,11 @@ pub(crate) fn scope(trim: &Purge, table: &RowTable) -> RetentionScope {
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) fn unlisted() -> Error {
     Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
-        .with_hint("look at the table itself; on PostgreSQL the command works")
+        .with_hint("query the table directly; on PostgreSQL the command works")
 }
 
 /// The error of whoever goes on after its lease is over.
 pub(crate) fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the lease under which rows were read is over")
-        .with_hint("nothing to do: the subscription is loaded anew")
+    Error::new(Code::StoreFailed, "the lease under which rows were read has expired")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

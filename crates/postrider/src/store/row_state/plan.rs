@@ -265,7 +265,7 @@ pub(crate) fn log_missed(subscription: &str, missed: usize) {
         tracing::warn!(
             subscription,
             rows = missed,
-            "rows were changed by somebody else while they were published here; they were left as they are"
+            "another process changed rows while they were published here; they were not updated"
         );
     }
 }

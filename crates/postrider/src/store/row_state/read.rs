@@ -223,8 +223,8 @@ fn not_due() -> Error {
 }
 
 fn damaged(id: &str, cause: Error) -> Error {
-    Error::new(Code::RowDamaged, format!("row {id} cannot be read"))
-        .with_hint("repair or delete the row; the subscription goes on from there")
+    Error::new(Code::RowDamaged, format!("row {id} is not readable"))
+        .with_hint("repair or delete the row; the subscription then continues")
         .with_source(cause)
 }
 

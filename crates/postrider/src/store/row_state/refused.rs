@@ -23,7 +23,7 @@ pub(crate) const PAYLOADS_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REASON_CHARS_MAX: usize = 1_000;
 
 /// Why a row is refused of which no error tells.
-const UNCHANGED: &str = "an UPDATE or DELETE of the row changes nothing; look for a trigger or a rule";
+const UNCHANGED: &str = "an UPDATE or DELETE of the row has no effect; look for a trigger or a rule";
 
 /// What the table was to record of a row when it refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,8 +219,10 @@ impl Pieces {
         if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
             return Ok(());
         }
-        let what =
-            format!("the table has refused to record {} rows since the lease was taken", known.refused);
+        let what = format!(
+            "the table has rejected the update of {} rows since the lease was acquired",
+            known.refused
+        );
         Err(Error::new(Code::RowRefused, what))
     }
 }
@@ -231,7 +233,7 @@ fn log_refused(subscription: &str, row: &str, outcome: &str, reason: &str) {
         row,
         outcome,
         reason,
-        "the table refuses to record what became of a row; Postrider's own tables keep it, and it is not sent again"
+        "the table rejects the update of a row; its state is kept in Postrider's own tables, and it is not sent again"
     );
 }
 
@@ -300,7 +302,7 @@ impl SettlePlan {
     fn refuse_done(&mut self, position: Position, id: &str, reason: &str) {
         self.forgotten.retain(|forgotten| forgotten != id);
         self.refused.push(position);
-        let said = format!("row {id} was delivered, and its table refuses to record it: {reason}");
+        let said = format!("row {id} was delivered, but its table rejects the update: {reason}");
         self.notes.push(Note::refused_done(id, said));
     }
 
@@ -308,7 +310,7 @@ impl SettlePlan {
     fn note_of(&mut self, id: &str, reason: &str) -> Option<&mut Note> {
         let note = self.notes.iter_mut().find(|note| note.id == id)?;
         let before = note.last_error.take().map_or_else(String::new, |error| format!("{error}; "));
-        note.last_error = Some(format!("{before}its table refuses to record that: {reason}"));
+        note.last_error = Some(format!("{before}its table rejects the update: {reason}"));
         Some(note)
     }
 
@@ -388,7 +390,7 @@ impl Marking {
             Ok(claims) => self.marked.claims.extend(claims),
             Err(error) if error.code() != Code::RowRefused => return Err(error),
             Err(error) if rows.len() == 1 => {
-                let why = format!("its table refuses to mark it as being published: {}", reason(&error));
+                let why = format!("its table rejects the mark as being published: {}", reason(&error));
                 self.marked.refused.extend(rows.into_iter().map(|(id, _)| (id, why.clone())));
             }
             Err(_) => {

@@ -9,7 +9,7 @@ use crate::{Code, Error, Ident, Result};
 pub struct RowExtras {
     /// The index over aggregate type and id, of `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of `event_outbox` on a table that is there already; a new one has them.
+    /// The six views of `event_outbox` on a table that already exists; a new one has them.
     pub views: bool,
 }
 
@@ -36,7 +36,7 @@ impl RowExtras {
         };
         let what = format!("layout {} {what}", layout.name());
         Err(Error::new(Code::NameInvalid, what)
-            .with_hint("the index belongs to outbox_events, the views to event_outbox and to postrider; leave it out, or name one --outbox"))
+            .with_hint("the index belongs to outbox_events, the views to event_outbox and postrider; remove the option, or select one outbox with --outbox"))
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
     let what = format!(
-        "{name:?} is there already and is not the layout's view of {}; it was not replaced",
+        "{name:?} already exists and is not the layout's view of {}; it was not replaced",
         table.name.as_str()
     );
     Difference { what, is_harmful: false }
@@ -96,10 +96,11 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
         return Ok(());
     }
     let layout = table.layout.name();
-    let what = format!("{}.{} is not of layout {layout}: {}", table.schema, table.name, harmful.join("; "));
+    let what =
+        format!("{}.{} does not match layout {layout}: {}", table.schema, table.name, harmful.join("; "));
     let error = Error::new(Code::LayoutDiffers, what);
     Err(match table.map {
-        Some(_) => error.with_hint("correct the map, `columns` and `states`, or the table; docs/src/layouts.md tells what each may be"),
+        Some(_) => error.with_hint("correct the column map (`columns` and `states`) or the table; docs/src/layouts.md lists the allowed values"),
         None => error,
     })
 }
@@ -107,23 +108,26 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
 /// Refuses a ledger in `place` that is about another table: it told layout, schema and name.
 pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTable) -> Result<()> {
     let Some([layout, at, name]) = told else {
-        return Err(Error::new(Code::SchemaAltered, format!("{place} does not say which table it is about")));
+        return Err(Error::new(
+            Code::SchemaAltered,
+            format!("{place} does not record the table it belongs to"),
+        ));
     };
     if (layout.as_str(), at.as_str(), name.as_str())
         == (table.layout.name(), table.schema.as_str(), table.name.as_str())
     {
         return Ok(());
     }
-    let what = format!("{place} is about {at}.{name} with layout {layout}, not this one");
+    let what = format!("{place} belongs to {at}.{name} with layout {layout}, not to this outbox");
     Err(Error::new(Code::LayoutDiffers, what)
-        .with_hint("give each outbox a `schema` of its own for Postrider's tables"))
+        .with_hint("configure a separate `schema` for Postrider's tables of each outbox"))
 }
 
 /// The error of a place that holds the default layout.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_layout(place: &str) -> Error {
-    Error::new(Code::LayoutDiffers, format!("{place} holds the tables of another outbox"))
-        .with_hint("give this outbox another `schema` for Postrider's own tables")
+    Error::new(Code::LayoutDiffers, format!("{place} contains the tables of another outbox"))
+        .with_hint("configure another `schema` for Postrider's own tables of this outbox")
 }
 
 /// With a pointer to the command that makes what is missing.

@@ -43,7 +43,7 @@ impl From<rusqlite::Error> for Failure {
             | rusqlite::Error::IntegralValueOutOfRange(..) => Code::RowDamaged,
             _ => Code::StoreFailed,
         };
-        Self(Error::new(code, "the SQLite file answered with an error").with_source(error))
+        Self(Error::new(code, "SQLite returned an error").with_source(error))
     }
 }
 

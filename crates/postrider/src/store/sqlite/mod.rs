@@ -269,7 +269,7 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     };
     open().map_err(|failure| {
         let cause = Error::from(failure);
-        Error::new(cause.code(), format!("{} cannot be opened", path.display()))
+        Error::new(cause.code(), format!("cannot open {}", path.display()))
             .with_effect("nothing was read or changed")
             .with_hint("check the file and its folder: SQLite writes to both")
             .with_source(cause)

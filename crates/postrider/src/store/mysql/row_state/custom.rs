@@ -16,7 +16,7 @@ fn harmful(what: String) -> Difference {
 /// The difference of a table that is not there.
 pub(super) fn missing(table: &RowTable) -> Difference {
     let name = table.name.as_str();
-    harmful(format!("there is no table {name:?}, and Postrider does not make one of this layout"))
+    harmful(format!("there is no table {name:?}, and Postrider does not create tables of this layout"))
 }
 
 /// Why the table cannot be worked on by its map, and what is worth knowing.
@@ -38,7 +38,7 @@ pub(super) async fn differences(
         && length(&id.sql_type).is_none_or(|most| most > ID_CHARS_MAX)
     {
         all.push(harmful(format!(
-            "column {name}.{} is {}, and ids of more than {ID_CHARS_MAX} characters cannot be kept",
+            "column {name}.{} is {}, but ids of more than {ID_CHARS_MAX} characters are not supported",
             id.name, id.sql_type
         )));
     }
@@ -46,7 +46,7 @@ pub(super) async fn differences(
         && !is_key(session, table, &id.name).await?
     {
         all.push(harmful(format!(
-            "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+            "column {name}.{} is not a unique key: it needs a unique index over this column alone",
             id.name
         )));
     }
@@ -55,7 +55,7 @@ pub(super) async fn differences(
         let unknown = map.words().find(|word| !status.sql_type.contains(&word.to_string()));
         all.extend(unknown.map(|word| {
             let (column, is) = (&status.name, &status.sql_type);
-            harmful(format!("column {name}.{column} cannot hold {word}, a word for a state: it is {is}"))
+            harmful(format!("column {name}.{column} cannot hold the status value {word}: it is {is}"))
         }));
     }
     Ok(all)

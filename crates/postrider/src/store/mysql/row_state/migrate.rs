@@ -48,7 +48,7 @@ fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
 pub(super) fn not_here(layout: RowLayout) -> Error {
     let what = format!("there is no layout {} on MySQL and MariaDB", layout.name());
     Error::new(Code::LayoutDiffers, what)
-        .with_hint("its seed is for PostgreSQL; take event_outbox or outbox_events")
+        .with_hint("it exists for PostgreSQL only; use event_outbox or outbox_events")
 }
 
 fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
@@ -246,8 +246,9 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     };
     if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
         let (name, engine) = (table.name.as_str(), engine.unwrap_or_else(|| "a view".to_owned()));
-        let what =
-            format!("{name} is of engine {engine}, not InnoDB: there is nothing to roll back or to lock");
+        let what = format!(
+            "{name} uses the engine {engine}, not InnoDB: it supports neither transactions nor row locks"
+        );
         different.insert(0, Difference { what, is_harmful: true });
     }
     Ok(Some(different))

@@ -205,7 +205,8 @@ async fn record(
         }
     };
     let last = answers.iter().rev().find_map(|rows| rows.first());
-    let last = last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
+    let last =
+        last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
     if get::<i64>(last, 0)? != 1 {
         return Ok(None);
     }

@@ -18,7 +18,7 @@ pub(super) async fn differences(
     let found = columns(client, &place).await?;
     let harmful = |what| Difference { what, is_harmful: true };
     if found.is_empty() {
-        let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
+        let what = format!("there is no table {name:?}, and Postrider does not create tables of this layout");
         return Ok(vec![harmful(what)]);
     }
     let mut all = map.differences(name, &found, Times::Typed);
@@ -29,7 +29,7 @@ pub(super) async fn differences(
         && !matches!(is, "json" | "jsonb")
     {
         let what = format!(
-            "the type of events is in a header, and the column for `headers` is {is}: it must be json or jsonb"
+            "the type of events is in a header, but the column for `headers` is {is}: it must be json or jsonb"
         );
         return Ok(vec![harmful(what)]);
     }
@@ -38,17 +38,18 @@ pub(super) async fn differences(
     if !is_key(client, &place, &key).await? {
         all.push(harmful(match key.as_slice() {
             [one, two] => format!(
-                "columns {name}.{one} and {name}.{two} are no key together: a row is found again by a unique index over both alone"
+                "columns {name}.{one} and {name}.{two} are not a unique key together: they need a unique index over exactly these two columns"
             ),
             _ => format!(
-                "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+                "column {name}.{} is not a unique key: it needs a unique index over this column alone",
                 key.concat()
             ),
         }));
     }
     if table.is_shared && (map.deletes_deliveries() || sets_key(client, &place, map).await?) {
-        let what = "a row in our hands is locked for others while it is shared, so its delivery must not change its keys \
-                    or delete it: leave `shared` or `delete_delivered` out, or take the column out of its unique index";
+        let what = "with `shared`, a row is locked while Postrider publishes it, so its delivery must not \
+                    change its keys or delete it: remove `shared` or `delete_delivered`, or remove the column \
+                    from the unique index";
         all.push(harmful(what.to_owned()));
     }
     if let Some(what) = unfit_word(client, &place, name, map).await? {
@@ -105,7 +106,7 @@ async fn unfit_word(client: &Client, place: &str, name: &str, map: &ColumnMap) -
         let Err(error) = query_unnamed(client, &asked, &[]).await else { continue };
         let Some(answer) = error.as_db_error() else { return Err(failed(error)) };
         let (column, why) = (column.as_str(), answer.message());
-        return Ok(Some(format!("column {name}.{column} cannot hold {word}, a word for a state: {why}")));
+        return Ok(Some(format!("column {name}.{column} cannot hold the status value {word}: {why}")));
     }
     Ok(None)
 }

@@ -83,7 +83,7 @@ async fn trim_processed(turn: &mut Guard<'_>, table: &RowTable, rows_max: usize)
     let deleted = work.execute(TRIM_PROCESSED, &[&most]).await?;
     work.commit().await?;
     if deleted > 0 {
-        tracing::info!(deleted, "expired rows of processed_events were deleted");
+        tracing::info!(deleted, "deleted expired rows of processed_events");
     }
     Ok(deleted >= rows_max as u64)
 }

@@ -16,20 +16,21 @@ pub(super) fn differences(
     let found = columns(connection, name)?;
     let harmful = |what| Difference { what, is_harmful: true };
     if found.is_empty() {
-        let what = format!("there is no table {name:?}, and Postrider does not make one of this layout");
+        let what = format!("there is no table {name:?}, and Postrider does not create tables of this layout");
         return Ok(vec![harmful(what)]);
     }
     let map = &map.clone().with_rowid(has_rowid(connection, table));
     let mut all = map.differences(name, &found, Times::Texts);
     all.extend(map.refuse_key_of_two());
     if table.is_shared {
-        let what = "a table of layout custom cannot be shared on SQLite: no row says who is at work";
+        let what = "a table of layout custom cannot be shared on SQLite: its rows have no claim state";
         all.push(harmful(what.to_owned()));
     }
     if map.only_notes_deliveries() && gives_ids_again(connection, name)? {
         all.push(harmful(format!(
-            "{name} may give the number of a deleted row to a new one, which would count as delivered: declare the key \
-             AUTOINCREMENT, map a column for `status` or `delivered_at`, or set `delete_delivered`"
+            "{name} may reuse the number of a deleted row for a new row, which would then be treated as \
+             delivered: declare the key AUTOINCREMENT, map a column for `status` or `delivered_at`, or set \
+             `delete_delivered`"
         )));
     }
     if let Some(id) = map.column(Field::Id)
@@ -37,7 +38,7 @@ pub(super) fn differences(
         && !is_key(connection, name, id.as_str())?
     {
         all.push(harmful(format!(
-            "column {name}.{} is no key of its own: a row is found again by a unique index over it alone",
+            "column {name}.{} is not a unique key: it needs a unique index over this column alone",
             id.as_str()
         )));
     }

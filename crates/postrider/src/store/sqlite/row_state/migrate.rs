@@ -1,4 +1,4 @@
-//! Making the tables, and comparing a table that is there already with what it should be.
+//! Making the tables, and comparing a table that already exists with what it should be.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -43,7 +43,8 @@ pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
     let shape = table.layout.shapes_on(Dialect::Sqlite).first();
     shape.map(Some).ok_or_else(|| {
         let what = format!("there is no layout {} on SQLite", table.layout.name());
-        Error::new(Code::LayoutDiffers, what).with_hint("its seed is for other databases; take outbox_events")
+        Error::new(Code::LayoutDiffers, what)
+            .with_hint("it exists for other databases only; use outbox_events")
     })
 }
 
@@ -53,7 +54,7 @@ fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
     extras.check(table.layout)?;
     if extras.aggregate_index {
         return Err(Error::new(Code::NameInvalid, "outbox_events has no optional index on SQLite")
-            .with_hint("leave it out; the seed has it for the other databases only"));
+            .with_hint("remove the option; the index exists on the other databases only"));
     }
     check_names(table, shape.map_or(&[], std::slice::from_ref))
 }

@@ -78,7 +78,9 @@ impl SqliteRowStore {
         if migrate::shape(&table)?.is_none() {
             // Nobody's table is in a file that is not there.
             refuse_missing(path.as_ref()).map_err(|error| {
-                error.with_hint("make the file and your table first: Postrider makes none of layout custom")
+                error.with_hint(
+                    "create the file and your table first: Postrider does not create tables of layout custom",
+                )
             })?;
         }
         let mut connection = connect_or_create(path.as_ref())?;

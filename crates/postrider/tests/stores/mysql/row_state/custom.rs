@@ -289,7 +289,10 @@ async fn refused<W: Which>() -> Result<()> {
     let map = Of::<W, 0>::map;
     let gone = states(["new"], "gone", None)?;
     for (map, why) in [
-        (map()?.with(Field::Topic, "route")?, "has no column \"route\", which the map names for `topic`"),
+        (
+            map()?.with(Field::Topic, "route")?,
+            "has no column \"route\", which the column map names for `topic`",
+        ),
         (
             map()?.with(Field::CreatedAt, "seq")?,
             "column shop_events.seq is bigint, and `created_at` needs a time",

@@ -219,7 +219,7 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made<W: 
     case.run("CREATE VIEW vw_sync_backlog_by_node AS SELECT 'theirs' AS whose").await?;
     let made = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     let told: Vec<&str> = made.differences.iter().map(|difference| difference.what.as_str()).collect();
-    assert!(told.len() == 1 && told[0].contains("\"vw_sync_backlog_by_node\" is there already"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("\"vw_sync_backlog_by_node\" already exists"), "{told:?}");
     assert_eq!(case.one::<String>("SELECT whose FROM vw_sync_backlog_by_node").await?, "theirs");
     let views = "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::relay::Policy;
-use postrider::relay::brain::{Acquisition, Brain, Claim, Effect, Input, Reply, Setup};
+use postrider::relay::brain::{Acquisition, Brain, Effect, Input, Reply, RoutedClaim, Setup};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Budget, Epoch, Loaded, Renewed, Store};
 use postrider::{Now, Result, Timestamp};
@@ -35,12 +35,18 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                         looks += counted;
                         let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
                         let (more_at_once, left_unread) = (false, false);
-                        Reply::Claimed(Ok(Claim::Page { events, dead, damaged, more_at_once, left_unread }))
+                        Reply::Claimed(Ok(RoutedClaim::Page {
+                            events,
+                            dead,
+                            damaged,
+                            more_at_once,
+                            left_unread,
+                        }))
                     }
                     Effect::Report(_) => continue,
                     other => panic!("an idle relay has no business with {other:?}"),
                 };
-                inputs.push(Input::Reply(step.session, reply));
+                inputs.push(Input::Reply(step.term, reply));
             }
         }
         now = brain.due().unwrap().max(now);

@@ -86,7 +86,7 @@ case! {
         case.committed("refused by the key").await.unwrap_err();
         assert_eq!(case.committed("new").await?, 11);
         let reason = halted(&store, "a").await?;
-        assert!(reason.contains("set back") && reason.contains("9 later events stand at 1 to 9"), "{reason}");
+        assert!(reason.contains("set back") && reason.contains("9 later events are at 1 to 9"), "{reason}");
         assert!(reason.contains("--from position:1"), "{reason}");
         // Nor does another process, later.
         assert_eq!(halted(&case.store().await?, "b").await?, reason);
@@ -111,7 +111,7 @@ case! {
             case.committed("new").await?;
         }
         let reason = halted(&store, "a").await?;
-        assert!(reason.contains("3 later events stand at 4 to 6"), "{reason}");
+        assert!(reason.contains("3 later events are at 4 to 6"), "{reason}");
     }
 }
 
@@ -155,7 +155,7 @@ case! {
         // What was done above the gap is still watched.
         let reused = "UPDATE {schema}.events SET tx = pg_current_xact_id() WHERE position = 2";
         case.run(reused).await?;
-        assert!(halted(&case.store().await?, "a").await?.contains("1 later events stand at 2 to 2"));
+        assert!(halted(&case.store().await?, "a").await?.contains("1 later events are at 2 to 2"));
     }
 }
 
@@ -202,7 +202,7 @@ case! {
         .await?;
         let reason = halted(&standby, "b").await?;
         assert!(reason.contains("up to position 5") && reason.contains("knows of 3"), "{reason}");
-        assert!(reason.contains("`--from floor` goes on after 3") && reason.contains("skips"), "{reason}");
+        assert!(reason.contains("`--from floor` continues after position 3") && reason.contains("skips"), "{reason}");
     }
 }
 

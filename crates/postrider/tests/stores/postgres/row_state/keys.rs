@@ -90,7 +90,10 @@ async fn a_relay_refuses_to_keep_an_order_that_no_column_tells() -> Result<()> {
     let (unordered, ordered) =
         (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(Field::Order, "seq")?)?);
     let migrated = PostgresRowStore::migrate(&case.config, &unordered, RowExtras::default()).await?;
-    assert!(migrated.differences.iter().any(|told| told.what.contains("no column orders")), "{migrated:?}");
+    assert!(
+        migrated.differences.iter().any(|told| told.what.contains("no column defines the order")),
+        "{migrated:?}"
+    );
     case.table = unordered;
     let sink = Taker::new(|_, _| None);
     let refused = relay_to(case.store().await?, sink.clone()).await.unwrap_err();

@@ -260,7 +260,7 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -
         told.join("; ")
     };
     let made = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    assert!(told(&made.differences).contains("\"vw_event_outbox\" is there already"), "{made:?}");
+    assert!(told(&made.differences).contains("\"vw_event_outbox\" already exists"), "{made:?}");
     assert_eq!(case.one::<String>("SELECT whose FROM vw_event_outbox").await?, "theirs");
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");

@@ -270,7 +270,7 @@ relays! {
 fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result<()> {
     let case = Of::<2>::unmapped()?;
     for (field, column, why) in [
-        (Field::Topic, "route", "has no column \"route\", which the map names for `topic`"),
+        (Field::Topic, "route", "has no column \"route\", which the column map names for `topic`"),
         (
             Field::MaxAttempts,
             "type",
@@ -299,7 +299,7 @@ fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
     let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
     let refused = migrate(&table(&map)?).unwrap_err().one_line();
-    assert!(refused.contains("may give the number of a deleted row to a new one"), "{refused}");
+    assert!(refused.contains("may reuse the number of a deleted row for a new row"), "{refused}");
     let refused = migrate(&table(&map.clone().deleting())?.shared(true)).unwrap_err().one_line();
     assert!(refused.contains("cannot be shared on SQLite"), "{refused}");
     migrate(&table(&map.deleting())?).map(|_| ())

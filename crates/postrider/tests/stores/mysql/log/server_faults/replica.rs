@@ -11,7 +11,7 @@ use crate::server_faults::told;
 impl<W: Which> Followed for MySqlServer<W> {
     type Way = Proxy;
 
-    const ANOTHER: &'static str = "the progress is about the server";
+    const ANOTHER: &'static str = "the progress belongs to the server";
 
     async fn follower(&self) -> Result<Self> {
         let replica = told(&self.server, Server::replica).await;

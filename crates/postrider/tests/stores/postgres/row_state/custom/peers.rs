@@ -272,6 +272,6 @@ async fn two_columns_that_are_no_key_together_are_refused() -> Result<()> {
     let case = case(&ddl, "watermill_orders", columns).await?;
     let refused =
         PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
-    assert!(refused.message().contains("are no key together"), "{refused}");
+    assert!(refused.message().contains("are not a unique key together"), "{refused}");
     Ok(())
 }

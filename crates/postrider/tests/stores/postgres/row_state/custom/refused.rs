@@ -24,7 +24,7 @@ async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> 
     }
     let case = Kind::Noted.unmapped().await?;
     let told = refusal(&case, ColumnMap::debezium().with(Field::Topic, "route")?).await?;
-    assert!(told.contains("has no column \"route\", which the map names for `topic`"), "{told}");
+    assert!(told.contains("has no column \"route\", which the column map names for `topic`"), "{told}");
     let told = refusal(&case, ColumnMap::debezium().with(Field::CreatedAt, "type")?).await?;
     assert!(
         told.contains("column shop_events.type is character varying(255), and `created_at` needs a time"),

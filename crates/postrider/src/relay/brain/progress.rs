@@ -13,7 +13,7 @@ use crate::store::{Epoch, Settlement};
 /// A flush is a cumulative snapshot and only one is under way at a time, so what the database holds is
 /// always a past state of this relay: whoever takes over replays from one point, in order.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct ProgressBuffer {
     done: Intervals,
     highest: Option<Mark>,
     trial: Option<Trial>,
@@ -38,7 +38,7 @@ struct Flushing {
     unpark: Vec<Position>,
 }
 
-impl Books {
+impl ProgressBuffer {
     pub(super) fn open(progress: Progress, parked_count: u64) -> Self {
         Self {
             done: progress.done,
@@ -169,7 +169,7 @@ impl Books {
     }
 
     /// The flush did not happen: everything in it is to be recorded again, under what came since.
-    pub(super) fn unflushed(&mut self, now: Duration, policy: &Policy) {
+    pub(super) fn flush_failed(&mut self, now: Duration, policy: &Policy) {
         let Some(flushing) = self.flushing.take() else { return };
         for row in flushing.park {
             if self.unpark.contains(&row.position) {

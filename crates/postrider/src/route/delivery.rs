@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use crate::{Event, Headers};
 
-/// A key, and one parcel per message, for an event whose messages are not simply the event.
+/// A key, and one copy per message, for an event whose messages are not simply the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Label {
+pub struct Delivery {
     /// Orders the event and goes with its messages, instead of the event's own key.
     pub key: Option<String>,
     /// The messages to send, each to a destination of its own; at least one.
-    pub parcels: Vec<Parcel>,
+    pub copies: Vec<DeliveryCopy>,
 }
 
 /// One message of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Parcel {
+pub struct DeliveryCopy {
     /// Where it goes.
     pub destination: Arc<str>,
     /// Headers that the rule adds.
@@ -27,15 +27,15 @@ pub struct Parcel {
     pub origin: Option<Arc<str>>,
 }
 
-impl Label {
-    /// The key that messages of an event with this label carry, if there is one.
-    pub(crate) fn message_key<'a>(label: Option<&'a Self>, event: &'a Event) -> Option<&'a str> {
-        label.and_then(|label| label.key.as_deref()).or_else(|| event.message_key())
+impl Delivery {
+    /// The key that messages of an event with this delivery carry, if there is one.
+    pub(crate) fn message_key<'a>(delivery: Option<&'a Self>, event: &'a Event) -> Option<&'a str> {
+        delivery.and_then(|delivery| delivery.key.as_deref()).or_else(|| event.message_key())
     }
 
-    /// What orders an event with this label, if something does: a key that a rule gave orders as it is.
-    pub(crate) fn ordering_key<'a>(label: Option<&'a Self>, event: &'a Event) -> Option<Cow<'a, str>> {
-        let of_rule = label.and_then(|label| label.key.as_deref()).map(Cow::Borrowed);
+    /// What orders an event with this delivery, if something does: a key that a rule gave orders as it is.
+    pub(crate) fn ordering_key<'a>(delivery: Option<&'a Self>, event: &'a Event) -> Option<Cow<'a, str>> {
+        let of_rule = delivery.and_then(|delivery| delivery.key.as_deref()).map(Cow::Borrowed);
         of_rule.or_else(|| event.ordering_key())
     }
 }

@@ -9,14 +9,14 @@ use crate::relay::Policy;
 
 /// Everything a part of the brain needs besides its own state.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct StepCx<'a> {
     pub(super) now: Now,
     pub(super) setup: &'a Setup,
     pub(super) random: Random,
     pub(super) effects: Vec<Effect>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> StepCx<'a> {
     pub(super) fn elapsed(&self) -> Duration {
         self.now.elapsed
     }

@@ -1,4 +1,4 @@
-//! The line of a key: its events in order, the first of which something is being done about.
+//! The queue of a key: its events in order, the first of which something is being done about.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keys::{ByNumber, DestinationId, KeyId};
-use crate::route::Label;
+use crate::route::Delivery;
 use crate::{Event, Position};
 
-/// An event in a line.
+/// An event in a queue.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct Queued {
     pub(super) position: Position,
     /// Tries that counted against it.
     pub(super) attempts: u32,
@@ -29,20 +29,20 @@ pub(super) struct Entry {
 pub(super) struct Body {
     pub(super) destination: DestinationId,
     pub(super) name: Arc<str>,
-    pub(super) label: Option<Arc<Label>>,
+    pub(super) delivery: Option<Arc<Delivery>>,
     pub(super) event: Arc<Event>,
 }
 
 impl Body {
     /// The text of the key that orders the event.
     pub(super) fn key(&self) -> Option<Cow<'_, str>> {
-        Label::ordering_key(self.label.as_deref(), &self.event)
+        Delivery::ordering_key(self.delivery.as_deref(), &self.event)
     }
 }
 
-/// What is being done about the first event of a line.
+/// What is being done about the first event of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum HeadState {
     /// In the ready queue: to be published next.
     Ready,
     /// At the sink, with those of the following that are in the same batch.
@@ -72,82 +72,82 @@ pub(super) enum Stage {
 
 /// The events of one key that are not done with.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) head: Entry,
+pub(super) struct KeyQueue {
+    pub(super) head: Queued,
     /// Ascending by position. Stays unallocated for the many keys with one event.
-    pub(super) rest: VecDeque<Entry>,
-    pub(super) stage: Stage,
+    pub(super) rest: VecDeque<Queued>,
+    pub(super) head_state: HeadState,
 }
 
-impl Line {
-    pub(super) fn new(head: Entry, stage: Stage) -> Self {
-        Self { head, rest: VecDeque::new(), stage }
+impl KeyQueue {
+    pub(super) fn new(head: Queued, head_state: HeadState) -> Self {
+        Self { head, rest: VecDeque::new(), head_state }
     }
 
     /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
-    /// when the line's end is in the table, or its head waits for something that may take long.
+    /// when the queue's end is in the table, or its head waits for something that may take long.
     pub(super) fn parks_arrivals(&self) -> bool {
         let end_in_table = match self.rest.back() {
             Some(last) => last.body.is_none(),
-            None => self.head.body.is_none() && self.stage != Stage::Ended,
+            None => self.head.body.is_none() && self.head_state != HeadState::Ended,
         };
-        end_in_table || matches!(self.stage, Stage::Waiting(_) | Stage::Held | Stage::Stuck)
+        end_in_table || matches!(self.head_state, HeadState::Waiting(_) | HeadState::Held | HeadState::Stuck)
     }
 
     /// Whether an event at this position is what the head waits for.
     pub(super) fn is_preceded_by(&self, position: Position) -> bool {
-        self.stage == Stage::Unread && position < self.head.position
+        self.head_state == HeadState::Unread && position < self.head.position
     }
 
     /// Puts an entry at the head, before one that was waiting to be preceded; else gives it back.
-    pub(super) fn precede(&mut self, entry: Entry, stage: Stage) -> Result<(), Entry> {
-        if !self.is_preceded_by(entry.position) {
-            return Err(entry);
+    pub(super) fn precede(&mut self, queued: Queued, head_state: HeadState) -> Result<(), Queued> {
+        if !self.is_preceded_by(queued.position) {
+            return Err(queued);
         }
-        self.rest.push_front(std::mem::replace(&mut self.head, entry));
-        self.stage = stage;
+        self.rest.push_front(std::mem::replace(&mut self.head, queued));
+        self.head_state = head_state;
         Ok(())
     }
 
     /// Puts an entry where its position belongs; nearly always the end.
-    pub(super) fn insert(&mut self, entry: Entry) {
-        let at = self.rest.iter().rposition(|e| e.position < entry.position).map_or(0, |i| i + 1);
-        self.rest.insert(at, entry);
+    pub(super) fn insert(&mut self, queued: Queued) {
+        let at = self.rest.iter().rposition(|e| e.position < queued.position).map_or(0, |i| i + 1);
+        self.rest.insert(at, queued);
     }
 }
 
-/// All lines.
+/// All queues.
 #[derive(Debug, Default)]
-pub(super) struct Lines(ByNumber<KeyId, Line>);
+pub(super) struct KeyQueues(ByNumber<KeyId, KeyQueue>);
 
-impl Lines {
-    pub(super) fn get(&self, key: KeyId) -> Option<&Line> {
+impl KeyQueues {
+    pub(super) fn get(&self, key: KeyId) -> Option<&KeyQueue> {
         self.0.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: KeyId) -> Option<&mut Line> {
+    pub(super) fn get_mut(&mut self, key: KeyId) -> Option<&mut KeyQueue> {
         self.0.get_mut(&key)
     }
 
-    pub(super) fn slot(&mut self, key: KeyId) -> Slot<'_, KeyId, Line> {
+    pub(super) fn slot(&mut self, key: KeyId) -> Slot<'_, KeyId, KeyQueue> {
         self.0.entry(key)
     }
 
-    pub(super) fn stage(&self, key: KeyId) -> Option<Stage> {
-        self.0.get(&key).map(|line| line.stage)
+    pub(super) fn head_state(&self, key: KeyId) -> Option<HeadState> {
+        self.0.get(&key).map(|queue| queue.head_state)
     }
 
-    pub(super) fn set_stage(&mut self, key: KeyId, stage: Stage) {
-        if let Some(line) = self.0.get_mut(&key) {
-            line.stage = stage;
+    pub(super) fn set_head_state(&mut self, key: KeyId, head_state: HeadState) {
+        if let Some(queue) = self.0.get_mut(&key) {
+            queue.head_state = head_state;
         }
     }
 
     /// Its destination is down: the head waits, and what it failed at before says nothing of it.
     pub(super) fn block(&mut self, key: KeyId) {
-        if let Some(line) = self.0.get_mut(&key) {
-            line.stage = Stage::Blocked;
-            line.head.doubted = false;
+        if let Some(queue) = self.0.get_mut(&key) {
+            queue.head_state = HeadState::Blocked;
+            queue.head.doubted = false;
         }
     }
 
@@ -163,10 +163,10 @@ impl Lines {
     }
 }
 
-/// A head taken out of its line.
+/// A head taken out of its queue.
 #[derive(Debug)]
 pub(super) struct Popped {
-    pub(super) head: Entry,
-    /// Whether the line goes on.
+    pub(super) head: Queued,
+    /// Whether the queue goes on.
     pub(super) more: bool,
 }

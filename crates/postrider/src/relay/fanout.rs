@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
 use super::report::shown;
-use crate::route::Label;
+use crate::route::Delivery;
 use crate::sink::{Failure, Message, Outcome, Receipt};
 use crate::{Event, Position};
 
@@ -16,26 +16,26 @@ const EVENTS_MAX: usize = 100_000;
 /// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only
 /// the missing ones. Lives as long as one ownership of the lease.
 #[derive(Debug, Default)]
-pub(super) struct Copies(Mutex<Taken>);
+pub(super) struct Fanout(Mutex<Taken>);
 
 /// Destinations that have an event. By position and id: another history may hold another event in its place.
 type Taken = HashMap<(Position, Uuid), Vec<Arc<str>>>;
 
-impl Copies {
+impl Fanout {
     /// Another ownership begins.
     pub(super) fn forget(&self) {
         self.lock().clear();
     }
 
-    /// Numbers of the parcels that are still to be sent.
-    pub(super) fn missing(&self, position: Position, event: &Event, label: &Label) -> Vec<usize> {
+    /// Numbers of the copies that are still to be sent.
+    pub(super) fn missing(&self, position: Position, event: &Event, delivery: &Delivery) -> Vec<usize> {
         let known = self.lock();
         let taken = known.get(&(position, event.id)).map_or(&[][..], Vec::as_slice);
-        let parcels = label.parcels.iter().enumerate();
+        let copies = delivery.copies.iter().enumerate();
         let missing: Vec<usize> =
-            parcels.filter(|(_, p)| !taken.contains(&p.destination)).map(|(number, _)| number).collect();
+            copies.filter(|(_, p)| !taken.contains(&p.destination)).map(|(number, _)| number).collect();
         // An event that all have would be done; to send it again is safe, to send nothing is not.
-        if missing.is_empty() { (0..label.parcels.len()).collect() } else { missing }
+        if missing.is_empty() { (0..delivery.copies.len()).collect() } else { missing }
     }
 
     /// The outcome of an event from those of the messages sent for it: that of the message that is hardest

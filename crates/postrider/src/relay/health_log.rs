@@ -1,10 +1,10 @@
-//! Trouble with the database, or with taking a destination over: told once when it begins, and once when it is over.
+//! Failures of the database, or of taking a destination over: logged once when they begin and once when they end.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Code, Result};
 
-/// What was asked for: of the database, but for the last.
+/// What was asked for: of the database, except for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Subscribe,
@@ -29,28 +29,28 @@ impl Verb {
 
 /// What one subscription hears of its database, and of its destination when it takes over.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct HealthLog {
     subscription: String,
     known: Mutex<Option<Known>>,
 }
 
-/// Trouble that was told of.
+/// A failure that was logged and is not over.
 #[derive(Debug)]
 struct Known {
     verb: Verb,
     code: Code,
-    sentence: String,
+    message: String,
 }
 
-impl Trouble {
+impl HealthLog {
     pub(super) fn new(subscription: &str) -> Self {
         Self { subscription: subscription.to_owned(), known: Mutex::default() }
     }
 
     /// What is wrong at the moment, in a sentence.
-    pub(super) fn sentence(&self) -> Option<String> {
+    pub(super) fn message(&self) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().map(|known| known.sentence.clone())
+        known.as_ref().map(|known| known.message.clone())
     }
 
     /// The code of what is wrong at the moment.
@@ -60,25 +60,26 @@ impl Trouble {
 
     /// Takes an answer in. The brain needs only the code of an error; a person needs all of it, and not again
     /// with every try.
-    pub(super) fn hear<T>(&self, verb: Verb, answer: Result<T>) -> Result<T, Code> {
+    pub(super) fn record<T>(&self, verb: Verb, answer: Result<T>) -> Result<T, Code> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let subscription = self.subscription.as_str();
         match answer {
             Ok(answer) => {
                 if let Some(over) = known.take_if(|known| is_over(known.verb, verb)) {
-                    tracing::info!(subscription, "{} answers again", over.verb.whom());
+                    tracing::info!(subscription, "{} is reachable again", over.verb.whom());
                 }
                 Ok(answer)
             }
             Err(error) => {
-                let what = if verb == Verb::TakeOver { "the destination cannot be taken over: " } else { "" };
+                let what =
+                    if verb == Verb::TakeOver { "the takeover of the destination failed: " } else { "" };
                 let (code, text) = (error.code(), format!("{what}{}", error.one_line()));
                 if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
                     tracing::debug!(subscription, %code, ?verb, "{text}");
                 } else {
                     tracing::warn!(subscription, %code, effect = error.effect(), hint = error.hint(), "{text}");
                 }
-                *known = Some(Known { verb, code, sentence: text });
+                *known = Some(Known { verb, code, message: text });
                 Err(code)
             }
         }
@@ -114,35 +115,35 @@ mod tests {
 
     #[test]
     fn trouble_lasts_until_what_failed_works_again() {
-        let trouble = Trouble::new("mail");
-        _ = trouble.hear(Verb::Claim, failed());
-        _ = trouble.hear(Verb::Acquire, Ok(()));
-        assert_eq!(trouble.sentence().as_deref(), Some("nobody is there"));
-        _ = trouble.hear(Verb::Claim, Ok(()));
-        assert_eq!(trouble.sentence(), None);
+        let health = HealthLog::new("mail");
+        _ = health.record(Verb::Claim, failed());
+        _ = health.record(Verb::Acquire, Ok(()));
+        assert_eq!(health.message().as_deref(), Some("nobody is there"));
+        _ = health.record(Verb::Claim, Ok(()));
+        assert_eq!(health.message(), None);
     }
 
     #[test]
     fn a_renewal_ends_trouble_with_what_may_not_be_asked_again() {
-        let trouble = Trouble::new("mail");
-        assert_eq!(trouble.hear(Verb::Fetch, failed()), Err(Code::StoreFailed));
-        assert_eq!(trouble.hear(Verb::Renew, Ok(1)), Ok(1));
-        assert_eq!(trouble.sentence(), None);
+        let health = HealthLog::new("mail");
+        assert_eq!(health.record(Verb::Fetch, failed()), Err(Code::StoreFailed));
+        assert_eq!(health.record(Verb::Renew, Ok(1)), Ok(1));
+        assert_eq!(health.message(), None);
     }
 
     #[test]
     fn a_destination_that_cannot_be_taken_over_is_not_the_databases_trouble() {
-        let trouble = Trouble::new("mail");
-        _ = trouble.hear(Verb::Acquire, failed());
+        let health = HealthLog::new("mail");
+        _ = health.record(Verb::Acquire, failed());
         for _ in 0..2 {
-            _ = trouble.hear(Verb::Acquire, Ok(()));
+            _ = health.record(Verb::Acquire, Ok(()));
             let refused = Err::<(), _>(Error::new(Code::SinkFailed, "it is away"));
-            assert_eq!(trouble.hear(Verb::TakeOver, refused), Err(Code::SinkFailed));
-            let said = trouble.sentence();
-            assert_eq!(said.as_deref(), Some("the destination cannot be taken over: it is away"));
+            assert_eq!(health.record(Verb::TakeOver, refused), Err(Code::SinkFailed));
+            let said = health.message();
+            assert_eq!(said.as_deref(), Some("the takeover of the destination failed: it is away"));
         }
-        _ = trouble.hear(Verb::TakeOver, Ok(()));
-        assert_eq!(trouble.sentence(), None);
+        _ = health.record(Verb::TakeOver, Ok(()));
+        assert_eq!(health.message(), None);
     }
 
     /// Counts what a person sees: warnings and news, not what is for the curious.
@@ -173,15 +174,15 @@ mod tests {
     fn an_outage_is_told_once_and_its_end_once_however_often_it_is_tried() {
         let lines = Lines::default();
         tracing::subscriber::with_default(lines.clone(), || {
-            let trouble = Trouble::new("mail");
+            let health = HealthLog::new("mail");
             for _ in 0..2 {
-                _ = trouble.hear(Verb::Claim, failed());
-                _ = trouble.hear::<()>(Verb::Settle, Err(Error::new(Code::OutcomeUnknown, "no answer")));
+                _ = health.record(Verb::Claim, failed());
+                _ = health.record::<()>(Verb::Settle, Err(Error::new(Code::OutcomeUnknown, "no answer")));
                 for _ in 0..100 {
-                    _ = trouble.hear(Verb::Acquire, failed());
+                    _ = health.record(Verb::Acquire, failed());
                 }
                 for _ in 0..100 {
-                    _ = trouble.hear(Verb::Acquire, Ok(()));
+                    _ = health.record(Verb::Acquire, Ok(()));
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! The thin shell around a brain: waits for the next thing to happen, asks the brain, does what it says.
+//! The thin driver around a brain: waits for the next thing to happen, asks the brain, does what it says.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Subscription;
-use super::brain::{Brain, Effect, Input, Reply, Report, Session, Setup, Snapshot, Step};
-use super::perform::{Done, Performer};
+use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Snapshot, Step, Term};
+use super::effects::{Done, Effects};
+use super::health_log::HealthLog;
 use super::publish::Publisher;
 use super::report::{Reports, shown};
 use super::routing::Routing;
-use super::trouble::Trouble;
 use crate::store::{Claimer, RelayReport, Store};
 use crate::{Clock, Code};
 
@@ -39,7 +39,7 @@ pub struct SubscriptionStatus {
     pub trouble_code: Option<Code>,
 }
 
-/// What the rest of the relay holds of a shell.
+/// What the rest of the relay holds of a driver.
 #[derive(Debug)]
 pub(super) struct Handle {
     wake: Notify,
@@ -79,17 +79,17 @@ impl Handle {
 }
 
 /// Runs one subscription's brain.
-pub(super) struct Shell {
+pub(super) struct Driver {
     brain: Brain,
     clock: Arc<dyn Clock>,
-    performer: Performer,
+    effects: Effects,
     handle: Arc<Handle>,
-    /// Reads the outbox for the current session; away while a claim is under way.
+    /// Reads the outbox for the current term; away while a claim is under way.
     claimer: Option<Box<dyn Claimer>>,
-    session: Session,
+    term: Term,
     /// Calls under way, each with what to tell the brain if the call panics.
     calls: JoinSet<Done>,
-    if_it_panics: HashMap<Id, (AbortHandle, Session, Reply)>,
+    if_it_panics: HashMap<Id, (AbortHandle, Term, Reply)>,
     /// The report under way, if one is: for people, and never waited for by the brain.
     reporting: JoinSet<()>,
     /// Something happened that a report should tell, or it is time to renew it.
@@ -98,7 +98,7 @@ pub(super) struct Shell {
     reports: Reports,
 }
 
-impl Shell {
+impl Driver {
     pub(super) fn new(
         holder: &str,
         clock: Arc<dyn Clock>,
@@ -118,31 +118,31 @@ impl Shell {
             prefix_safe: capabilities.prefix_safe,
             seed: Uuid::now_v7().as_u64_pair().1,
         };
-        let trouble = Trouble::new(&name);
+        let health = HealthLog::new(&name);
         let publisher = Publisher {
             subscription: name.as_str().into(),
             sink,
             encoder,
             timeout: policy.publish_timeout,
-            copies: Arc::default(),
+            fanout: Arc::default(),
         };
         let reports = Reports::new(&name, holder);
-        let performer = Performer {
+        let effects = Effects {
             subscription: name,
             holder: holder.to_owned(),
             store,
             routing: Arc::new(Routing::new(router, policy.order)),
             publisher,
             policy,
-            trouble: Arc::new(trouble),
+            health: Arc::new(health),
         };
         Self {
             brain: Brain::new(setup),
             clock,
-            performer,
+            effects,
             handle,
             claimer: None,
-            session: Session::default(),
+            term: Term::default(),
             calls: JoinSet::new(),
             if_it_panics: HashMap::new(),
             reporting: JoinSet::new(),
@@ -162,9 +162,9 @@ impl Shell {
             self.perform(step);
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
-                shared.status.skipped = self.performer.routing.skipped();
-                shared.status.trouble = self.performer.trouble.sentence();
-                shared.status.trouble_code = self.performer.trouble.code();
+                shared.status.skipped = self.effects.routing.skipped();
+                shared.status.trouble = self.effects.health.message();
+                shared.status.trouble_code = self.effects.health.code();
             });
             self.report();
             if self.stopped {
@@ -178,7 +178,7 @@ impl Shell {
         // A database that does not answer must not hold the end up: the report runs out by itself.
         let last = async { while self.reporting.join_next().await.is_some() {} };
         _ = tokio::time::timeout(LAST_REPORT_MAX, last).await;
-        self.performer.publisher.sink.close().await;
+        self.effects.publisher.sink.close().await;
     }
 
     async fn next_input(&mut self, stop: &mut watch::Receiver<bool>) -> Input {
@@ -202,16 +202,16 @@ impl Shell {
 
     fn ended(&mut self, ended: Result<(Id, Done), JoinError>) -> Option<Input> {
         match ended {
-            Ok((id, Done { session, reply, claimer })) => {
+            Ok((id, Done { term, reply, claimer })) => {
                 self.if_it_panics.remove(&id);
-                if session == self.session && claimer.is_some() {
+                if term == self.term && claimer.is_some() {
                     self.claimer = claimer;
                 }
-                Some(Input::Reply(session, reply))
+                Some(Input::Reply(term, reply))
             }
             Err(error) => {
-                let (_, session, reply) = self.if_it_panics.remove(&error.id())?;
-                error.is_panic().then_some(Input::Reply(session, reply))
+                let (_, term, reply) = self.if_it_panics.remove(&error.id())?;
+                error.is_panic().then_some(Input::Reply(term, reply))
             }
         }
     }
@@ -226,13 +226,13 @@ impl Shell {
         let mut down = self.brain.snapshot().down;
         down.iter_mut().for_each(|of| of.destination = shown(&of.destination).into_owned());
         let report = RelayReport {
-            subscription: self.performer.subscription.clone(),
-            relay: self.performer.holder.clone(),
+            subscription: self.effects.subscription.clone(),
+            relay: self.effects.holder.clone(),
             role: self.brain.role(),
-            duration: self.performer.policy.lease,
+            duration: self.effects.policy.lease,
             down,
         };
-        let store = self.performer.store.clone();
+        let store = self.effects.store.clone();
         self.reporting.spawn(async move {
             if let Err(error) = store.report(report).await {
                 tracing::debug!(error = %error.one_line(), "the report for `status` was not written");
@@ -241,8 +241,8 @@ impl Shell {
     }
 
     fn perform(&mut self, step: Step) {
-        if step.session != self.session {
-            self.enter(step.session);
+        if step.term != self.term {
+            self.enter(step.term);
         }
         for effect in step.effects {
             self.report_due |= is_worth_a_report(&effect);
@@ -259,9 +259,9 @@ impl Shell {
         }
     }
 
-    /// Another session: what the last one had under way is dropped, and its reader with it.
-    fn enter(&mut self, session: Session) {
-        self.session = session;
+    /// Another term: what the last one had under way is dropped, and its reader with it.
+    fn enter(&mut self, term: Term) {
+        self.term = term;
         self.claimer = None;
         self.drop_calls();
     }
@@ -277,9 +277,9 @@ impl Shell {
 
     fn call(&mut self, effect: Effect) {
         let if_it_panics = reply_to_panic(&effect);
-        if let Some(call) = self.performer.perform(self.session, effect, &mut self.claimer) {
+        if let Some(call) = self.effects.perform(self.term, effect, &mut self.claimer) {
             let call = self.calls.spawn(call);
-            self.if_it_panics.insert(call.id(), (call, self.session, if_it_panics));
+            self.if_it_panics.insert(call.id(), (call, self.term, if_it_panics));
         }
     }
 }
