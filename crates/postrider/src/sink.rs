@@ -266,7 +266,7 @@ pub enum Outcome {
     Ambiguous(Failure),
     /// The destination is down. Counts against no message.
     Down(Failure),
-    /// Not sent, because of another message of the batch. Counts against nobody.
+    /// Not sent, because of another message of the batch. counts against no message.
     Untried,
     /// The destination takes nothing more from this relay: another one has taken over, or must be taken for one
     /// that has. The lease is lost.
@@ -296,7 +296,7 @@ pub struct Failure {
     pub message: String,
     /// How long the destination asked us to wait.
     pub retry_after: Option<Duration>,
-    /// The destination was down when it happened, so that it is nobody's fault. For a message that may have been
+    /// The destination was down when it happened, so that it is not the message's fault. For a message that may have been
     /// written before: one that was not is [`Outcome::Down`].
     pub destination_down: bool,
     /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator

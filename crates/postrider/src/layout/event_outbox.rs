@@ -1,4 +1,4 @@
-//! Seed 002.
+//! Layout `event_outbox`.
 
 use super::shape::{Column, Index, Shape};
 

@@ -1,4 +1,4 @@
-//! Seed 003.
+//! Layout `outbox`.
 
 use super::shape::{Column, Index, Shape};
 

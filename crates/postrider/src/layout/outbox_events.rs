@@ -1,4 +1,4 @@
-//! Seed 004.
+//! Layout `outbox_events`.
 
 use super::shape::{Column, Index, Shape};
 

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Code, Result};
 
-/// What was asked for: of the database, but for the last.
+/// What was asked for: of the database, except for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Subscribe,

@@ -100,7 +100,7 @@ impl Outbox {
         self
     }
 
-    /// Writes one event in the caller's transaction. It is told to the world if and when that commits.
+    /// Writes one event in the caller's transaction. It becomes visible if and when that commits.
     ///
     /// Lock or write the row the event is about first: then events of one key are delivered in the order
     /// of their commits. Without a transaction the event stands for itself.

@@ -6,7 +6,7 @@ use super::rows::{text_of, too_long, unwritable, written};
 use crate::layout::{RowLayout, RowTable};
 use crate::{Code, Error, Event, Result};
 
-/// What the columns of seed 004 hold here.
+/// What the columns of `outbox_events` hold here.
 const TEXT_CHARS_MAX: usize = 255;
 
 /// The statement for so many rows. Uses no index but to keep them. The creation in `event_outbox` is UTC, whatever the

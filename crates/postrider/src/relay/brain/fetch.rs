@@ -141,7 +141,7 @@ impl Leader {
         }
     }
 
-    /// The subscription no longer wants an event that was parked, or somebody else has it: it is done.
+    /// The subscription no longer wants an event that was parked, or another process has it: it is done.
     fn drop_filtered(&mut self, turn: &Turn<'_>, key: KeyId, position: Position) {
         let head = self.heads(key, position);
         let Some(line) = self.lines.get_mut(key) else { return };

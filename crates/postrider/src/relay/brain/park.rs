@@ -62,7 +62,7 @@ impl Leader {
         let Some(line) = self.lines.get_mut(key) else { return };
         let policy = turn.policy();
         let asked = failure.retry_after.unwrap_or_default();
-        // Whoever asks for a long wait answered, and the line is not kept in memory for it.
+        // Any process that asks for a long wait answered, and the line is not kept in memory for it.
         if line.head.doubted || asked > policy.probe_max {
             self.strike(turn, key, failure);
             return;
@@ -155,7 +155,7 @@ impl Leader {
 }
 
 impl Entry {
-    /// A first failure is told before it is known what becomes of the event: that may take a while.
+    /// A first failure is reported before it is known what becomes of the event: that may take a while.
     fn tell_first_failure(&self, turn: &mut Turn<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
             let about = Box::new(about(self.body.as_ref(), &failure.message));

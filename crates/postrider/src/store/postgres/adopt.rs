@@ -77,7 +77,7 @@ const fn needs(layout: RowLayout) -> Needs {
                     SET retry_count = greatest(least($2::bigint, max_retries - 1, $3::bigint - 1), 0)
                     WHERE id = $1::text::uuid",
         },
-        // Nobody writes one of anybody's: it is refused before.
+        // No process writes one of any process's: it is refused before.
         RowLayout::OutboxEvents | RowLayout::Custom => Needs {
             make_way: None,
             tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
@@ -100,7 +100,7 @@ pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
-        // Rows with UUIDs are told apart within one microsecond by the number of their statement.
+        // Rows with UUIDs are reported apart within one microsecond by the number of their statement.
         if table.layout() == RowLayout::Outbox {
             for event in call {
                 written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);

@@ -28,14 +28,14 @@ pub(crate) fn scope(trim: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { trim.scope }
 }
 
-/// The error of a table of anybody's whose rows cannot be searched here.
+/// The error of a user-defined table whose rows cannot be searched here.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) fn unlisted() -> Error {
     Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
         .with_hint("query the table directly; on PostgreSQL the command works")
 }
 
-/// The error of whoever goes on after its lease is over.
+/// The error of a relay that continues after its lease is over.
 pub(crate) fn lost() -> Error {
     Error::new(Code::StoreFailed, "the lease under which rows were read has expired")
         .with_hint("nothing to do: the subscription is loaded again")

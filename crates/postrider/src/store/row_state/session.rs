@@ -45,7 +45,7 @@ impl RowSession {
     }
 
     /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where others had a hand in
-    /// it, nobody knows which rows were theirs.
+    /// it, it is unknown which rows were theirs.
     pub(crate) fn traced(&self, plan: &SettlePlan, changed: Option<usize>) -> Vec<String> {
         let is_ours = changed == Some(plan.rows()) && self.traces.load(Ordering::Relaxed);
         if is_ours { plan.done.ids.clone() } else { Vec::new() }

@@ -119,7 +119,7 @@ async fn ask(client: &mut Conn, table: &RowTable, before: &str, filter: &EventFi
     client.exec(sql, values).await.map_err(failed)
 }
 
-/// Whether the table has the index of [`FORCED`]; somebody's own may lack it.
+/// Whether the table has the index of [`FORCED`]; another process's own may lack it.
 async fn has_index(client: &mut Conn, table: &RowTable) -> Result<bool> {
     // Index: the dictionary's own, by name.
     let sql = "SELECT COUNT(*) > 0 FROM information_schema.statistics

@@ -79,7 +79,7 @@ async fn claimed(work: &mut Tx<'_>) -> Result<Vec<(String, RowClaim)>> {
     work.query(sql, Params::new()).await?.iter().map(claim).collect()
 }
 
-/// Gives back the rows that were claimed and not settled, for whoever has locked the row of the subscription. Answers
+/// Gives back the rows that were claimed and not settled, for any process that has locked the row of the subscription. Answers
 /// how many.
 pub(super) async fn give_back(work: &mut Tx<'_>, sql: &Sql) -> Result<u64> {
     let Some(marks) = &sql.marks else { return Ok(0) };

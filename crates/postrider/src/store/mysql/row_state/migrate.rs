@@ -31,7 +31,7 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 
-/// The statement that makes the table of a layout; none of anybody's.
+/// The statement that makes the table of a layout; none for a user-defined table.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the seed has no such table.
@@ -62,7 +62,7 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout == RowLayout::EventOutbox {
-        // Nobody looked whether there is an inbox.
+        // Whether there is an inbox was not checked.
         seed.push_str(&views::all());
     }
     if extras.aggregate_index {

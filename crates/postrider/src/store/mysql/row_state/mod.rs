@@ -1,4 +1,4 @@
-//! The store of a table with a state per row: `event_outbox`, `outbox_events`, or anybody's by a map.
+//! The store of a table with a state per row: `event_outbox`, `outbox_events`, or a user-defined one by a map.
 //!
 //! Lease, fence, pause and connections are those of the default layout; what is particular is how due rows are
 //! found, marked, settled and cleaned. What knows no database is shared with the other stores. See
@@ -86,7 +86,7 @@ impl MySqlRowStore {
         migrate::differences(&mut config.connect_unchecked().await?, table).await
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
     /// the layout has no such mark.
     ///
     /// # Errors

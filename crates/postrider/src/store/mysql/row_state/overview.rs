@@ -44,7 +44,7 @@ async fn waiting(snapshot: &mut Tx<'_>, sql: &Sql, max: u64) -> Result<Backlog> 
         return Ok(Backlog::default());
     };
     let time = |column| get_opt::<i64>(&row, column).map(|time| time.map(Timestamp::from_micros));
-    // Only a table of anybody's tells the two apart.
+    // Only a user-defined table tells the two apart.
     let (first, oldest) = (time(1)?, time(row.len() - 1)?);
     Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), first, oldest, max))
 }

@@ -37,7 +37,7 @@ const OUTBOX_EVENTS: &str = concat!(
      LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = t.id"
 );
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A user-defined table. When a row was delivered is not asked for.
 const CUSTOM: &str = concat!(
     "SELECT ",
     subscription!(),

@@ -24,7 +24,7 @@ const PREPARE_WITHIN: Duration = Duration::from_secs(1);
 const PAUSE_PAGES: u32 = 100;
 
 /// Makes the connection for half of the deliveries, where so many rows were handed out: not when they are settled, for a
-/// renewal of the lease would wait for it. Whoever has none does without.
+/// renewal of the lease would wait for it. A relay without one does without.
 pub(super) async fn prepare(rows: &Rows, handed_out: usize) {
     if handed_out < SHARED_FROM || !rows.marker.is_idle() || rows.marker.ready().is_some() {
         return;

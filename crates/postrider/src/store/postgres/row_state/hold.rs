@@ -67,7 +67,7 @@ impl Holders {
         Self { config, held: Mutex::default() }
     }
 
-    /// Locks those rows that nobody else holds and that are as they were seen: id and attempts.
+    /// Locks those rows that no other process holds and that are as they were seen: id and attempts.
     pub(super) async fn lock(
         &self,
         statement: &'static str,

@@ -83,7 +83,7 @@ const OUTBOX_EVENTS: &str = concat!(
      ORDER BY t.created_at DESC, t.id::bigint DESC LIMIT $8"
 );
 
-/// Of a table of anybody's, on whichever index its owner has.
+/// Of a user-defined table, on whichever index its owner has.
 const CUSTOM: &str = "
     SELECT * FROM (
         SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,

@@ -12,7 +12,7 @@ use crate::layout::{RowLayout, RowTable};
 use crate::store::row_state::scope;
 use crate::store::{Purge, Purged, RetentionScope};
 
-/// Longer than this is for ever, to a database whose calendar ends.
+/// Longer than this is forever, to a database whose calendar ends.
 const FOR_EVER: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
 /// Whether the schema `$1` has the inbox of layout `outbox`.

@@ -98,7 +98,7 @@ impl PostgresRowStore {
         read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
     /// the layout has no such mark.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes rows ours where others could take them: by their mark or by a lock. `None` where nobody else is to be
+    /// Makes rows ours where others could take them: by their mark or by a lock. `None` where no other publisher is to be
     /// feared.
     async fn win(&self, turn: &mut Guard<'_>, epoch: Epoch, due: &[(RowId, i64)]) -> Result<Option<Won<'_>>> {
         let Sql { claim, lock, .. } = self.sql;

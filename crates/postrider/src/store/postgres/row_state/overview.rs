@@ -45,7 +45,7 @@ async fn waiting(snapshot: &Tx<'_>, rows: &Rows, max: u64) -> Result<Backlog> {
         return Ok(Backlog::default());
     };
     let time = |column| get::<Option<Time>>(&row, column).map(|time| time.map(|time| time.0));
-    // Only a table of anybody's tells the two apart.
+    // Only a user-defined table tells the two apart.
     let (first, oldest) = (time(1)?, time(row.len() - 1)?);
     Ok(backlog(get::<i64>(&row, 0)?.unsigned_abs(), first, oldest, max))
 }

@@ -19,7 +19,7 @@ use crate::store::row_state::refused::counted;
 use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 
-/// Microseconds after which the claim of somebody else is over, for a statement.
+/// Microseconds after which the claim of another publisher is over, for a statement.
 pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
     table.foreign_claim_timeout.map(|timeout| i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX / 2))
 }

@@ -1,6 +1,6 @@
 //! What every row says of itself, one SELECT per layout; see [`tally`](crate::store::tally).
 //!
-//! `{limit}` stands for tries after which a row is given up, `{abandoned}` for whether the claim of somebody else on the
+//! `{limit}` stands for tries after which a row is given up, `{abandoned}` for whether the claim of another publisher on the
 //! row `t` is over. Index of all: none, the table is read.
 
 use crate::Ident;
@@ -66,7 +66,7 @@ const OUTBOX_EVENTS: &str = concat!(
      LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = t.id::text"
 );
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A user-defined table. When a row was delivered is not asked for.
 const CUSTOM: &str = concat!(
     "SELECT ",
     subscription!(),

@@ -1,4 +1,4 @@
-//! The store of a table with a state per row in a SQLite file: `outbox_events`, or anybody's by a map.
+//! The store of a table with a state per row in a SQLite file: `outbox_events`, or a user-defined one by a map.
 //!
 //! Lease, fence, pause and threads are those of the default layout; what is particular is how due rows are found,
 //! marked, settled and cleaned. What knows no database is shared with the other stores. See
@@ -76,7 +76,7 @@ impl SqliteRowStore {
     pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         let table = here(table)?;
         if migrate::shape(&table)?.is_none() {
-            // Nobody's table is in a file that is not there.
+            // No process's table is in a file that is not there.
             refuse_missing(path.as_ref()).map_err(|error| {
                 error.with_hint("create the file and your table first: Postrider does not create tables of layout custom")
             })?;
@@ -93,7 +93,7 @@ impl SqliteRowStore {
         Ok(migrate::differences(&SqliteStore::connect_read_only(path)?, &here(table)?)?)
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing.
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing.
     ///
     /// # Errors
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
@@ -375,7 +375,7 @@ impl Store for SqliteRowStore {
         Box::pin(self.0.reader.read(move |snapshot| overview::overview(snapshot, &names, backlog_max)))
     }
 
-    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
+    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.0.reader.close().await;

@@ -41,7 +41,7 @@ fn waiting(snapshot: &Connection, names: &Names, max: u64) -> Attempt<Backlog> {
     // One more than fits tells whether there are more.
     let limit = i64::try_from(max.saturating_add(1)).unwrap_or(i64::MAX);
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.backlog))?;
-    // Only a table of anybody's tells the place of the first and its time apart.
+    // Only a user-defined table tells the place of the first and its time apart.
     let last = statement.column_count() - 1;
     let (events, first, oldest): (i64, Option<i64>, Option<i64>) =
         statement.query_row([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(last)?)))?;

@@ -1,6 +1,6 @@
 //! Rows that were delivered from here: noted while retention is set, and deleted when they are old.
 //!
-//! A row of somebody's table tells that it was delivered, and not by which program. So a relay with a retention notes
+//! A row of a user's table tells that it was delivered, and not by which program. So a relay with a retention notes
 //! what it delivers in `postrider_row_done`, and nothing without such a note is deleted.
 
 use rusqlite::{Connection, params};

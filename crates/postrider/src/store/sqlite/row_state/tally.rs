@@ -15,7 +15,7 @@ const OUTBOX_EVENTS: &str = "
     FROM {table} AS t
     LEFT JOIN postrider_row_notes AS noted ON noted.row_id = CAST(t.id AS TEXT)";
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A user-defined table. When a row was delivered is not asked for.
 const CUSTOM: &str = "
     SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, {c.type} AS event_type, NULL AS producer,
            {c.created} AS created_at, NULL AS delivered_at,

@@ -1,4 +1,4 @@
-//! Seed 003: pending, published, failed.
+//! Layout `outbox`: pending, published, failed.
 
 use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
 

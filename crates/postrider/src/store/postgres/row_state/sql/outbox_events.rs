@@ -1,4 +1,4 @@
-//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 
 use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
 
