@@ -124,7 +124,8 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
             if let Some(reason) =
                 known.and_then(|known| known.halted.as_ref()).filter(|said| !offers_floor(said))
             {
-                let what = format!("the recorded progress of {name} does not belong to this history: {reason}");
+                let what =
+                    format!("the recorded progress of {name} does not belong to this history: {reason}");
                 return Err(Error::new(Code::HistoryChanged, what).with_effect("nothing was changed").with_hint(
                     "pass the first position written since then, or --from beginning, which repeats every event",
                 ));

@@ -53,9 +53,12 @@ impl OutboxArg {
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
-                Err(Error::new(Code::ConfigReference, format!("several outboxes are configured: {}", names.join(", ")))
-                    .with_hint("select one with --outbox NAME")
-                    .into())
+                Err(Error::new(
+                    Code::ConfigReference,
+                    format!("several outboxes are configured: {}", names.join(", ")),
+                )
+                .with_hint("select one with --outbox NAME")
+                .into())
             }
         }
     }

@@ -67,10 +67,13 @@ fn undecided(
 ) -> Problem {
     let (word, group) = (section.word(), &setting.group);
     let problem = match names {
-        [] => Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, but none is configured"))
-            .with_hint(format!("add a section {section}")),
-        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not name its {word}"))
-            .with_hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
+        [] => {
+            Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, but none is configured"))
+                .with_hint(format!("add a section {section}"))
+        }
+        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not name its {word}")).with_hint(
+            format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \"")),
+        ),
     };
     let problem = problem.key(setting.key());
     match groups.get(group) {

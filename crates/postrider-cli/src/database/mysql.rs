@@ -31,8 +31,7 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         return Err(Refused::new("listen", "this database has no notifications for new events"));
     }
     if address.pooler == PoolerChoice::Transaction {
-        let why =
-            "a pooler in transaction mode is not supported for this database";
+        let why = "a pooler in transaction mode is not supported for this database";
         return Err(Refused::new("pooler", why));
     }
     if let Some(password) = &address.password {
@@ -60,7 +59,9 @@ fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
     match config.database() {
         _ if rows.is_placed() => Ok(rows),
         Some(database) => Ok(rows.or_in_schema(Ident::new(&database).map_err(refused)?)),
-        None => Err(Refused::new("table_schema", "set the database that contains the table, here or in the URL")),
+        None => {
+            Err(Refused::new("table_schema", "set the database that contains the table, here or in the URL"))
+        }
     }
 }
 

@@ -34,9 +34,10 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     }
     match address.first_of_server() {
         Some(key) => Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL")),
-        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
-            Err(Refused::new("table_schema", "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB"))
-        }
+        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => Err(Refused::new(
+            "table_schema",
+            "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB",
+        )),
         None if address.rows.as_ref().is_some_and(|rows| {
             rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()
         }) =>
@@ -132,8 +133,9 @@ impl Database for Sqlite {
     }
 
     fn roles(&self) -> Result<String> {
-        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
-            .with_hint("any user who can write to a SQLite file can change everything in it: use file permissions"))
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles")).with_hint(
+            "any user who can write to a SQLite file can change everything in it: use file permissions",
+        ))
     }
 
     fn rows(&self) -> Option<&RowTable> {

@@ -26,7 +26,9 @@ impl Findings {
                 let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
                 subject.warn(Check::LayoutTable, told.join("; "));
             }
-            Err(error) => subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line())),
+            Err(error) => {
+                subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line()))
+            }
         }
         if let Err(error) = self.opened {
             subject.refused(Check::SchemaCurrent, &error);
@@ -45,8 +47,10 @@ fn strangers(found: Result<u64>, subject: &mut Subject<'_>) {
         Ok(0) => subject.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by another publisher"),
         Ok(1) => subject.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by another publisher"),
         Ok(many) => {
-            subject
-                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by another publisher"));
+            subject.warn(
+                Check::LayoutClaims,
+                format!("{many} rows are marked as PUBLISHING by another publisher"),
+            );
         }
         Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be checked: {}", error.one_line())),
     }

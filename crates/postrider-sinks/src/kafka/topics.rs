@@ -33,7 +33,8 @@ pub(super) fn create(config: &KafkaConfig) -> Result<()> {
     match created {
         Ok(Ok(created)) => created,
         Ok(Err(error)) => {
-            Err(Error::new(Code::SinkOpen, "kafka: cannot start a thread to create topics").with_source(error))
+            Err(Error::new(Code::SinkOpen, "kafka: cannot start a thread to create topics")
+                .with_source(error))
         }
         Err(_) => Err(Error::new(Code::SinkOpen, "kafka: creating topics panicked")),
     }

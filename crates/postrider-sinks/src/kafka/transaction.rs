@@ -86,9 +86,9 @@ impl Transactional {
             owner.producer = Some(producer);
             Ok(())
         });
-        taken
-            .await
-            .map_err(|error| Error::new(Code::SinkFailed, "kafka: the takeover was aborted").with_source(error))?
+        taken.await.map_err(|error| {
+            Error::new(Code::SinkFailed, "kafka: the takeover was aborted").with_source(error)
+        })?
     }
 
     /// Goes on to the end when dropped: a transaction is not left open.

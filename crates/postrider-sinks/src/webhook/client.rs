@@ -252,11 +252,13 @@ fn every(config: &WebhookConfig) -> Result<HeaderMap> {
         |name: &str, why: &str| Error::new(Code::SinkOpen, format!("webhook: the header {name:?} {why}"));
     let mut headers = HeaderMap::new();
     for (text, value) in &config.headers {
-        let name: HeaderName = text.parse().map_err(|_| refused(text, "has a name that is not valid in HTTP"))?;
+        let name: HeaderName =
+            text.parse().map_err(|_| refused(text, "has a name that is not valid in HTTP"))?;
         if is_taken(&name) {
             return Err(refused(text, "is set by the sink itself"));
         }
-        let value: HeaderValue = value.parse().map_err(|_| refused(text, "has a value that is not valid in HTTP"))?;
+        let value: HeaderValue =
+            value.parse().map_err(|_| refused(text, "has a value that is not valid in HTTP"))?;
         headers.insert(name, value);
     }
     if let Some(token) = &config.authorization {

@@ -259,7 +259,9 @@ impl<'s> Copying<'s> {
                 "{} events were copied and settled here; the other events are unchanged",
                 self.copied
             ))
-            .with_hint("stop the relay that took it, then run the command again: it continues where it stopped")
+            .with_hint(
+                "stop the relay that took it, then run the command again: it continues where it stopped",
+            )
     }
 
     /// The error, with what it means for the copy.

@@ -65,10 +65,9 @@ impl Unfit {
             Field::ALL.into_iter().map(Field::name).filter(|name| self.is_without_column(name)).collect();
         Some(match lost.is_empty() {
             true => error,
-            false => error.with_hint(format!(
-                "to move the events without it, pass --leave-out {}",
-                lost.join(",")
-            )),
+            false => {
+                error.with_hint(format!("to move the events without it, pass --leave-out {}", lost.join(",")))
+            }
         })
     }
 

@@ -11,7 +11,10 @@ use crate::{Code, Error, Outbox, Result, Timestamp};
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     let what = match (from, to.table()) {
         (None, Some(to)) if to.columns().is_some() => {
-            format!("{} is a mapped table (layout custom), and Postrider does not write to such tables", to.layout().name())
+            format!(
+                "{} is a mapped table (layout custom), and Postrider does not write to such tables",
+                to.layout().name()
+            )
         }
         (Some(_), None) | (None, Some(_)) => return Ok(()),
         (None, None) => "both outboxes have the layout `postrider`".to_owned(),
@@ -27,7 +30,9 @@ pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
 pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
     match start {
         Some(start @ (Start::Beginning | Start::Now | Start::Time(_))) => Ok(start),
-        Some(Start::Position(_)) => Err(Error::new(Code::AdoptionStart, "an adoption cannot start at a position")),
+        Some(Start::Position(_)) => {
+            Err(Error::new(Code::AdoptionStart, "an adoption cannot start at a position"))
+        }
         None if counts.undelivered() == 0 => Ok(Start::Beginning),
         None => {
             let what = format!("the table contains undelivered events, and --start was not given: {counts}");

@@ -259,7 +259,10 @@ fn check(subscriptions: &mut [Subscription]) -> Result<()> {
             );
         }
         if !names.insert(name.clone()) {
-            return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is defined twice")));
+            return Err(Error::new(
+                Code::SubscriptionTwice,
+                format!("subscription {name:?} is defined twice"),
+            ));
         }
         policy.check()?;
         let fitting = router.clone().for_destinations(sink.capabilities().destinations);

@@ -148,9 +148,7 @@ impl Policy {
             ("trial_deaths_max", self.trial_deaths_max as usize),
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Err(
-                Error::new(Code::PolicyInvalid, format!("{name} is 0")).with_hint("use at least 1")
-            );
+            return Err(Error::new(Code::PolicyInvalid, format!("{name} is 0")).with_hint("use at least 1"));
         }
         if self.breaker_keys < 2 {
             return Err(Error::new(Code::PolicyInvalid, "breaker_keys is below 2")

@@ -71,7 +71,8 @@ impl Trouble {
                 Ok(answer)
             }
             Err(error) => {
-                let what = if verb == Verb::TakeOver { "the takeover of the destination failed: " } else { "" };
+                let what =
+                    if verb == Verb::TakeOver { "the takeover of the destination failed: " } else { "" };
                 let (code, text) = (error.code(), format!("{what}{}", error.one_line()));
                 if known.as_ref().is_some_and(|known| is_same(known.code, code)) {
                     tracing::debug!(subscription, %code, ?verb, "{text}");

@@ -165,8 +165,12 @@ impl Router {
         let mut keys = router.rules.iter().map(Parsed::key_template);
         let first = keys.next().flatten();
         if let Some(at) = keys.position(|key| key != first) {
-            let what = format!("rule {} has a different key than rule 1, but an event goes to all matching rules", at + 2);
-            let hint = "use the same key template for all rules, or none; or use a separate subscription for each";
+            let what = format!(
+                "rule {} has a different key than rule 1, but an event goes to all matching rules",
+                at + 2
+            );
+            let hint =
+                "use the same key template for all rules, or none; or use a separate subscription for each";
             return Err(Error::new(Code::RuleInvalid, what).with_hint(hint));
         }
         Ok(router)
@@ -183,9 +187,7 @@ impl Router {
         self.mode = mode;
         if self.rules.len() > rules_max {
             let what = format!("there are more than {rules_max} rules");
-            return Err(
-                Error::new(Code::RuleInvalid, what).with_hint("combine rules: names may contain '*'")
-            );
+            return Err(Error::new(Code::RuleInvalid, what).with_hint("combine rules: names may contain '*'"));
         }
         Ok(self)
     }

@@ -176,7 +176,9 @@ impl<'a> Parser<'a> {
             self.literal(&rest[..1]);
             self.at += 2;
         } else if rest.starts_with('}') {
-            return Err(self.error("the closing brace has no opening brace").with_hint("write }} for a brace"));
+            return Err(self
+                .error("the closing brace has no opening brace")
+                .with_hint("write }} for a brace"));
         } else if let Some(inside) = rest.strip_prefix('{') {
             let end = inside.find(['{', '}']).filter(|end| inside[*end..].starts_with('}'));
             let Some(end) = end else {

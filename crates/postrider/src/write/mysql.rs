@@ -112,7 +112,8 @@ async fn insert_piece<D: Driver>(
 
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
 fn no_transaction(statements: usize) -> Error {
-    let what =
-        format!("{statements} statements are needed for these events, but there is no transaction around them");
+    let what = format!(
+        "{statements} statements are needed for these events, but there is no transaction around them"
+    );
     Error::new(Code::TooManyEvents, what).with_hint("begin a transaction, or write them in several calls")
 }

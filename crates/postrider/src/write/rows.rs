@@ -187,7 +187,11 @@ mod tests {
             ),
             (Outbox, order(&id), "it has no topic"),
             (Outbox, order("7").with_topic("t"), "its aggregate id is not a UUID"),
-            (Outbox, order(&id).with_topic("é".repeat(101)), "its topic has 101 characters; the limit is 100"),
+            (
+                Outbox,
+                order(&id).with_topic("é".repeat(101)),
+                "its topic has 101 characters; the limit is 100",
+            ),
             (Outbox, order(&id).with_topic("t").with_max_attempts(40_000), "its max_attempts is 40000"),
         ] {
             let told = told(layout, event);

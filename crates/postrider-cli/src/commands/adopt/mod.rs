@@ -190,7 +190,10 @@ async fn subscribe(
     }
     let what = format!("no subscription of outbox {:?} would receive the events", to.name);
     Err(Error::new(Code::SubscriptionUnknown, what)
-        .with_hint(format!("configure a subscription with outbox = {:?}, then run this command again", to.name))
+        .with_hint(format!(
+            "configure a subscription with outbox = {:?}, then run this command again",
+            to.name
+        ))
         .into())
 }
 

@@ -35,11 +35,14 @@ pub(super) fn find_outbox<'a>(
     let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
-        [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
-            .with_hint(format!(
-                "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a separate \
+        [] => Error::new(
+            Code::ConfigReference,
+            format!("{flag}: no outbox has the name or layout {wanted:?}"),
+        )
+        .with_hint(format!(
+            "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a separate \
                  schema if the database has schemas"
-            )),
+        )),
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
             let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
@@ -72,7 +75,9 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
                 from.name, to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .with_hint("create the other outbox in the same database, and configure the same url for both")
+                .with_hint(
+                    "create the other outbox in the same database, and configure the same url for both",
+                )
                 .into());
         }
         _ => return Ok(()),

@@ -61,9 +61,8 @@ impl<R: BufRead> Reader<R> {
             let bytes = bytes.trim_ascii();
             if bytes.len() > self.line_bytes_max {
                 let what = format!("line {} has more than {max} bytes", self.number);
-                return Err(
-                    Error::new(Code::EventUnreadable, what).with_hint("a payload within the size limit never needs this many")
-                );
+                return Err(Error::new(Code::EventUnreadable, what)
+                    .with_hint("a payload within the size limit never needs this many"));
             }
             if !bytes.is_empty() {
                 let bytes = bytes.to_vec();

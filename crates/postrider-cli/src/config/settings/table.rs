@@ -158,7 +158,8 @@ impl<'a> ConfigTable<'a> {
     }
 
     fn schema_bug(&self, key: &str) -> Problem {
-        let what = format!("this program reads {} in a way that its schema does not define", self.group.key(key));
+        let what =
+            format!("this program reads {} in a way that its schema does not define", self.group.key(key));
         Problem::new(Code::ConfigKeyUnknown, what).with_hint("please report this as a bug")
     }
 }

@@ -105,8 +105,10 @@ async fn pooler(config: &PostgresConfig, store: &PostgresStore, subject: &mut Su
             subject.ok(check, "a pooler in transaction mode, as configured")
         }
         (Ok(true), false) => subject.warn(check, "the connection goes through a pooler in transaction mode"),
-        (Ok(true), true) => subject
-            .warn(check, "the connection goes through a pooler in transaction mode: LISTEN does not work, the relay polls"),
+        (Ok(true), true) => subject.warn(
+            check,
+            "the connection goes through a pooler in transaction mode: LISTEN does not work, the relay polls",
+        ),
         (Err(error), _) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }

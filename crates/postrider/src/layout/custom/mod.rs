@@ -274,7 +274,10 @@ mod tests {
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
         assert!(told(status.clone()).contains("`states` is not set"));
         assert!(told(status.states(states("new", "NEW"))).contains("the same value"));
-        assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column is mapped for `status`"));
+        assert!(
+            told(ColumnMap::debezium().states(states("new", "sent")))
+                .contains("no column is mapped for `status`")
+        );
         let mut untyped = ColumnMap::debezium();
         untyped.columns.remove(&Field::Type);
         assert!(told(untyped.clone()).contains("the type of events is unknown"));

@@ -34,9 +34,7 @@ pub fn commit_failed(error: SqlError) -> Error {
             explained_as(Code::OutcomeUnknown, "the database closed the connection during the commit", answer)
         }
         SqlError::Server(_) => failed(error),
-        _ => {
-            Error::new(Code::OutcomeUnknown, "the database did not answer the commit").with_source(error)
-        }
+        _ => Error::new(Code::OutcomeUnknown, "the database did not answer the commit").with_source(error),
     }
 }
 

@@ -116,9 +116,7 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
             Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
-                .with_hint(
-                    "repair or delete the row in the table events; the subscription then continues",
-                )
+                .with_hint("repair or delete the row in the table events; the subscription then continues")
                 .with_source(cause))
         }
     }

@@ -74,8 +74,7 @@ impl Server {
     /// Refuses a server on which positions would not be trustworthy.
     pub(super) fn refuse_positions(&self) -> Result<()> {
         if self.many_write {
-            let what =
-                "the server shares writes with other primaries (Galera, or group replication with several primaries)";
+            let what = "the server shares writes with other primaries (Galera, or group replication with several primaries)";
             return Err(Error::new(Code::ServerUnfit, what)
                 .with_effect(
                     "nothing was read or changed: with several primaries, positions do not show which transactions may still commit",

@@ -26,7 +26,9 @@ pub fn failed(error: SqlError) -> Error {
     let is_nameless = matches!(error.code().map(SqlState::code), Some("26000" | "42P05"));
     let error = explained(code, what, error);
     if is_nameless {
-        error.with_hint("the connection goes through a pooler in transaction mode: set the pooler to `Transaction`")
+        error.with_hint(
+            "the connection goes through a pooler in transaction mode: set the pooler to `Transaction`",
+        )
     } else {
         error
     }

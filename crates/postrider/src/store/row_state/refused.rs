@@ -219,8 +219,10 @@ impl Pieces {
         if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
             return Ok(());
         }
-        let what =
-            format!("the table has rejected the update of {} rows since the lease was acquired", known.refused);
+        let what = format!(
+            "the table has rejected the update of {} rows since the lease was acquired",
+            known.refused
+        );
         Err(Error::new(Code::RowRefused, what))
     }
 }

@@ -96,7 +96,8 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
         return Ok(());
     }
     let layout = table.layout.name();
-    let what = format!("{}.{} does not match layout {layout}: {}", table.schema, table.name, harmful.join("; "));
+    let what =
+        format!("{}.{} does not match layout {layout}: {}", table.schema, table.name, harmful.join("; "));
     let error = Error::new(Code::LayoutDiffers, what);
     Err(match table.map {
         Some(_) => error.with_hint("correct the column map (`columns` and `states`) or the table; docs/src/layouts.md lists the allowed values"),
@@ -107,7 +108,10 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
 /// Refuses a ledger in `place` that is about another table: it told layout, schema and name.
 pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTable) -> Result<()> {
     let Some([layout, at, name]) = told else {
-        return Err(Error::new(Code::SchemaAltered, format!("{place} does not record the table it belongs to")));
+        return Err(Error::new(
+            Code::SchemaAltered,
+            format!("{place} does not record the table it belongs to"),
+        ));
     };
     if (layout.as_str(), at.as_str(), name.as_str())
         == (table.layout.name(), table.schema.as_str(), table.name.as_str())

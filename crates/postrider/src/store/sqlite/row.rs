@@ -66,9 +66,7 @@ pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
         Ok(event) => Ok(StoredEvent { position, event: Arc::new(event) }),
         Err(cause) => {
             Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
-                .with_hint(
-                    "repair or delete the row in postrider_events; the subscription then continues",
-                )
+                .with_hint("repair or delete the row in postrider_events; the subscription then continues")
                 .with_source(Error::from(cause))
                 .into())
         }

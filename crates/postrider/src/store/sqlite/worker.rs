@@ -48,7 +48,10 @@ impl Worker {
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
             Ok(_detached) => Ok(Self { commands, ended }),
-            Err(error) => Err(Error::new(Code::StoreFailed, "cannot start a thread for the SQLite file").with_source(error)),
+            Err(error) => {
+                Err(Error::new(Code::StoreFailed, "cannot start a thread for the SQLite file")
+                    .with_source(error))
+            }
         }
     }
 

@@ -246,8 +246,9 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     };
     if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
         let (name, engine) = (table.name.as_str(), engine.unwrap_or_else(|| "a view".to_owned()));
-        let what =
-            format!("{name} uses the engine {engine}, not InnoDB: it supports neither transactions nor row locks");
+        let what = format!(
+            "{name} uses the engine {engine}, not InnoDB: it supports neither transactions nor row locks"
+        );
         different.insert(0, Difference { what, is_harmful: true });
     }
     Ok(Some(different))

@@ -173,9 +173,8 @@ impl MySqlRowStore {
         let sql = Sql::of(table.layout).ok_or_else(|| migrate::not_here(table.layout))?;
         if table.is_shared && sql.marks.is_none() {
             let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
-            return Err(Error::new(Code::ForeignPublisher, what).with_hint(
-                "stop the other publisher; only outbox_events has a state for rows in progress",
-            ));
+            return Err(Error::new(Code::ForeignPublisher, what)
+                .with_hint("stop the other publisher; only outbox_events has a state for rows in progress"));
         }
         let config = config.with_rows(table.clone());
         let line = || SharedConnection::new(config.clone());

@@ -106,7 +106,11 @@ pub(super) async fn note(session: &mut Session, sql: &Sql, ids: &[String]) {
     let rows = format!("({})", sql.ids.listed(ids.iter().map(String::as_str)).replace(',', "),("));
     if let Err(error) = session.autocommit_changes(&NOTE.replace("{rows}", &rows), Params::new()).await {
         let rows = ids.len();
-        tracing::debug!(rows, "delivered rows were not recorded for retention and will not be deleted: {}", error.one_line());
+        tracing::debug!(
+            rows,
+            "delivered rows were not recorded for retention and will not be deleted: {}",
+            error.one_line()
+        );
     }
 }
 

@@ -133,7 +133,11 @@ pub(super) async fn note(turn: &mut Guard<'_>, ids: &Vec<String>) {
     }
     if let Err(error) = turn.query(NOTE, &[ids]).await {
         let rows = ids.len();
-        tracing::debug!(rows, "delivered rows were not recorded for retention and will not be deleted: {}", error.one_line());
+        tracing::debug!(
+            rows,
+            "delivered rows were not recorded for retention and will not be deleted: {}",
+            error.one_line()
+        );
     }
 }
 

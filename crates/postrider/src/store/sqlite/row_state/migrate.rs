@@ -43,7 +43,8 @@ pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
     let shape = table.layout.shapes_on(Dialect::Sqlite).first();
     shape.map(Some).ok_or_else(|| {
         let what = format!("there is no layout {} on SQLite", table.layout.name());
-        Error::new(Code::LayoutDiffers, what).with_hint("it exists for other databases only; use outbox_events")
+        Error::new(Code::LayoutDiffers, what)
+            .with_hint("it exists for other databases only; use outbox_events")
     })
 }
 

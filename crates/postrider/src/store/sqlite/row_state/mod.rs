@@ -78,7 +78,9 @@ impl SqliteRowStore {
         if migrate::shape(&table)?.is_none() {
             // No process's table is in a file that is not there.
             refuse_missing(path.as_ref()).map_err(|error| {
-                error.with_hint("create the file and your table first: Postrider does not create tables of layout custom")
+                error.with_hint(
+                    "create the file and your table first: Postrider does not create tables of layout custom",
+                )
             })?;
         }
         let mut connection = connect_or_create(path.as_ref())?;
