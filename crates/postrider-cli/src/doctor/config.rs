@@ -38,7 +38,7 @@ pub(super) async fn check(settings: &Settings, report: &mut Report) {
             Target::Webhook(settings) => match settings.config().and_then(|config| Webhook::open(&config)) {
                 Ok(webhook) => endpoint(&webhook, &mut subject).await,
                 Err(error) => {
-                    subject.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.what()))
+                    subject.fail(Check::SinkReachable, format!("{}: {}", sink.target, error.message()))
                 }
             },
             Target::Stdout | Target::Null => subject.ok(Check::SinkReachable, sink.target.to_string()),
@@ -54,7 +54,7 @@ async fn endpoint(webhook: &Webhook, subject: &mut Subject<'_>) {
             let what = "webhook without `url`: routing selects the endpoints, so none was checked";
             subject.ok(Check::EndpointReachable, what);
         }
-        Err(error) => subject.fail(Check::EndpointReachable, error.what()),
+        Err(error) => subject.fail(Check::EndpointReachable, error.message()),
     }
 }
 

@@ -78,7 +78,7 @@ async fn reaching_an_endpoint_goes_through_the_guard() {
     let reached = sink(port, &["127.0.0.1"]).probe().await.unwrap().unwrap();
     assert!(reached.contains(&format!("at 127.0.0.1:{port}")), "{reached}");
     let error = sink(port, &["127.0.0.2"]).probe().await.unwrap_err();
-    assert!(error.what().contains("127.0.0.2, a loopback"), "{error}");
+    assert!(error.message().contains("127.0.0.2, a loopback"), "{error}");
     while *connections.lock().unwrap() < 1 {
         tokio::task::yield_now().await;
     }

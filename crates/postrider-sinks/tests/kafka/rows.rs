@@ -1,6 +1,7 @@
 //! Tables with a state per row in PostgreSQL, to Kafka: what a consumer sees of their columns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider::encode::Plain;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
@@ -47,7 +48,7 @@ async fn deliver(
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
     while relay.status()[0].brain.acknowledged < records as u64 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     relay.shutdown().await?;
     Ok(topics.iter().map(|topic| committed(kafka, topic)).collect())

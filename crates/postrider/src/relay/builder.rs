@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::driver::{Driver, Handle};
+use super::health_log::{HealthLog, Verb};
 use super::retention::Cleaner;
-use super::shell::{Handle, Shell};
-use super::trouble::{Trouble, Verb};
 use super::{Order, Relay, Retention, Served, Subscription, waker};
 use crate::store::{Backlog, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
@@ -149,8 +149,8 @@ impl RelayBuilder {
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
                 served.push(Served { name, store: store.clone(), handle: handle.clone() });
-                let shell = Shell::new(&holder, clock.clone(), store.clone(), subscription, handle);
-                tasks.spawn(shell.run(stopped.clone()));
+                let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
+                tasks.spawn(driver.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
                 tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
@@ -208,14 +208,14 @@ async fn tell_created(store: &dyn Store, of: &Subscription) {
 
 /// Creates a subscription as soon as its database lets it.
 async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
-    let trouble = Trouble::new(&subscription.name);
+    let health = HealthLog::new(&subscription.name);
     let mut wait = WAIT_MIN;
     loop {
         let answer = store.subscribe(&subscription.name, subscription.start).await;
         if answer.as_ref().is_err_and(|error| fail_fast || !helps_waiting(error.code())) {
             return answer.map(|_| ());
         }
-        if let Ok(is_new) = trouble.hear(Verb::Subscribe, answer) {
+        if let Ok(is_new) = health.record(Verb::Subscribe, answer) {
             if is_new {
                 tell_created(store, subscription).await;
             }

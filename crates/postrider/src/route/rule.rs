@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::delivery::DeliveryCopy;
 use super::glob::Globs;
-use super::label::Parcel;
 use super::names::Names;
 use super::template::Template;
 use crate::event::check_header_name;
@@ -160,7 +160,7 @@ impl Parsed {
         event: &Event,
         names: &Names,
         own: impl FnOnce() -> Option<Arc<str>>,
-    ) -> Option<(Parcel, Option<String>)> {
+    ) -> Option<(DeliveryCopy, Option<String>)> {
         let aggregate = event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
         if self.types.as_ref().is_some_and(|types| !types.matches(&event.event_type))
             || self
@@ -185,7 +185,7 @@ impl Parsed {
             Destination::Fixed(name) => name.clone(),
             Destination::Template(template) => names.share(|text| template.render(event, text))?,
         };
-        Some((Parcel { destination, headers, origin: self.origin.clone() }, key))
+        Some((DeliveryCopy { destination, headers, origin: self.origin.clone() }, key))
     }
 }
 

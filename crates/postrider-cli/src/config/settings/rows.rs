@@ -127,5 +127,5 @@ fn refuse_given(table: &ConfigTable<'_>, keys: &[&'static str], why: &str) -> Re
 }
 
 fn invalid<'a>(table: &'a ConfigTable<'_>, key: &'static str) -> impl Fn(Error) -> Problem + 'a {
-    move |error| table.problem(key, Code::ConfigValue, error.what())
+    move |error| table.problem(key, Code::ConfigValue, error.message())
 }

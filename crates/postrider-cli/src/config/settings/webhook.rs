@@ -45,7 +45,7 @@ impl WebhookSettings {
         for key in ["secret", "old_secret"] {
             let Some(secret) = table.secret(key, environment)? else { continue };
             Key::parse(secret.expose_secret())
-                .map_err(|error| table.problem(key, Code::ConfigSecret, error.what()))?;
+                .map_err(|error| table.problem(key, Code::ConfigSecret, error.message()))?;
             secrets.push(secret);
         }
         let settings = Self {
@@ -62,7 +62,7 @@ impl WebhookSettings {
             ca_file: table.path("ca_file")?,
         };
         let checked = settings.config().and_then(|config| config.check());
-        checked.map_err(|error| table.table_problem(Code::ConfigValue, error.what()))?;
+        checked.map_err(|error| table.table_problem(Code::ConfigValue, error.message()))?;
         Ok(settings)
     }
 
