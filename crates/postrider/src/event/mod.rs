@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{Position, Timestamp};
 
-/// A fact to tell the world. Built with [`Event::new`] and the `with_` methods, or from a type that
+/// A fact to publish. Built with [`Event::new`] and the `with_` methods, or from a type that
 /// derives `Event`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

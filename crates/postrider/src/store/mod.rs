@@ -1,9 +1,9 @@
-//! The database behind the relay: the verbs the relay needs, one implementation per dialect.
+//! The database behind the relay: the operations the relay needs, one implementation per dialect.
 //!
 //! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite
 //! over every store; it changes whenever the relay needs it to.
 //!
-//! Every verb is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
+//! Every operation is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
 //! nothing happened; after any other the caller loads the subscription again.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
@@ -63,17 +63,17 @@ pub trait Store: Send + Sync + 'static {
     /// the whole state. Waits for a settle in progress; from here on the old epoch settles nothing.
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
-    /// Prolongs the lease if it is still held with this epoch.
+    /// Renews the lease if it is still held with this epoch.
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
 
-    /// Gives the lease up. `clean`: nothing was in flight and all was settled. Of a lost lease, does nothing.
+    /// Releases the lease. `clean`: nothing was in flight and everything was settled. Does nothing if the lease was lost.
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
 
     /// Starts reading where the loaded state left off: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
-    /// The same for a state that came with a lease. It reads from the server that told the state and from no other:
-    /// one that has taken its place since may know other events.
+    /// The same for a state that came with a lease. It reads only from the server that the state came from: a
+    /// server that has replaced it since may have other events.
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
@@ -81,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
     /// Reads events again by position, in the order asked, until they exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
-    /// The same for who only wants to know: nothing is marked as handed out.
+    /// The same for inspection: nothing is marked as handed out.
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         self.fetch(positions, bytes_max)
     }

@@ -52,7 +52,7 @@ use step::StepCx;
 /// Longest wait between two tries to lead when none of them gets anything settled.
 const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a brain gets once.
+/// What a brain gets when it is created.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Whose progress it minds.
