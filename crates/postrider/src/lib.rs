@@ -18,11 +18,17 @@ pub mod limits;
 pub mod write;
 
 pub mod layout;
+#[cfg(feature = "relay")]
 pub mod store;
+#[cfg(feature = "relay")]
 pub mod route;
+#[cfg(feature = "relay")]
 pub mod encode;
+#[cfg(feature = "relay")]
 pub mod sink;
+#[cfg(feature = "relay")]
 pub mod ledger;
+#[cfg(feature = "relay")]
 pub mod relay;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod adopt;
