@@ -52,6 +52,8 @@ pub use event::{
 pub use ident::Ident;
 pub use limits::Limits;
 pub use position::Position;
+#[cfg(feature = "relay")]
+pub use relay::{Relay, RelayHandle, Subscription};
 pub use write::{Outbox, Written};
 
 /// Makes a type of the application an event; see [`TypedEvent`].

@@ -60,7 +60,7 @@ use super::{
     Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
 };
 use crate::ledger::{Change, Progress};
-use crate::{BoxFuture, Ident, Position, Recovery, Result};
+use crate::{BoxFuture, Ident, Outbox, Position, Recovery, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
@@ -421,6 +421,10 @@ impl Store for MySqlStore {
             let seen = overview::overview(&mut tx, backlog_max).await;
             tx.finish(seen).await
         })
+    }
+
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -66,7 +66,7 @@ use super::{
     Wakes,
 };
 use crate::ledger::{Change, Progress};
-use crate::{BoxFuture, Ident, Position, Recovery, Result};
+use crate::{BoxFuture, Ident, Outbox, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -359,6 +359,10 @@ impl Store for PostgresStore {
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
+    }
+
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
