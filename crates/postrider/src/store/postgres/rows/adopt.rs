@@ -46,7 +46,7 @@ impl HandsOver for PostgresRowStore {
             if epoch != settlement.epoch {
                 return Ok(HandedOver::Fenced);
             }
-            let server = turn.incarnation()?;
+            let server = turn.server()?;
             let work = turn.begin().await?;
             match settle::record_in(&self.0, &work, settlement, &plan, &server).await? {
                 None => return Ok(HandedOver::Fenced),

@@ -52,7 +52,7 @@ pub(super) async fn deliver(
     delivered: &Outcome,
 ) -> Result<Option<usize>> {
     rows.check_server(&mut turn)?;
-    let server = turn.incarnation()?;
+    let server = turn.server()?;
     let answer = turn
         .query(
             rows.sql.deliver,

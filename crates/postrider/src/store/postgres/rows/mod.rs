@@ -235,7 +235,7 @@ impl Rows {
 
     /// Refuses a connection that leads to another server than the lease was taken on.
     fn check_server(&self, turn: &mut Guard<'_>) -> Result<()> {
-        let here = turn.incarnation()?;
+        let here = turn.server()?;
         if self.settler.server().is_some_and(|server| server != here) {
             return Err(turn.give_up());
         }
@@ -311,7 +311,7 @@ impl Store for PostgresRowStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut turn = self.0.settler.lock().await?;
-            let server = turn.incarnation()?;
+            let server = turn.server()?;
             let work = turn.begin().await?;
             let created = admin::subscribe(&work, &self.0, &name, start, &server).await?;
             work.commit().await.map(|()| created)
@@ -353,7 +353,7 @@ impl Store for PostgresRowStore {
             self.0.holders.clear().await;
             let mut turn = self.0.settler.lock().await?;
             let mut is_clean = clean;
-            if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
+            if turn.lease_taken_on(&name) == Some(turn.server()?) {
                 is_clean &= self.0.give_back(&mut turn, &name, epoch).await?;
             }
             lease::release(&mut turn, &name, epoch, is_clean).await
@@ -415,7 +415,7 @@ impl Store for PostgresRowStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut turn = self.0.settler.lock().await?;
-            let server = turn.incarnation()?;
+            let server = turn.server()?;
             let work = turn.begin().await?;
             admin::accept_history(&work, &self.0, &name, start, &server).await?;
             work.commit().await

@@ -59,7 +59,7 @@ pub(super) async fn claim(
     rows: &[(RowId, i64)],
 ) -> Result<HashMap<RowId, Claim>> {
     let (ids, attempts): (Vec<&str>, Vec<i64>) = rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
-    let server = turn.incarnation()?;
+    let server = turn.server()?;
     let answer = turn
         .query(
             statement,

@@ -180,7 +180,7 @@ async fn record(
     settlement: &Settlement,
     plan: &Plan,
 ) -> Result<Option<usize>> {
-    let values = Values::of(settlement, plan, &turn.incarnation()?);
+    let values = Values::of(settlement, plan, &turn.server()?);
     let answer = turn.query(rows.sql.settle, &values.params()).await?;
     deliver::changed(turn, &answer)
 }
