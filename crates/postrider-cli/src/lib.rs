@@ -36,15 +36,15 @@ use crate::config::{Environment, Problem, url};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{ColorWhen, Loudness, Output};
+use crate::output::{ColorWhen, Output, Verbosity};
 
 /// Runs the command line, the program's name first, and says how it ended. Prints everything there is to
 /// print.
 pub fn run(args: Vec<OsString>) -> Exit {
-    std::panic::set_hook(Box::new(tell_panic));
+    std::panic::set_hook(Box::new(report_panic));
     let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Until the arguments are understood, these settings have to do.
-    let mut output = Output::new(false, ColorWhen::scan(&texts), Loudness::Normal);
+    let mut output = Output::new(false, ColorWhen::scan(&texts), Verbosity::Normal);
     let ended = refuse_passwords(&texts).and_then(|()| args::parse(args)).and_then(|cli| {
         output = cli.global.output();
         let context = Context::new(cli.global, output, Environment::of_process());
@@ -64,14 +64,14 @@ pub fn run(args: Vec<OsString>) -> Exit {
 }
 
 /// A panic is told like any other error, through the same filter.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
-    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).hint(format!(
-        "this is a bug worth reporting; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
+    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).with_hint(format!(
+        "please report this as a bug; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
     ));
-    Output::new(false, ColorWhen::Auto, Loudness::Quiet).failure(&error.into());
+    Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());
 }
 
 /// Every user of the machine can read the arguments of every process; and clap repeats what it does not
@@ -80,10 +80,10 @@ fn refuse_passwords(args: &[String]) -> Result<(), Failure> {
     if !args.iter().any(|arg| url::text_has_password(arg)) {
         return Ok(());
     }
-    Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line holds a password")
-        .hint(
-            "put the URL into a variable or file and write env:NAME or file:PATH in its place; \
-               data that holds one goes through standard input",
+    Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line contains a password")
+        .with_hint(
+            "put the URL into an environment variable or a file and use env:NAME or file:PATH; pass data that \
+               contains such a URL through standard input",
         )
         .into())
 }

@@ -7,25 +7,25 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::settings::{LogFormat, RelaySettings};
 use crate::config::url;
-use crate::output::{Loudness, Output};
+use crate::output::{Output, Verbosity};
 
 /// Sends the log of this process to standard error, as the configuration and `-v` or `-q` say. The second
 /// call in one process changes nothing.
 pub fn start(settings: &RelaySettings, output: Output) {
-    let level = level(&settings.log, output.loudness());
+    let level = level(&settings.log, output.verbosity());
     let subscriber = subscriber(level, settings.log_format, output.colours_talk());
     // Fails only if there is a log already.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
 /// `-v` shows more than the configuration asks for, never less; `-q` shows errors only.
-fn level(configured: &str, loudness: Loudness) -> LevelFilter {
+fn level(configured: &str, verbosity: Verbosity) -> LevelFilter {
     let configured = configured.parse().unwrap_or(LevelFilter::INFO);
-    match loudness {
-        Loudness::Quiet => LevelFilter::ERROR,
-        Loudness::Normal => configured,
-        Loudness::Verbose => configured.max(LevelFilter::DEBUG),
-        Loudness::Everything => LevelFilter::TRACE,
+    match verbosity {
+        Verbosity::Quiet => LevelFilter::ERROR,
+        Verbosity::Normal => configured,
+        Verbosity::Verbose => configured.max(LevelFilter::DEBUG),
+        Verbosity::Everything => LevelFilter::TRACE,
     }
 }
 

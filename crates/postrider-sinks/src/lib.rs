@@ -15,7 +15,7 @@ pub mod file;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
-mod lines;
+mod json_lines;
 #[cfg(feature = "null")]
 mod null;
 #[cfg(feature = "stdout")]

@@ -8,7 +8,7 @@ use std::io;
 use postrider::sink::{Failure, Message, Outcome};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::lines::Lines;
+use crate::json_lines::JsonLines;
 
 /// Batches that may wait for the thread. The relay bounds what is in flight; this bounds what it gave up on.
 const WAITING_BATCHES_MAX: usize = 16;
@@ -16,7 +16,7 @@ const WAITING_BATCHES_MAX: usize = 16;
 /// Where lines are written.
 pub(crate) trait Target: Send + 'static {
     /// Writes all lines, as durably as the target can, and says what became of each message.
-    fn write(&mut self, lines: Lines) -> Vec<Outcome>;
+    fn write(&mut self, lines: JsonLines) -> Vec<Outcome>;
 }
 
 /// The handle to the thread. The thread ends when the handle is dropped.
@@ -27,7 +27,7 @@ pub(crate) struct Worker {
 
 #[derive(Debug)]
 struct Job {
-    lines: Lines,
+    lines: JsonLines,
     reply: oneshot::Sender<Vec<Outcome>>,
 }
 
@@ -49,18 +49,18 @@ impl Worker {
 
     /// Writes a batch. When the future is dropped, the batch is written as a whole or not at all.
     pub(crate) async fn publish(&self, batch: &[Message]) -> Vec<Outcome> {
-        let lines = Lines::of(batch);
+        let lines = JsonLines::of(batch);
         if lines.bytes().is_empty() {
             return lines.acknowledged();
         }
         let (reply, outcomes) = oneshot::channel();
         match self.jobs.send(Job { lines, reply }).await {
             Err(mpsc::error::SendError(job)) => job.lines.down_after(0, thread_gone()),
-            Ok(()) => outcomes.await.unwrap_or_else(|_| Lines::of(batch).ambiguous(thread_gone())),
+            Ok(()) => outcomes.await.unwrap_or_else(|_| JsonLines::of(batch).ambiguous(thread_gone())),
         }
     }
 }
 
 fn thread_gone() -> Failure {
-    Failure::new("the sink's writing thread is gone; open the sink again, and please report this")
+    Failure::new("the sink's writer thread has stopped; open the sink again, and please report this as a bug")
 }

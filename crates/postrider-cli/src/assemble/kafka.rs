@@ -50,5 +50,5 @@ pub(super) fn open(settings: &KafkaSettings, _: Option<&str>) -> Result<Arc<dyn 
 
     let what = format!("kafka {}: this program was built without Kafka", settings.brokers);
     Err(Error::new(Code::SinkOpen, what)
-        .hint("build it with --features kafka, and kafka-tls for TLS and SCRAM"))
+        .with_hint("build it with --features kafka, and kafka-tls for TLS and SCRAM"))
 }

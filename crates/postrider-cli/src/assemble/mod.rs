@@ -6,7 +6,7 @@ mod stores;
 mod wait;
 
 pub use stores::Stores;
-pub use wait::Down;
+pub use wait::WhenDown;
 
 use postrider::encode::cloudevents::Binding;
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
@@ -22,9 +22,9 @@ use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings, Targ
 ///
 /// # Errors
 /// That of the first database or sink that cannot be opened.
-pub async fn assemble(settings: &Settings, stores: &mut Stores, down: Down) -> Result<RelayBuilder> {
+pub async fn assemble(settings: &Settings, stores: &mut Stores, when_down: WhenDown) -> Result<RelayBuilder> {
     for of in settings.subscriptions.values() {
-        stores.open(&of.outbox, settings, down).await?;
+        stores.open(&of.outbox, settings, when_down).await?;
     }
     let sinks = Sinks::open(settings)?;
     let mut relay = Relay::builder();

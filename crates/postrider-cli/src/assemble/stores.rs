@@ -6,7 +6,7 @@ use std::sync::Arc;
 use postrider::Result;
 use postrider::store::Store;
 
-use super::Down;
+use super::WhenDown;
 use crate::config::Settings;
 
 /// Open databases by the name of their outbox. Close them: a program that ends without leaves the WAL of a
@@ -19,11 +19,11 @@ impl Stores {
     ///
     /// # Errors
     /// As [`Database::store`](crate::database::Database::store).
-    pub async fn open(&mut self, outbox: &str, settings: &Settings, down: Down) -> Result<()> {
+    pub async fn open(&mut self, outbox: &str, settings: &Settings, when_down: WhenDown) -> Result<()> {
         if let Some(of) = settings.outboxes.get(outbox)
             && !self.0.contains_key(outbox)
         {
-            let store = down.ask(outbox, &*of.database, async || of.database.store().await).await?;
+            let store = when_down.retry(outbox, &*of.database, async || of.database.store().await).await?;
             self.0.insert(outbox.to_owned(), store);
         }
         Ok(())

@@ -12,19 +12,19 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What to do about a database that is down at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Down {
+pub enum WhenDown {
     /// Wait until it is up, and say so once.
     Wait,
     /// Give up.
     Fail,
 }
 
-impl Down {
-    /// Asks until the database answers. What no wait can mend is an error at once.
+impl WhenDown {
+    /// Asks until the database is reachable again. What no wait can mend is an error at once.
     ///
     /// # Errors
     /// What the database says.
-    pub async fn ask<T>(
+    pub async fn retry<T>(
         self,
         outbox: &str,
         database: &dyn Database,
@@ -35,18 +35,18 @@ impl Down {
             match question().await {
                 Ok(answer) => {
                     if wait.is_some() {
-                        tracing::info!(outbox, "the database answers");
+                        tracing::info!(outbox, "the database is reachable again");
                     }
                     return Ok(answer);
                 }
                 Err(error) if self == Self::Fail || !database.may_come_up(&error) => return Err(error),
                 Err(error) if wait.is_none() => {
-                    let (code, error) = (error.code().to_string(), error.sentence());
+                    let (code, error) = (error.code().to_string(), error.one_line());
                     tracing::warn!(
                         outbox,
                         code,
                         error,
-                        "waiting for the database; --fail-fast would end here"
+                        "the database is not reachable; retrying (use --fail-fast to exit instead)"
                     );
                 }
                 Err(_) => {}

@@ -6,23 +6,23 @@ use clap::Args;
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::doctor::{Examination, Outcome, examine};
+use crate::doctor::{Options, Severity, check};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
-  postrider doctor          a list of checks, each with its fix
-  postrider doctor --deep   and read the whole database
+  postrider doctor          run all checks; each finding names its fix
+  postrider doctor --deep   also read the whole database
   postrider doctor --json   for programs";
 
-/// Check that everything is as it should be
+/// Check configuration, databases, destinations and subscriptions
 ///
 /// Changes nothing and may run beside relays. Ends with exit code 5 if a check failed; warnings end with 0.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Doctor {
-    /// Read the whole database to find damage; takes as long as that takes
+    /// Also read the whole database to find corruption; slow on large databases
     #[arg(long)]
     deep: bool,
 
@@ -39,12 +39,12 @@ impl Doctor {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let Self { deep, transaction_age: transaction_age_max } = *self;
-        let examination = Examination { deep, transaction_age_max };
-        let diagnosis = block_on(Threads::One, async { Ok(examine(&settings, &examination).await) })?;
-        context.output.data(&diagnosis)?;
-        match diagnosis.worst() {
-            Outcome::Fail => Err(Failure::Reported(Exit::Unhealthy)),
-            Outcome::Ok | Outcome::Warn => Ok(()),
+        let options = Options { deep, transaction_age_max };
+        let report = block_on(Threads::One, async { Ok(check(&settings, &options).await) })?;
+        context.output.data(&report)?;
+        match report.worst() {
+            Severity::Fail => Err(Failure::Reported(Exit::Unhealthy)),
+            Severity::Ok | Severity::Warn => Ok(()),
         }
     }
 }

@@ -6,7 +6,7 @@
 mod adopt;
 #[cfg(feature = "sqlite")]
 mod bench;
-mod chosen;
+mod outbox_arg;
 mod completions;
 mod config;
 #[cfg(feature = "sqlite")]

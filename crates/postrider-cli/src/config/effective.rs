@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Code;
 
+use super::key_problems;
 use super::layer::{Given, Group, Reading, Sources};
 use super::names;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::raw::Raw;
-use super::schema::{Absent, Entry, Schema, Section};
+use super::schema::{Absent, KeySpec, Schema, Section};
 use super::value::Value;
-use super::wrong;
 
 /// One key of one table, given or not.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Setting {
     /// The table.
     pub group: Group,
     /// The key.
-    pub entry: &'static Entry,
+    pub spec: &'static KeySpec,
     /// Its value; `None` if it was not given and has no default.
     pub value: Option<Value>,
     /// Where that came from.
@@ -29,7 +29,7 @@ pub struct Setting {
 impl Setting {
     /// The full name: `sink.out.path`.
     pub fn key(&self) -> String {
-        self.group.key(self.entry.name)
+        self.group.key(self.spec.name)
     }
 }
 
@@ -59,8 +59,8 @@ impl Effective {
         let mut effective = Self { settings: Vec::new(), groups };
         for (group, origin) in &effective.groups {
             merge.problems.extend(names::check(group, origin));
-            for entry in schema.keys(group.section) {
-                effective.settings.extend(merge.setting(group, origin, entry));
+            for spec in schema.keys(group.section) {
+                effective.settings.extend(merge.setting(group, origin, spec));
             }
         }
         merge.problems.extend(names::resolve(&mut effective.settings, &effective.groups));
@@ -91,16 +91,16 @@ struct Merge {
 
 impl Merge {
     /// Takes a value over that of a lower layer.
-    fn take(&mut self, Given { group, entry, raw, origin }: Given) {
+    fn take(&mut self, Given { group, spec, raw, origin }: Given) {
         self.groups.entry(group.clone()).or_insert_with(|| origin.clone());
-        let read = match entry.kind.read(&raw) {
-            Ok(value) if origin == Origin::Flag && wrong::is_open(entry.kind, &value) => {
-                Err(wrong::secret_open(&group, entry))
+        let read = match spec.kind.read(&raw) {
+            Ok(value) if origin == Origin::Flag && key_problems::is_open_secret(spec.kind, &value) => {
+                Err(key_problems::secret_on_command_line(&group, spec))
             }
             Ok(value) => Ok(value),
-            Err(found) => Err(wrong::wrong_value(&group, entry, &raw, &found)),
+            Err(found) => Err(key_problems::invalid_value(&group, spec, &raw, &found)),
         };
-        let at = (group, entry.name);
+        let at = (group, spec.name);
         match read {
             Ok(value) => drop(self.values.insert(at, (value, origin))),
             Err(problem) => {
@@ -111,34 +111,32 @@ impl Merge {
     }
 
     /// The value of a key of a table, or its default. `None` if the key has no meaning there or is missing.
-    fn setting(&mut self, group: &Group, origin: &Origin, entry: &'static Entry) -> Option<Setting> {
-        let at = (group.clone(), entry.name);
+    fn setting(&mut self, group: &Group, origin: &Origin, spec: &'static KeySpec) -> Option<Setting> {
+        let at = (group.clone(), spec.name);
         let given = self.values.get(&at).cloned();
-        if let Some(of_type) = entry.of_type {
+        if let Some(of_type) = spec.of_type {
             let (of_table, decided) = self.values.get(&(group.clone(), TYPE))?;
             if *of_table != Value::Text(of_type.to_owned()) {
                 // A layer that changes the type takes the keys of the old one out of play.
                 if let Some((_, origin)) = given.filter(|(_, origin)| !origin.is_below(decided)) {
-                    let problem = wrong::other_type(group, entry, of_type, &of_table.to_string());
+                    let problem = key_problems::other_type(group, spec, of_type, &of_table.to_string());
                     self.problems.push(problem.at(&origin));
                 }
                 return None;
             }
         }
-        let (value, origin) = match (given, entry.absent) {
+        let (value, origin) = match (given, spec.absent) {
             (Some((value, origin)), _) => (Some(value), origin),
-            (None, Absent::Default(text)) => {
-                (entry.kind.read(&Raw::Loose(text.into())).ok(), Origin::Default)
-            }
+            (None, Absent::Default(text)) => (spec.kind.read(&Raw::Loose(text.into())).ok(), Origin::Default),
             (None, Absent::Nothing) => (None, Origin::Default),
             (None, Absent::Error) => {
                 if !self.wrong.contains(&at) {
-                    self.problems.push(wrong::missing(group, entry).at(origin));
+                    self.problems.push(key_problems::missing(group, spec).at(origin));
                 }
                 return None;
             }
         };
-        Some(Setting { group: group.clone(), entry, value, origin })
+        Some(Setting { group: group.clone(), spec, value, origin })
     }
 }
 

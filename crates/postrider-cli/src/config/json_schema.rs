@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
-use super::schema::{Absent, Entry, Schema, Section};
+use super::schema::{Absent, KeySpec, Schema, Section};
 
 /// What a name may look like.
 const NAME: &str = "^[A-Za-z0-9_.-]{1,100}$";
@@ -13,7 +13,7 @@ pub fn document(schema: Schema) -> Value {
     let tops = Section::TOP.into_iter().map(|section| (section.word().to_owned(), top(schema, section)));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Postrider's configuration",
+        "title": "Postrider configuration",
         "type": "object",
         "properties": tops.collect::<Map<_, _>>(),
         "additionalProperties": false,
@@ -34,8 +34,7 @@ fn top(schema: Schema, section: Section) -> Value {
 }
 
 fn table(schema: Schema, section: Section) -> Value {
-    let properties: Map<_, _> =
-        schema.keys(section).map(|entry| (entry.name.to_owned(), key(entry))).collect();
+    let properties: Map<_, _> = schema.keys(section).map(|spec| (spec.name.to_owned(), key(spec))).collect();
     let mut table = json!({
         "type": "object",
         "description": section.doc(),
@@ -43,8 +42,8 @@ fn table(schema: Schema, section: Section) -> Value {
         "additionalProperties": false,
     });
     let required = |of_type: Option<&str>| -> Vec<&str> {
-        let needed = schema.keys(section).filter(|entry| entry.absent == Absent::Error);
-        needed.filter(|entry| entry.of_type == of_type).map(|entry| entry.name).collect()
+        let needed = schema.keys(section).filter(|spec| spec.absent == Absent::Error);
+        needed.filter(|spec| spec.of_type == of_type).map(|spec| spec.name).collect()
     };
     if !required(None).is_empty() {
         table["required"] = json!(required(None));
@@ -53,8 +52,8 @@ fn table(schema: Schema, section: Section) -> Value {
         .into_iter()
         .map(|of_type| {
             let others =
-                schema.keys(section).filter(|entry| entry.of_type.is_some_and(|other| other != of_type));
-            let refused: Map<_, _> = others.map(|entry| (entry.name.to_owned(), json!(false))).collect();
+                schema.keys(section).filter(|spec| spec.of_type.is_some_and(|other| other != of_type));
+            let refused: Map<_, _> = others.map(|spec| (spec.name.to_owned(), json!(false))).collect();
             json!({
                 "if": { "properties": { "type": { "const": of_type } }, "required": ["type"] },
                 "then": { "required": required(Some(of_type)), "properties": refused },
@@ -69,18 +68,18 @@ fn table(schema: Schema, section: Section) -> Value {
 
 /// The types a section's tables may have.
 fn types(schema: Schema, section: Section) -> Vec<&'static str> {
-    match schema.find(section, "type").map(|entry| entry.kind) {
+    match schema.find(section, "type").map(|spec| spec.kind) {
         Some(Kind::Choice(words)) => words.to_vec(),
         _ => Vec::new(),
     }
 }
 
-fn key(entry: &Entry) -> Value {
-    let mut key = json!({ "description": entry.doc });
-    let (Value::Object(fields), Value::Object(kind)) = (&mut key, kind(entry.kind)) else { return key };
+fn key(spec: &KeySpec) -> Value {
+    let mut key = json!({ "description": spec.doc });
+    let (Value::Object(fields), Value::Object(kind)) = (&mut key, kind(spec.kind)) else { return key };
     fields.extend(kind);
-    if let Absent::Default(text) = entry.absent {
-        let bare = entry.kind.is_bare().then(|| serde_json::from_str(text).ok()).flatten();
+    if let Absent::Default(text) = spec.absent {
+        let bare = spec.kind.is_bare().then(|| serde_json::from_str(text).ok()).flatten();
         fields.insert("default".into(), bare.unwrap_or_else(|| json!(text)));
     }
     key

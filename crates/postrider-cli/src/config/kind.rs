@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use postrider::store;
 use postrider::{Position, Timestamp};
 
-use super::protected::Protected;
 use super::raw::Raw;
 use super::schema::Section;
+use super::secret_source::SecretSource;
 use super::value::{Keep, Value};
 use super::{duration, size};
 
@@ -49,7 +49,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether a value may be secret, so that no message may repeat it.
-    pub const fn is_protected(self) -> bool {
+    pub const fn is_sensitive(self) -> bool {
         matches!(self, Self::Url | Self::Secret)
     }
 
@@ -84,7 +84,7 @@ impl Kind {
     /// # Errors
     /// What was found instead, as the end of "found ...". Never repeats what may be secret.
     pub fn read(self, raw: &Raw) -> Result<Value, String> {
-        self.value(raw).ok_or_else(|| raw.found(self.is_protected()))
+        self.value(raw).ok_or_else(|| raw.found(self.is_sensitive()))
     }
 
     fn value(self, raw: &Raw) -> Option<Value> {
@@ -104,8 +104,8 @@ impl Kind {
             Self::Number { min } => Value::Number(raw.number().filter(|number| *number >= min)?),
             Self::List => Value::List(raw.list()?),
             Self::Map => Value::Map(raw.map()?),
-            Self::Url => Value::Protected(Protected::url(raw.text()?)?),
-            Self::Secret => Value::Protected(Protected::secret(raw.text()?)?),
+            Self::Url => Value::Secret(SecretSource::url(raw.text()?)?),
+            Self::Secret => Value::Secret(SecretSource::secret(raw.text()?)?),
         })
     }
 }

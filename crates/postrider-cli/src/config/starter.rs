@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::schema::{Absent, Entry, Schema, Section};
+use super::schema::{Absent, KeySpec, Schema, Section};
 
 /// A table of the starter: its heading and what is set in it.
 struct Set {
@@ -48,35 +48,35 @@ pub fn layouts() -> impl Iterator<Item = &'static str> {
 pub fn text(schema: Schema, layout: &str) -> String {
     let of_rows = ROWS.into_iter().find(|(name, _)| *name == layout).map(|(_, keys)| keys);
     let mut text = String::from(
-        "# Postrider's configuration. Keys behind a # show their default, or an example if they have none.\n\
-         # Check it with `postrider config check`; see what counts with `postrider config show --origin`.\n\
-         # A variable such as POSTRIDER__OUTBOX__SHOP__URL goes before this file, a flag such as\n\
-         # --set outbox.shop.url=sqlite:other.db before both.\n",
+        "# Postrider configuration. Commented keys show their default, or an example if they have none.\n\
+         # Check it with `postrider config check`; show effective values with `postrider config show --origin`.\n\
+         # A variable such as POSTRIDER__OUTBOX__SHOP__URL overrides this file, and a flag such as\n\
+         # --set outbox.shop.url=sqlite:other.db overrides both.\n",
     );
     for Set { section, heading, keys } in SETS {
         let keys = of_rows.filter(|_| section == Section::Outbox).unwrap_or(keys);
         let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
         // Keys of another type than the one set here would only be in the way.
         let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));
-        let fits = |entry: &&Entry| entry.of_type.is_none() || entry.of_type == chosen;
-        for entry in schema.keys(section).filter(fits) {
-            let _ = write!(text, "\n# {}\n{}\n", entry.doc, line(entry, keys));
+        let fits = |spec: &&KeySpec| spec.of_type.is_none() || spec.of_type == chosen;
+        for spec in schema.keys(section).filter(fits) {
+            let _ = write!(text, "\n# {}\n{}\n", spec.doc, line(spec, keys));
         }
     }
     text
 }
 
-fn line(entry: &Entry, set: &[(&str, &str)]) -> String {
-    match set.iter().find(|(name, _)| *name == entry.name) {
+fn line(spec: &KeySpec, set: &[(&str, &str)]) -> String {
+    match set.iter().find(|(name, _)| *name == spec.name) {
         Some((name, value)) => format!("{name} = {value}"),
-        None => format!("# {} = {}", entry.name, default_or_example(entry)),
+        None => format!("# {} = {}", spec.name, default_or_example(spec)),
     }
 }
 
-fn default_or_example(entry: &Entry) -> String {
-    match entry.absent {
-        Absent::Default(text) if entry.kind.is_bare() => text.to_owned(),
+fn default_or_example(spec: &KeySpec) -> String {
+    match spec.absent {
+        Absent::Default(text) if spec.kind.is_bare() => text.to_owned(),
         Absent::Default(text) => format!("{text:?}"),
-        Absent::Error | Absent::Nothing => entry.example.to_owned(),
+        Absent::Error | Absent::Nothing => spec.example.to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use postrider::store::Start;
 use serde_json::json;
 
-use super::protected::Protected;
+use super::secret_source::SecretSource;
 use super::{duration, size, url};
 
 /// How long delivered events are kept.
@@ -37,7 +37,7 @@ pub enum Value {
     Map(BTreeMap<String, String>),
     Path(PathBuf),
     Start(Start),
-    Protected(Protected),
+    Secret(SecretSource),
 }
 
 impl Value {
@@ -77,7 +77,7 @@ impl fmt::Display for Value {
             Self::Start(Start::Beginning) => f.write_str("beginning"),
             Self::Start(Start::Position(position)) => write!(f, "position:{position}"),
             Self::Start(Start::Time(time)) => write!(f, "time:{time}"),
-            Self::Protected(protected) => write!(f, "{protected}"),
+            Self::Secret(source) => write!(f, "{source}"),
         }
     }
 }

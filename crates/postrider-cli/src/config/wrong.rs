@@ -24,7 +24,9 @@ pub(super) fn is_open(kind: Kind, value: &Value) -> bool {
 pub(super) fn secret_open(group: &Group, entry: &Entry) -> Problem {
     let key = group.key(entry.name);
     Problem::new(Code::ConfigSecretOpen, format!("the secret of {key} stands on the command line"))
-        .hint(format!("put it into a variable and write --set {key}=env:NAME, or into a file and file:PATH"))
+        .with_hint(format!(
+            "put it into a variable and write --set {key}=env:NAME, or into a file and file:PATH"
+        ))
         .key(key)
 }
 
@@ -40,13 +42,13 @@ pub(super) fn wrong_value(group: &Group, entry: &Entry, raw: &Raw, found: &str) 
     };
     Problem::new(Code::ConfigValue, format!("{key} takes {}, found {found}", entry.kind.words()))
         .key(key)
-        .hint(hint)
+        .with_hint(hint)
 }
 
 pub(super) fn missing(group: &Group, entry: &Entry) -> Problem {
     Problem::new(Code::ConfigKeyMissing, format!("{group} has no key \"{}\"", entry.name))
         .key(group.key(entry.name))
-        .hint(format!("add for example: {} = {}", entry.name, entry.example))
+        .with_hint(format!("add for example: {} = {}", entry.name, entry.example))
 }
 
 pub(super) fn other_type(group: &Group, entry: &Entry, of_type: &str, of_table: &str) -> Problem {
@@ -54,5 +56,5 @@ pub(super) fn other_type(group: &Group, entry: &Entry, of_type: &str, of_table: 
         format!("\"{}\" is a key of type \"{of_type}\", and {group} is of type \"{of_table}\"", entry.name);
     Problem::new(Code::ConfigKeyUnknown, what)
         .key(group.key(entry.name))
-        .hint("remove it, or change the type")
+        .with_hint("remove it, or change the type")
 }

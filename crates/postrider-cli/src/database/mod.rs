@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
-use crate::doctor::{Examination, Patient};
+use crate::doctor::{Options, Subject};
 
 /// A database this program can work on, by its address. Nothing is opened before a verb needs it. Printed it
 /// says which database it is, without a secret.
@@ -121,11 +121,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 
     /// What the doctor finds that is particular about this kind of database; answers whether its tables can be
     /// read.
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool>;
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool>;
 
     /// Whether a later try may go better by itself, as when a server is down. A file does not come up.
     fn may_come_up(&self, _error: &Error) -> bool {
@@ -138,7 +134,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
 pub struct Extras {
     /// The index over aggregate type and id, of layout `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of layout `event_outbox`, on a table that is there already; the five of layout `postrider`.
+    /// The six views of layout `event_outbox`, on a table that already exists; the five of layout `postrider`.
     pub views: bool,
 }
 
@@ -158,9 +154,9 @@ fn table_to_make(
     let table = match (configured, asked) {
         (Some(rows), Some(asked)) if rows.layout() != asked => {
             let (is, not) = (rows.layout().name(), asked.name());
-            let what = format!("the outbox is configured with layout {is}, and {not} is asked for");
+            let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
             return Err(
-                Error::new(Code::LayoutDiffers, what).hint("change `layout` of the outbox, or --layout")
+                Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
         }
         (Some(rows), _) => Some(rows.clone()),
@@ -168,9 +164,8 @@ fn table_to_make(
     };
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
-        return Err(
-            Error::new(Code::LayoutDiffers, what).hint("the index belongs to outbox_events; leave it out")
-        );
+        return Err(Error::new(Code::LayoutDiffers, what)
+            .with_hint("the index belongs to outbox_events; remove the option"));
     }
     Ok(table)
 }
@@ -202,9 +197,10 @@ impl From<RowsMigrated> for Made {
 /// The error of a layout that has no roles yet.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(rows: &RowTable) -> Error {
-    let what = format!("there are no roles for layout {} yet", rows.layout().name());
-    Error::new(Code::LayoutDiffers, what)
-        .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+    let what = format!("roles for layout {} are not supported yet", rows.layout().name());
+    Error::new(Code::LayoutDiffers, what).with_hint(
+        "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
+    )
 }
 
 /// The table as it is while its rows are handed over: nobody else is at work.
@@ -259,9 +255,9 @@ pub fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         Some((_, read)) => read(address),
         None => Err(Refused::url(match scheme {
             "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
-                "this program was built without that database"
+                "this program was built without support for this database"
             }
-            _ => "this is none of a sqlite:, postgres:, mysql: or mariadb: URL",
+            _ => "the URL must start with sqlite:, postgres:, mysql: or mariadb:",
         })),
     }
 }

@@ -17,22 +17,21 @@ use super::{
     table_to_make,
 };
 use crate::config::url;
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     let url = address.url.expose_secret();
-    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let refused = |key| move |error: Error| Refused::new(key, error.message());
     let mut config = MySqlConfig::new(url).map_err(refused("url"))?;
     let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
     let schema = schema.map_err(refused("schema"))?;
     config = config.schema(schema.clone()).after_failover(address.after_failover);
     if address.listen {
-        return Err(Refused::new("listen", "this kind of database tells nobody that something was written"));
+        return Err(Refused::new("listen", "this database has no notifications for new events"));
     }
     if address.pooler == PoolerChoice::Transaction {
-        let why =
-            "a pooler that hands connections around between transactions cannot stand before this database";
+        let why = "a pooler in transaction mode is not supported for this database";
         return Err(Refused::new("pooler", why));
     }
     if let Some(password) = &address.password {
@@ -44,8 +43,8 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     config = match (&address.tls_client_cert, &address.tls_client_key) {
         (None, None) => config,
         (Some(certificate), Some(key)) => config.tls_client(certificate, key),
-        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
-        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
+        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is set without it")),
+        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is set without it")),
     };
     let rows = address.rows.clone().map(|rows| placed(rows, &config)).transpose()?;
     Ok(Arc::new(MySql { config, schema, rows, shown: url::masked(url) }))
@@ -53,14 +52,16 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
 
 /// The table in the database that the URL names, unless the configuration names another.
 fn placed(rows: RowTable, config: &MySqlConfig) -> Result<RowTable, Refused> {
-    let refused = |error: Error| Refused::new("table_schema", error.what());
+    let refused = |error: Error| Refused::new("table_schema", error.message());
     if rows.columns().is_none() && rows.layout().shapes_on(Dialect::MySql).is_empty() {
-        return Err(Refused::new("layout", "its seed is not for MySQL and MariaDB"));
+        return Err(Refused::new("layout", "this layout does not exist for MySQL and MariaDB"));
     }
     match config.database() {
         _ if rows.is_placed() => Ok(rows),
         Some(database) => Ok(rows.or_in_schema(Ident::new(&database).map_err(refused)?)),
-        None => Err(Refused::new("table_schema", "name the database with the table, here or in the URL")),
+        None => {
+            Err(Refused::new("table_schema", "set the database that contains the table, here or in the URL"))
+        }
     }
 }
 
@@ -98,7 +99,7 @@ impl Database for MySql {
         Box::pin(self.named(async move {
             let store = self.open().await?;
             if self.config.is_exposed() {
-                tracing::warn!(database = %self, "not encrypted, as ssl-mode=disabled says: who is on the way can read and change everything");
+                tracing::warn!(database = %self, "not encrypted (ssl-mode=disabled): anyone on the network path can read and modify the traffic");
             }
             Ok(store)
         }))
@@ -237,18 +238,14 @@ impl Database for MySql {
         }))
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
         let place = doctor::mysql::Place {
             config: &self.config,
             schema: &self.schema,
             rows: self.rows.as_ref(),
             shown: &self.shown,
         };
-        Box::pin(doctor::mysql::examine(place, examination, patient))
+        Box::pin(doctor::mysql::check(place, options, subject))
     }
 
     /// A server that is down or starts, or a replica that is not the primary yet.
@@ -278,10 +275,12 @@ impl EventWriter for MySqlWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("the events may be written, all of them or none")
-            .hint("look into the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+            .with_effect("either all of the events were written or none")
+            .with_hint("check the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's message above")
+        }
         _ => error,
     }
 }

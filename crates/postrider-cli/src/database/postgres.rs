@@ -20,12 +20,12 @@ use super::{
     table_to_make,
 };
 use crate::config::url;
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     let url = address.url.expose_secret();
-    let refused = |key| move |error: Error| Refused::new(key, error.what());
+    let refused = |key| move |error: Error| Refused::new(key, error.message());
     let mut config = PostgresConfig::new(url).map_err(refused("url"))?;
     let schema = address.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
     let schema = schema.map_err(refused("schema"))?;
@@ -45,8 +45,8 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
     config = match (&address.tls_client_cert, &address.tls_client_key) {
         (None, None) => config,
         (Some(certificate), Some(key)) => config.tls_client(certificate, key),
-        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is given without it")),
-        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is given without it")),
+        (Some(_), None) => return Err(Refused::new("tls_client_key", "tls_client_cert is set without it")),
+        (None, Some(_)) => return Err(Refused::new("tls_client_cert", "tls_client_key is set without it")),
     };
     Ok(Arc::new(Postgres { config, schema, rows: address.rows.clone(), shown: url::masked(url) }))
 }
@@ -85,7 +85,7 @@ impl Database for Postgres {
         Box::pin(self.named(async move {
             let store = self.open().await?;
             if self.config.is_exposed() {
-                tracing::warn!(database = %self, "not encrypted, as sslmode=disable says: who is on the way can read and change everything");
+                tracing::warn!(database = %self, "not encrypted (sslmode=disable): anyone on the network path can read and modify the traffic");
             }
             Ok(store)
         }))
@@ -214,18 +214,14 @@ impl Database for Postgres {
         }))
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
         let place = doctor::postgres::Place {
             config: &self.config,
             schema: &self.schema,
             rows: self.rows.as_ref(),
             shown: &self.shown,
         };
-        Box::pin(doctor::postgres::examine(place, examination, patient))
+        Box::pin(doctor::postgres::check(place, options, subject))
     }
 
     /// A server that is down or starts, or a standby that is not the primary yet.
@@ -259,12 +255,14 @@ impl EventWriter for PostgresWriter {
 fn told(error: Error) -> Error {
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("the events may be written, all of them or none")
-            .hint("look into the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's own message"),
+            .with_effect("either all of the events were written or none")
+            .with_hint("check the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's message above")
+        }
         // What this code says of rows holds while a relay settles.
-        Code::RowRefused => told(Error::new(Code::StoreFailed, error.sentence())),
+        Code::RowRefused => told(Error::new(Code::StoreFailed, error.one_line())),
         _ => error,
     }
 }

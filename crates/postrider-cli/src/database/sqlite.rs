@@ -13,7 +13,7 @@ use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Address, Database, EventWriter, Extras, Made, Refused, Schema, alone, table_to_make};
-use crate::doctor::{self, Examination, Patient};
+use crate::doctor::{self, Options, Subject};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
 pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
@@ -27,21 +27,22 @@ pub(super) fn read(address: &Address) -> Result<Arc<dyn Database>, Refused> {
         None => rest,
     };
     if path == ":memory:" {
-        return Err(Refused::url("a database in memory can be seen by nobody else; give it a file"));
+        return Err(Refused::url("an in-memory database is not visible to other processes; use a file"));
     }
     if path.contains('?') {
-        return Err(Refused::url("parameters after '?' are not supported; give the path only"));
+        return Err(Refused::url("parameters after '?' are not supported; use only the path"));
     }
     match address.first_of_server() {
-        Some(key) => Err(Refused::new(key, "a SQLite file has none; the key is for PostgreSQL")),
-        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => {
-            Err(Refused::new("table_schema", "a SQLite file has none; the key is for PostgreSQL and MySQL"))
-        }
+        Some(key) => Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL")),
+        None if address.rows.as_ref().is_some_and(RowTable::is_placed) => Err(Refused::new(
+            "table_schema",
+            "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB",
+        )),
         None if address.rows.as_ref().is_some_and(|rows| {
             rows.columns().is_none() && rows.layout().shapes_on(Dialect::Sqlite).is_empty()
         }) =>
         {
-            Err(Refused::new("layout", "its seed is not for SQLite"))
+            Err(Refused::new("layout", "this layout does not exist for SQLite"))
         }
         None => Ok(Arc::new(Sqlite { path: PathBuf::from(path), rows: address.rows.clone() })),
     }
@@ -132,8 +133,9 @@ impl Database for Sqlite {
     }
 
     fn roles(&self) -> Result<String> {
-        Err(Error::new(Code::ConfigValue, format!("{self} has no roles"))
-            .hint("whoever may write to a SQLite file may do anything to it: use the rights of files"))
+        Err(Error::new(Code::ConfigValue, format!("{self} has no roles")).with_hint(
+            "any user who can write to a SQLite file can change everything in it: use file permissions",
+        ))
     }
 
     fn rows(&self) -> Option<&RowTable> {
@@ -190,12 +192,8 @@ impl Database for Sqlite {
         })
     }
 
-    fn examine<'a>(
-        &'a self,
-        examination: &'a Examination,
-        patient: &'a mut Patient<'_>,
-    ) -> BoxFuture<'a, bool> {
-        Box::pin(ready(doctor::sqlite::examine(&self.path, self.rows.as_ref(), examination.deep, patient)))
+    fn check<'a>(&'a self, options: &'a Options, subject: &'a mut Subject<'_>) -> BoxFuture<'a, bool> {
+        Box::pin(ready(doctor::sqlite::check(&self.path, self.rows.as_ref(), options.deep, subject)))
     }
 }
 
@@ -208,13 +206,15 @@ impl SqliteWriter {
     fn write_now(&mut self, events: Vec<Event>) -> Result<Vec<Written>> {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
-            Error::new(code(&e), "the transaction could not begin").hint("see what else writes").source(e)
+            Error::new(code(&e), "the transaction could not begin")
+                .with_hint("check which other process writes to the file")
+                .with_source(e)
         })?;
         let written = self.outbox.write_all(&tx, events)?;
         tx.commit().map_err(|e| {
             Error::new(Code::OutcomeUnknown, "the commit failed")
-                .hint("look into the outbox before you write these events again")
-                .source(e)
+                .with_hint("check the outbox before you write these events again")
+                .with_source(e)
         })?;
         Ok(written)
     }

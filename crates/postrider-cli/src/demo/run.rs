@@ -8,14 +8,14 @@ use postrider::store::{Start, sqlite::SqliteStore};
 use postrider::{Clock, Result, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::destination::{Receiver, Watched};
+use super::destination::{Metered, Receiver};
 use super::folder::Folder;
 use super::meter::Meter;
-use super::picture::{Act, Lane, Picture, State};
 use super::plan::{Plan, WRITERS};
 use super::report::{Report, Tested};
-use super::shop::{Books, Shop, Writers};
-use super::track::Track;
+use super::shop::{Journal, Shop, Writers};
+use super::snapshot::{Act, Lane, Snapshot, State};
+use super::time_series::TimeSeries;
 use super::view::View;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -51,11 +51,11 @@ struct Running<'a> {
     plan: &'a Plan,
     database: String,
     clock: SystemClock,
-    books: Arc<Books>,
+    journal: Arc<Journal>,
     writers: Writers,
     relay: Relay,
     lanes: Vec<Watching>,
-    commits: Track,
+    commits: TimeSeries,
     act: Act,
     interrupted: bool,
     /// When something was last committed or delivered, and the count then.
@@ -66,7 +66,7 @@ struct Running<'a> {
 struct Watching {
     receiver: Receiver,
     meter: Arc<Meter>,
-    deliveries: Track,
+    deliveries: TimeSeries,
     oldest_max: Duration,
 }
 
@@ -76,18 +76,18 @@ impl<'a> Running<'a> {
         let store = Arc::new(SqliteStore::open(folder.database())?);
         let lanes: Vec<Watching> = receivers.into_iter().map(Watching::new).collect();
         let relay = Relay::builder().outbox(store, lanes.iter().map(Watching::subscription)).spawn().await?;
-        let books = Books::new(plan.events, lanes.iter().map(|lane| lane.meter.clone()).collect());
-        let books = Arc::new(books);
-        let writers = Writers::start(&shop, plan, &books)?;
+        let journal = Journal::new(plan.events, lanes.iter().map(|lane| lane.meter.clone()).collect());
+        let journal = Arc::new(journal);
+        let writers = Writers::start(&shop, plan, &journal)?;
         Ok(Self {
             plan,
             database: folder.database().display().to_string(),
             clock: SystemClock::new(),
-            books,
+            journal,
             writers,
             relay,
             lanes,
-            commits: Track::default(),
+            commits: TimeSeries::default(),
             act: Act::Open,
             interrupted: false,
             moved: (Duration::ZERO, 0),
@@ -111,13 +111,13 @@ impl<'a> Running<'a> {
                 _ = tick.tick() => {
                     self.sample();
                     self.direct();
-                    view.draw(&self.picture())?;
+                    view.draw(&self.snapshot())?;
                     if self.is_over() {
                         return Ok(());
                     }
                 }
                 Some(ended) = self.writers.ended() => ended?,
-                () = self.books.news() => self.relay.wake(),
+                () = self.journal.news() => self.relay.wake(),
             }
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Running<'a> {
 
     fn sample(&mut self) {
         let now = self.clock.now();
-        self.commits.sample(now.elapsed, self.books.committed().len() as u64);
+        self.commits.sample(now.elapsed, self.journal.committed().len() as u64);
         let mut moved = self.commits.last();
         for lane in &mut self.lanes {
             lane.deliveries.sample(now.elapsed, lane.meter.deliveries());
@@ -164,8 +164,8 @@ impl<'a> Running<'a> {
         self.writers.are_gone() && (!waits || hopeless)
     }
 
-    fn picture(&self) -> Picture<'_> {
-        let (now, committed) = (self.clock.now(), self.books.committed().len());
+    fn snapshot(&self) -> Snapshot<'_> {
+        let (now, committed) = (self.clock.now(), self.journal.committed().len());
         let status = self.relay.status();
         let lanes = self.lanes.iter().zip(&status).map(|(lane, status)| {
             let backlog = lane.meter.backlog();
@@ -189,7 +189,7 @@ impl<'a> Running<'a> {
         });
         let by_time = self.plan.open_for.map_or(0.0, |end| now.elapsed.as_secs_f64() / end.as_secs_f64());
         let by_events = self.plan.events.map_or(0.0, |events| committed as f64 / events as f64);
-        Picture {
+        Snapshot {
             elapsed: now.elapsed,
             expected: self.plan.expected(),
             progress: if self.writers.are_gone() { 1.0 } else { by_time.max(by_events).min(1.0) },
@@ -197,7 +197,7 @@ impl<'a> Running<'a> {
             database: self.database.clone(),
             writers: WRITERS,
             committed,
-            rolled_back: self.books.rolled_back(),
+            rolled_back: self.journal.rolled_back(),
             commits: &self.commits,
             lanes: lanes.collect(),
             last: self.lanes.first().and_then(|lane| lane.meter.last()),
@@ -208,7 +208,7 @@ impl<'a> Running<'a> {
     async fn end(self) -> Result<Report, Failure> {
         let seconds = self.clock.now().elapsed.as_secs_f64();
         self.relay.shutdown().await?;
-        let committed = self.books.committed();
+        let committed = self.journal.committed();
         let tested = self.lanes.iter().map(|lane| {
             let received = lane.receiver.destination.received()?;
             Ok(Tested::new(lane.receiver.name, &committed, &received)
@@ -216,18 +216,23 @@ impl<'a> Running<'a> {
                 .oldest_max(lane.oldest_max))
         });
         let tested = tested.collect::<Result<Vec<_>>>()?;
-        Ok(Report::new(tested, self.books.rolled_back(), seconds, self.interrupted))
+        Ok(Report::new(tested, self.journal.rolled_back(), seconds, self.interrupted))
     }
 }
 
 impl Watching {
     fn new(receiver: Receiver) -> Self {
-        Self { receiver, meter: Arc::default(), deliveries: Track::default(), oldest_max: Duration::ZERO }
+        Self {
+            receiver,
+            meter: Arc::default(),
+            deliveries: TimeSeries::default(),
+            oldest_max: Duration::ZERO,
+        }
     }
 
     fn subscription(&self) -> Subscription {
-        let watched = Watched::new(self.receiver.destination.clone(), self.meter.clone());
-        Subscription::new(self.receiver.name, watched).start(Start::Beginning).policy(policy())
+        let metered = Metered::new(self.receiver.destination.clone(), self.meter.clone());
+        Subscription::new(self.receiver.name, metered).start(Start::Beginning).policy(policy())
     }
 }
 

@@ -15,7 +15,7 @@ use super::report::Report;
 use super::run::run;
 use super::view::View;
 use crate::exit::Exit;
-use crate::output::{ColorWhen, Loudness, Output};
+use crate::output::{ColorWhen, Output, Verbosity};
 
 /// Which message a liar lies about.
 const LIE_AT: u64 = 100;
@@ -77,7 +77,7 @@ fn demo(destination: impl Destination) -> Report {
         Receiver { name: "audit", target: String::new(), destination: Arc::new(audit) },
         Receiver { name: "analytics", target: String::new(), destination: Arc::new(destination) },
     ];
-    let output = Output::new(true, ColorWhen::Never, Loudness::Quiet);
+    let output = Output::new(true, ColorWhen::Never, Verbosity::Quiet);
     let mut view = View::open(output, true).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(run(&plan, &folder, receivers, &mut view)).unwrap()

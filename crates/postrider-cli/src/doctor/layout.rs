@@ -3,51 +3,55 @@
 use postrider::Result;
 use postrider::layout::{Difference, RowLayout, RowTable};
 
-use super::{Check, Patient};
+use super::{Check, Subject};
 
 /// What was found out about the table.
 pub(super) struct Findings {
     pub(super) differences: Result<Vec<Difference>>,
     /// Whether a store can be opened.
     pub(super) opened: Result<()>,
-    /// Rows that somebody else has marked as being published. A publisher that died leaves them so for ever.
+    /// Rows that another publisher has marked as being published. A publisher that crashed leaves them so permanently.
     pub(super) strangers: Result<u64>,
 }
 
 impl Findings {
     /// Tells of it, and whether the table can be worked on.
-    pub(super) fn tell(self, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+    pub(super) fn tell(self, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
         let name = rows.layout().name();
         match self.differences {
             Ok(differences) if differences.is_empty() => {
-                patient.ok(Check::LayoutTable, format!("as layout {name} has it"));
+                subject.ok(Check::LayoutTable, format!("matches layout {name}"));
             }
             Ok(differences) => {
                 let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
-                patient.warn(Check::LayoutTable, told.join("; "));
+                subject.warn(Check::LayoutTable, told.join("; "));
             }
-            Err(error) => patient.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+            Err(error) => {
+                subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line()))
+            }
         }
         if let Err(error) = self.opened {
-            patient.refused(Check::SchemaCurrent, &error);
+            subject.refused(Check::SchemaCurrent, &error);
             return false;
         }
         if rows.layout() == RowLayout::OutboxEvents {
-            strangers(self.strangers, patient);
+            strangers(self.strangers, subject);
         }
-        patient.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
+        subject.ok(Check::SchemaCurrent, format!("the additional tables of {name} exist"));
         true
     }
 }
 
-fn strangers(found: Result<u64>, patient: &mut Patient<'_>) {
+fn strangers(found: Result<u64>, subject: &mut Subject<'_>) {
     match found {
-        Ok(0) => patient.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by somebody else"),
-        Ok(1) => patient.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by somebody else"),
+        Ok(0) => subject.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by another publisher"),
+        Ok(1) => subject.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by another publisher"),
         Ok(many) => {
-            patient
-                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
+            subject.warn(
+                Check::LayoutClaims,
+                format!("{many} rows are marked as PUBLISHING by another publisher"),
+            );
         }
-        Err(error) => patient.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be checked: {}", error.one_line())),
     }
 }

@@ -7,7 +7,7 @@ use postrider::ledger::ParkedState;
 use postrider::store::{Backlog, Overview, SubscriptionOverview};
 
 use super::Check;
-use super::diagnosis::Patient;
+use super::report::Subject;
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 use crate::output::{age, count};
@@ -20,57 +20,60 @@ const PARKED_WARN_PERCENT: u64 = 80;
 const FAR_BEHIND_POSITIONS: i64 = 100_000;
 
 /// Looks at all subscriptions of the outbox and at those it should have.
-pub(super) fn examine(outbox: &str, overview: &Overview, settings: &Settings, patient: &mut Patient<'_>) {
-    clock(overview, patient);
+pub(super) fn check(outbox: &str, overview: &Overview, settings: &Settings, subject: &mut Subject<'_>) {
+    clock(overview, subject);
     let configured = |name: &str| settings.subscriptions.get(name).filter(|of| of.outbox == outbox);
     for subscription in &overview.subscriptions {
         let of = configured(&subscription.name);
-        let mut patient = patient.part(&subscription.name);
-        examine_one(subscription, overview.now, of, &mut patient);
+        let mut subject = subject.part(&subscription.name);
+        check_subscription(subscription, overview.now, of, &mut subject);
     }
     for name in settings.subscriptions.keys().filter(|name| configured(name).is_some()) {
         if !overview.subscriptions.iter().any(|subscription| subscription.name == *name) {
-            patient.part(name).warn(Check::SubscriptionCreated, "it is not in the database yet");
+            subject.part(name).warn(Check::SubscriptionCreated, "it is not in the database yet");
         }
     }
-    far_behind(&overview.subscriptions, patient);
+    far_behind(&overview.subscriptions, subject);
 }
 
-fn clock(overview: &Overview, patient: &mut Patient<'_>) {
+fn clock(overview: &Overview, subject: &mut Subject<'_>) {
     match overview.newest {
         Some((_, time)) if overview.now.until(time) > CLOCK_SKEW_MAX => {
             let ahead = age(overview.now.until(time));
-            patient.warn(Check::ClockEvents, format!("the last event is from the future, by {ahead}"));
+            subject
+                .warn(Check::ClockEvents, format!("the time of the last event is in the future, by {ahead}"));
         }
-        _ => patient.ok(Check::ClockEvents, format!("it is {}", overview.now)),
+        _ => subject.ok(Check::ClockEvents, format!("it is {}", overview.now)),
     }
 }
 
-fn examine_one(
+fn check_subscription(
     subscription: &SubscriptionOverview,
     now: Timestamp,
     of: Option<&SubscriptionSettings>,
-    patient: &mut Patient<'_>,
+    subject: &mut Subject<'_>,
 ) {
     match of {
-        Some(_) => patient.ok(Check::SubscriptionConfigured, "it is in both"),
-        None => patient.warn(Check::SubscriptionConfigured, "it is in the database only"),
+        Some(_) => {
+            subject.ok(Check::SubscriptionConfigured, "it is in the configuration and in the database")
+        }
+        None => subject.warn(Check::SubscriptionConfigured, "it is only in the database"),
     }
-    lease(subscription, now, of, patient);
+    lease(subscription, now, of, subject);
     match &subscription.paused {
-        Some(reason) => patient.warn(Check::NotPaused, format!("paused: {reason}")),
-        None => patient.ok(Check::NotPaused, "not paused"),
+        Some(reason) => subject.warn(Check::NotPaused, format!("paused: {reason}")),
+        None => subject.ok(Check::NotPaused, "not paused"),
     }
     match &subscription.halted {
-        Some(reason) => patient.fail(Check::NotHalted, format!("halted: {reason}")),
-        None => patient.ok(Check::NotHalted, "not halted"),
+        Some(reason) => subject.fail(Check::NotHalted, format!("halted: {reason}")),
+        None => subject.ok(Check::NotHalted, "not halted"),
     }
-    parked(subscription, of, patient);
-    destinations(subscription, now, patient);
+    parked(subscription, of, subject);
+    destinations(subscription, now, subject);
 }
 
 /// As the relay says that holds the lease; without one nobody knows.
-fn destinations(subscription: &SubscriptionOverview, now: Timestamp, patient: &mut Patient<'_>) {
+fn destinations(subscription: &SubscriptionOverview, now: Timestamp, subject: &mut Subject<'_>) {
     let Some(lease) = subscription.leader(now) else { return };
     let leading = subscription.relays.iter().filter(|of| of.leading && of.relay == lease.holder);
     let down: Vec<String> = leading
@@ -78,9 +81,9 @@ fn destinations(subscription: &SubscriptionOverview, now: Timestamp, patient: &m
         .map(|of| format!("{} is down since {}: {}", of.destination, of.since, of.error))
         .collect();
     if down.is_empty() {
-        patient.ok(Check::DestinationUp, "no destination is down");
+        subject.ok(Check::DestinationUp, "no destination is down");
     } else {
-        patient.warn(Check::DestinationUp, down.join("; "));
+        subject.warn(Check::DestinationUp, down.join("; "));
     }
 }
 
@@ -88,64 +91,68 @@ fn lease(
     subscription: &SubscriptionOverview,
     now: Timestamp,
     of: Option<&SubscriptionSettings>,
-    patient: &mut Patient<'_>,
+    subject: &mut Subject<'_>,
 ) {
     let Some(lease) = subscription.leader(now) else {
-        unserved(subscription, patient);
+        unserved(subscription, subject);
         return;
     };
     let left = now.until(lease.expires_at);
-    patient.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
+    subject.ok(Check::Served, format!("{} holds the lease for {}", lease.holder, age(left)));
     let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
     if left > longest {
-        let what = format!("the lease ends at {}, later than one can", lease.expires_at);
-        patient.warn(Check::ClockLeases, what);
+        let what =
+            format!("the lease expires at {}, later than its maximum duration allows", lease.expires_at);
+        subject.warn(Check::ClockLeases, what);
     } else {
-        patient.ok(Check::ClockLeases, format!("the lease ends at {}", lease.expires_at));
+        subject.ok(Check::ClockLeases, format!("the lease expires at {}", lease.expires_at));
     }
 }
 
-fn unserved(subscription: &SubscriptionOverview, patient: &mut Patient<'_>) {
+fn unserved(subscription: &SubscriptionOverview, subject: &mut Subject<'_>) {
     let waiting = |state| subscription.parked.count(state);
     let parked: u64 = [ParkedState::Retry, ParkedState::Held, ParkedState::Behind].map(waiting).iter().sum();
     match subscription.backlog {
         Backlog { events: 0, .. } if parked > 0 => {
             let events = count(parked, "event");
-            patient.warn(
+            subject.warn(
                 Check::Served,
-                format!("{events} parked and to be tried again, and no relay serves it"),
+                format!("{events} parked and waiting for a retry, but no relay serves the subscription"),
             );
         }
-        Backlog { events: 0, .. } => patient.ok(Check::Served, "nothing waits"),
+        Backlog { events: 0, .. } => subject.ok(Check::Served, "no event is waiting"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
             let events = count(events, "event");
-            patient.warn(Check::Served, format!("{more}{events} undelivered, and no relay serves it"));
+            subject.warn(
+                Check::Served,
+                format!("{more}{events} undelivered, but no relay serves the subscription"),
+            );
         }
     }
     match &subscription.lease {
         Some(lease) => {
-            let what = format!("{} let its lease run out at {}", lease.holder, lease.expires_at);
-            patient.warn(Check::LeftInOrder, what);
+            let what = format!("the lease of {} expired at {}", lease.holder, lease.expires_at);
+            subject.warn(Check::LeftInOrder, what);
         }
         None if !subscription.clean => {
-            patient.warn(Check::LeftInOrder, "the last relay left something unfinished")
+            subject.warn(Check::LeftInOrder, "the last relay did not shut down cleanly")
         }
-        None => patient.ok(Check::LeftInOrder, "nobody has the lease"),
+        None => subject.ok(Check::LeftInOrder, "no relay holds the lease"),
     }
 }
 
-fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>, patient: &mut Patient<'_>) {
+fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>, subject: &mut Subject<'_>) {
     let parked = &subscription.parked;
     if let Some(of) = of {
         let (total, max) = (parked.total(), of.policy.parked_max as u64);
         let what = format!("{total} of {max} are parked");
         if total >= max {
-            patient.fail(Check::ParkedRoom, what);
+            subject.fail(Check::ParkedRoom, what);
         } else if total.saturating_mul(100) >= max.saturating_mul(PARKED_WARN_PERCENT) {
-            patient.warn(Check::ParkedRoom, what);
+            subject.warn(Check::ParkedRoom, what);
         } else {
-            patient.ok(Check::ParkedRoom, what);
+            subject.ok(Check::ParkedRoom, what);
         }
     }
     let given_up: Vec<String> = [ParkedState::Dead, ParkedState::Expired, ParkedState::Unrouted]
@@ -154,21 +161,21 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         .map(|state| format!("{} {}", parked.count(state), state.as_str()))
         .collect();
     if given_up.is_empty() {
-        patient.ok(Check::NothingGivenUp, "nothing was given up");
+        subject.ok(Check::NothingGivenUp, "no event is dead or unrouted");
     } else {
-        patient.warn(Check::NothingGivenUp, given_up.join(", "));
+        subject.warn(Check::NothingGivenUp, given_up.join(", "));
     }
 }
 
 /// The one with the lowest floor, if the next is far ahead of it.
-fn far_behind(subscriptions: &[SubscriptionOverview], patient: &mut Patient<'_>) {
+fn far_behind(subscriptions: &[SubscriptionOverview], subject: &mut Subject<'_>) {
     let mut by_floor: Vec<_> = subscriptions.iter().collect();
     by_floor.sort_by_key(|subscription| subscription.floor);
     if let [slowest, next, ..] = by_floor.as_slice() {
         let behind = next.floor.get() - slowest.floor.get();
         if behind >= FAR_BEHIND_POSITIONS {
             let what = format!("it is {behind} positions behind {:?}, the next", next.name);
-            patient.part(&slowest.name).warn(Check::NobodyFarBehind, what);
+            subject.part(&slowest.name).warn(Check::NobodyFarBehind, what);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What `postrider doctor` looks at.
+//! The checks of `postrider doctor`.
 //!
 //! 1. [`check`]: every check there is, with its code, what it means and what to do
-//! 2. [`diagnosis`]: what was found
+//! 2. [`report`]: what was found
 //! 3. `config`: the configuration beside what it names
 //! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database
 //! 5. `layout`: a table with a state per row in any of them
@@ -9,7 +9,7 @@
 
 pub mod check;
 mod config;
-pub mod diagnosis;
+pub mod report;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod layout;
 mod ledger;
@@ -23,7 +23,7 @@ pub(crate) mod sqlite;
 use std::time::Duration;
 
 pub use check::Check;
-pub use diagnosis::{Diagnosis, Outcome, Patient};
+pub use report::{Report, Severity, Subject};
 
 use crate::config::Settings;
 use crate::config::settings::OutboxSettings;
@@ -33,7 +33,7 @@ const BACKLOG_MAX: u64 = 100_000;
 
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Examination {
+pub struct Options {
     /// Read the whole database.
     pub deep: bool,
     /// A transaction that is open for longer is told.
@@ -41,14 +41,14 @@ pub struct Examination {
 }
 
 /// Runs every check. What cannot be looked at is a finding, not an error.
-pub async fn examine(settings: &Settings, examination: &Examination) -> Diagnosis {
-    let mut diagnosis = Diagnosis::default();
-    config::examine(settings, &mut diagnosis).await;
+pub async fn check(settings: &Settings, options: &Options) -> Report {
+    let mut report = Report::default();
+    config::check(settings, &mut report).await;
     for (name, of) in &settings.outboxes {
-        let mut patient = diagnosis.patient(format!("outbox {name}"));
-        outbox(name, of, settings, examination, &mut patient).await;
+        let mut subject = report.subject(format!("outbox {name}"));
+        outbox(name, of, settings, options, &mut subject).await;
     }
-    diagnosis
+    report
 }
 
 /// The ledger is read only from a database that is as it should be.
@@ -56,16 +56,16 @@ async fn outbox(
     name: &str,
     of: &OutboxSettings,
     settings: &Settings,
-    examination: &Examination,
-    patient: &mut Patient<'_>,
+    options: &Options,
+    subject: &mut Subject<'_>,
 ) {
     let deletes = of.retention.deletes(of.database.rows());
-    patient.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
-    if !of.database.examine(examination, patient).await {
+    subject.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
+    if !of.database.check(options, subject).await {
         return;
     }
     match of.database.overview(BACKLOG_MAX).await {
-        Ok(overview) => ledger::examine(name, &overview, settings, patient),
-        Err(error) => patient.refused(Check::Readable, &error),
+        Ok(overview) => ledger::check(name, &overview, settings, subject),
+        Err(error) => subject.refused(Check::Readable, &error),
     }
 }

@@ -12,7 +12,7 @@ use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
 use postrider::{Clock, Code, Ident, Position, SystemClock};
 
 use super::layout::Findings;
-use super::{Check, Examination, Patient};
+use super::{Check, Options, Subject};
 use crate::output::age;
 
 /// Clocks of two machines may differ so much without harm.
@@ -35,7 +35,7 @@ const TRANSACTIONS: &str = "
 
 /// What the user may do beyond a relay's work.
 const EXCESS: &str = "
-    SELECT CONCAT(CURRENT_USER(), ' may ', privilege_type, ' everywhere')
+    SELECT CONCAT(CURRENT_USER(), ' has ', privilege_type, ' on all databases')
     FROM information_schema.user_privileges
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
@@ -56,60 +56,60 @@ pub(crate) struct Place<'a> {
 }
 
 /// Looks at the server and says whether its tables can be read.
-pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient: &mut Patient<'_>) -> bool {
+pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Subject<'_>) -> bool {
     let Place { config, schema, rows, shown } = place;
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
-            patient.refused(Check::Readable, &error);
+            subject.refused(Check::Readable, &error);
             return false;
         }
     };
-    patient.ok(Check::Readable, format!("{shown} answers"));
+    subject.ok(Check::Readable, format!("{shown} is reachable"));
     if config.is_exposed() {
-        patient.warn(Check::MySqlEncrypted, "the connection is not encrypted");
+        subject.warn(Check::MySqlEncrypted, "the connection is not encrypted");
     } else {
-        patient.ok(Check::MySqlEncrypted, "encrypted, or within this machine");
+        subject.ok(Check::MySqlEncrypted, "encrypted, or local to this machine");
     }
     let mut server = Server { client };
-    server.clock(patient).await;
-    server.durable(patient).await;
-    server.transactions(examination.transaction_age_max, patient).await;
-    prepared(config, patient).await;
+    server.clock(subject).await;
+    server.durable(subject).await;
+    server.transactions(options.transaction_age_max, subject).await;
+    prepared(config, subject).await;
     if let Some(rows) = rows {
-        return layout(config, rows, patient).await;
+        return layout(config, rows, subject).await;
     }
-    let usable = tables(config, patient).await;
+    let usable = tables(config, subject).await;
     if usable {
-        positions(config, patient).await;
+        positions(config, subject).await;
         tell(
-            patient,
+            subject,
             Check::MySqlTriggers,
             told(MySqlStore::triggers(config).await),
             "none that this user can see",
         );
-        server.excess(patient).await;
-        server.rights(schema, patient).await;
+        server.excess(subject).await;
+        server.rights(schema, subject).await;
     }
     usable
 }
 
 /// Whether a store can be opened: version, settings, locks, schema, and an outbox as the migrations made it.
-async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
+async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
     let schema = MySqlStore::schema(config).await;
     match MySqlStore::connect(config).await {
         Ok(store) => {
             store.close().await;
             let found = schema.map(|schema| schema.found).unwrap_or_default();
-            patient.ok(Check::SchemaCurrent, format!("schema {found}"));
+            subject.ok(Check::SchemaCurrent, format!("schema {found}"));
             match MySqlStore::writers(config).await {
-                Ok(Some(_)) => patient.ok(Check::MySqlServer, "a primary that tells who writes"),
+                Ok(Some(_)) => subject.ok(Check::MySqlServer, "a primary that reports which sessions write"),
                 Ok(None) => {
-                    let what = "a primary, but it tells no metadata locks, or not all: what is rolled back is kept in mind \
-                                for long";
-                    patient.warn(Check::MySqlServer, what);
+                    let what = "a primary, but it does not report all metadata locks: rolled-back positions \
+                                stay undecided for longer";
+                    subject.warn(Check::MySqlServer, what);
                 }
-                Err(error) => patient.warn(Check::MySqlServer, error.sentence()),
+                Err(error) => subject.warn(Check::MySqlServer, error.one_line()),
             }
             true
         }
@@ -119,14 +119,14 @@ async fn tables(config: &MySqlConfig, patient: &mut Patient<'_>) -> bool {
                 Code::PrivilegeMissing => Check::MySqlRights,
                 _ => Check::SchemaCurrent,
             };
-            patient.refused(check, &error);
+            subject.refused(check, &error);
             false
         }
     }
 }
 
 /// Looks at a table with a state per row and says whether it can be worked on.
-async fn layout(config: &MySqlConfig, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+async fn layout(config: &MySqlConfig, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
     let opened = match MySqlRowStore::connect(config, rows).await {
         Ok(store) => {
             store.close().await;
@@ -139,11 +139,11 @@ async fn layout(config: &MySqlConfig, rows: &RowTable, patient: &mut Patient<'_>
         strangers: MySqlRowStore::foreign_claims(config, rows).await,
         opened,
     };
-    found.tell(rows, patient)
+    found.tell(rows, subject)
 }
 
 /// Positions that writers chose, and how many are left.
-async fn positions(config: &MySqlConfig, patient: &mut Patient<'_>) {
+async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
     let found = MySqlStore::turned_up(config).await.map(|found| {
         let line = |(name, at): (String, Vec<Position>)| {
             let first: Vec<String> = at.iter().take(POSITIONS_SHOWN).map(Position::to_string).collect();
@@ -151,25 +151,25 @@ async fn positions(config: &MySqlConfig, patient: &mut Patient<'_>) {
         };
         found.into_iter().map(line).collect::<Vec<_>>()
     });
-    tell(patient, Check::MySqlChosen, told(found), "none");
+    tell(subject, Check::MySqlChosen, told(found), "none");
     match MySqlStore::last_position(config).await {
         Ok(last) if last.get() > POSITIONS_FEW => {
-            patient.fail(Check::MySqlCounter, format!("the counter stands at {last}"));
+            subject.fail(Check::MySqlCounter, format!("the AUTO_INCREMENT counter is at {last}"));
         }
-        Ok(_) => patient.ok(Check::MySqlCounter, "enough are left"),
-        Err(error) => patient.warn(Check::MySqlCounter, format!("cannot be told: {}", error.sentence())),
+        Ok(_) => subject.ok(Check::MySqlCounter, "enough positions are free"),
+        Err(error) => subject.warn(Check::MySqlCounter, format!("cannot be checked: {}", error.one_line())),
     }
 }
 
 /// Transactions that nobody has decided, by their names.
-async fn prepared(config: &MySqlConfig, patient: &mut Patient<'_>) {
+async fn prepared(config: &MySqlConfig, subject: &mut Subject<'_>) {
     let names = MySqlStore::prepared(config).await;
     let lines = names.map(|names| names.into_iter().map(|name| format!("XA {name}")).collect::<Vec<_>>());
-    tell(patient, Check::MySqlPrepared, told(lines), "none");
+    tell(subject, Check::MySqlPrepared, told(lines), "none");
 }
 
 fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
-    answer.map_err(|error| error.sentence())
+    answer.map_err(|error| error.one_line())
 }
 
 /// A connection to ask on.
@@ -182,28 +182,28 @@ impl Server {
         self.client.query(sql).await.map_err(|error| error.to_string())
     }
 
-    async fn clock(&mut self, patient: &mut Patient<'_>) {
+    async fn clock(&mut self, subject: &mut Subject<'_>) {
         let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
         let theirs = self.ask::<i64>(sql).await;
         let ours = SystemClock::new().now().wall.as_micros();
         match theirs.map(|theirs| theirs.first().copied().unwrap_or_default().abs_diff(ours)) {
             Ok(micros) if Duration::from_micros(micros) > CLOCK_SKEW_MAX => {
                 let apart = age(Duration::from_micros(micros));
-                patient.warn(Check::MySqlClock, format!("the clocks are {apart} apart"));
+                subject.warn(Check::MySqlClock, format!("the clocks are {apart} apart"));
             }
-            Ok(_) => patient.ok(Check::MySqlClock, "the clocks agree"),
-            Err(error) => patient.warn(Check::MySqlClock, format!("cannot be told: {error}")),
+            Ok(_) => subject.ok(Check::MySqlClock, "the clocks agree"),
+            Err(error) => subject.warn(Check::MySqlClock, format!("cannot be checked: {error}")),
         }
     }
 
-    async fn durable(&mut self, patient: &mut Patient<'_>) {
+    async fn durable(&mut self, subject: &mut Subject<'_>) {
         let found = self.ask::<(String, String)>(DURABLE).await;
         let lines =
             found.map(|found| found.into_iter().map(|(name, value)| format!("{name} = {value}")).collect());
-        tell(patient, Check::MySqlDurable, lines, "commits survive a crash");
+        tell(subject, Check::MySqlDurable, lines, "commits survive a crash");
     }
 
-    async fn transactions(&mut self, age_max: Duration, patient: &mut Patient<'_>) {
+    async fn transactions(&mut self, age_max: Duration, subject: &mut Subject<'_>) {
         // The engine tells its times in the zone of the machine, whatever the server and the session say.
         let zone = self.client.query_drop("SET time_zone = 'SYSTEM'").await;
         let sql = TRANSACTIONS.replace("{age}", &age_max.as_secs().to_string());
@@ -211,28 +211,28 @@ impl Server {
             Ok(()) => self.ask(&sql).await,
             Err(error) => Err(error.to_string()),
         };
-        tell(patient, Check::MySqlTransactions, found, "none is open for long");
+        tell(subject, Check::MySqlTransactions, found, "no long-running transaction");
     }
 
-    async fn excess(&mut self, patient: &mut Patient<'_>) {
-        tell(patient, Check::MySqlExcess, self.ask(EXCESS).await, "no more than a relay needs");
+    async fn excess(&mut self, subject: &mut Subject<'_>) {
+        tell(subject, Check::MySqlExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
     }
 
     /// Opening a store has read most of what a relay reads; what is left is to write.
-    async fn rights(&mut self, schema: &Ident, patient: &mut Patient<'_>) {
+    async fn rights(&mut self, schema: &Ident, subject: &mut Subject<'_>) {
         let name = schema.as_str();
         let sql = format!("UPDATE `{name}`.subscriptions SET clean = clean WHERE FALSE");
         let written =
             self.client.query_drop(sql).await.map(|()| Vec::new()).map_err(|error| error.to_string());
-        tell(patient, Check::MySqlRights, written, "a relay can settle");
+        tell(subject, Check::MySqlRights, written, "a relay can record its progress");
     }
 }
 
 /// A check whose findings are lines: none is good.
-fn tell(patient: &mut Patient<'_>, check: Check, found: Result<Vec<String>, String>, good: &str) {
+fn tell(subject: &mut Subject<'_>, check: Check, found: Result<Vec<String>, String>, good: &str) {
     match found {
-        Ok(lines) if lines.is_empty() => patient.ok(check, good),
-        Ok(lines) => patient.warn(check, lines.join("; ")),
-        Err(error) => patient.warn(check, format!("cannot be told: {error}")),
+        Ok(lines) if lines.is_empty() => subject.ok(check, good),
+        Ok(lines) => subject.warn(check, lines.join("; ")),
+        Err(error) => subject.warn(check, format!("cannot be checked: {error}")),
     }
 }

@@ -31,12 +31,12 @@ pub struct Output {
     json: bool,
     stdout: Paint,
     stderr: Paint,
-    loudness: Loudness,
+    verbosity: Verbosity,
 }
 
 /// How much is said on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loudness {
+pub enum Verbosity {
     /// Errors only.
     Quiet,
     /// What one wants to know.
@@ -49,8 +49,8 @@ pub enum Loudness {
 
 impl Output {
     /// Decides on colours once, for the whole run.
-    pub fn new(json: bool, color: ColorWhen, loudness: Loudness) -> Self {
-        Self { json, stdout: Paint::for_stdout(color), stderr: Paint::for_stderr(color), loudness }
+    pub fn new(json: bool, color: ColorWhen, verbosity: Verbosity) -> Self {
+        Self { json, stdout: Paint::for_stdout(color), stderr: Paint::for_stderr(color), verbosity }
     }
 
     /// Whether data is wanted as JSON.
@@ -59,8 +59,8 @@ impl Output {
     }
 
     /// How much is said on standard error.
-    pub fn loudness(&self) -> Loudness {
-        self.loudness
+    pub fn verbosity(&self) -> Verbosity {
+        self.verbosity
     }
 
     /// Whether what is said on standard error has colours.
@@ -87,7 +87,7 @@ impl Output {
     /// As [`text`](Self::text).
     pub fn json(&self, data: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(data)
-            .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").source(e))?;
+            .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").with_source(e))?;
         self.text(text)
     }
 
@@ -98,22 +98,22 @@ impl Output {
     pub fn text(&self, text: impl Display) -> Result<(), Failure> {
         write(&mut io::stdout().lock(), &text.to_string()).map_err(|e| match e.kind() {
             ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Error::new(Code::OutputFailed, "cannot write to standard output").source(e).into(),
+            _ => Error::new(Code::OutputFailed, "cannot write to standard output").with_source(e).into(),
         })
     }
 
     /// Says something a person wants to know. Not an error if nobody listens.
     pub fn say(&self, text: impl Display) {
-        self.talk(Loudness::Normal, text);
+        self.talk(Verbosity::Normal, text);
     }
 
     /// Says something that only `-v` shows.
     pub fn detail(&self, text: impl Display) {
-        self.talk(Loudness::Verbose, text);
+        self.talk(Verbosity::Verbose, text);
     }
 
-    fn talk(&self, needed: Loudness, text: impl Display) {
-        if self.loudness >= needed {
+    fn talk(&self, needed: Verbosity, text: impl Display) {
+        if self.verbosity >= needed {
             let _ = write(&mut io::stderr().lock(), &text.to_string());
         }
     }
@@ -129,10 +129,10 @@ impl Output {
     /// Tells why a command did not end well.
     pub fn failure(&self, failure: &Failure) {
         let text = match failure {
-            Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.to_string())).collect(),
+            Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.report())).collect(),
             Failure::Usage(error) => self.stderr.clap(error),
             Failure::NotBuilt(command) => {
-                self.stderr.error(&format!("error: `postrider {command}` is not built yet"))
+                self.stderr.error(&format!("error: `postrider {command}` is not implemented yet"))
             }
             Failure::Interrupted => "interrupted".into(),
             Failure::Reported(_) | Failure::ClosedPipe => return,

@@ -4,30 +4,30 @@ use std::fmt::Write;
 
 use super::{GENERATED, cell};
 use crate::config::kind::Kind;
-use crate::config::schema::{Absent, Entry, Schema, Section};
+use crate::config::schema::{Absent, KeySpec, Schema, Section};
 
 const INTRODUCTION: &str = r#"
-Values come from, in rising order:
+Values come from these sources; a later source overrides an earlier one:
 
 1. the defaults below
-2. the file: `--config FILE`, else `$POSTRIDER_CONFIG`, else `postrider.toml` in the working directory if there is one
-3. variables: `POSTRIDER__SINK__OUT__PATH` sets `sink.out.path`. Case does not count, and `_` also stands for `-` and `.`
+2. the file: `--config FILE`, otherwise `$POSTRIDER_CONFIG`, otherwise `postrider.toml` in the working directory if it exists
+3. environment variables: `POSTRIDER__SINK__OUT__PATH` sets `sink.out.path`. Case is ignored, and `_` also matches `-` and `.`
    in a name of the file. A list is written `a,b`
 4. flags: `--set sink.out.path=events.jsonl`
 
-A key that does not exist is an error in every layer. `postrider config init` writes a file to begin with, `postrider
-config check` finds every mistake at once, and `postrider config show --origin` says where each value came from.
+An unknown key is an error in every source. `postrider config init` writes a starter file, `postrider
+config check` reports every mistake at once, and `postrider config show --origin` shows where each value comes from.
 
-| type | how it is written |
+| type | format |
 |---|---|
 | duration | a whole number and `ms`, `s`, `m`, `h` or `d`: `"250ms"`, `"5s"`, `"2m"` |
 | size | a whole number and `B`, `KiB`, `MiB` or `GiB`: `"64KiB"`, `"1MiB"` |
-| URL, secret | itself; or `"env:NAME"`, the value of a variable; or `"file:PATH"`, what is in a file |
+| URL, secret | the value; or `"env:NAME"`, the value of an environment variable; or `"file:PATH"`, the content of a file |
 
-Secrets, and users, passwords and parameters in URLs, are masked wherever they would be shown. On the command line a secret
-or a URL with a password is refused: every user of a machine can read the arguments of its processes.
+Secrets, and users, passwords and parameters in URLs, are masked in all output. On the command line a secret
+or a URL with a password is rejected: every user of a machine can read the arguments of its processes.
 
-Names of sections are 1 to 100 letters, digits, `_`, `-` and `.`. Paths are relative to the working directory.
+Section names have 1 to 100 letters, digits, `_`, `-` and `.`. Paths are relative to the working directory.
 "#;
 
 /// Every section with its keys.
@@ -36,22 +36,22 @@ pub fn config(schema: Schema) -> String {
     for section in Section::ALL {
         let _ = write!(page, "\n## `{section}`\n\n{}\n\n", section.doc());
         page.push_str("| key | type | default | meaning | example |\n|---|---|---|---|---|\n");
-        for entry in schema.keys(section) {
-            page.push_str(&row(entry));
+        for spec in schema.keys(section) {
+            page.push_str(&row(spec));
         }
     }
     page
 }
 
-fn row(entry: &Entry) -> String {
-    let default = match entry.absent {
+fn row(spec: &KeySpec) -> String {
+    let default = match spec.absent {
         Absent::Default(text) => format!("`{text}`"),
         Absent::Error => "required".to_owned(),
         Absent::Nothing => String::new(),
     };
-    let only = entry.of_type.map(|of_type| format!(" Only for type `{of_type}`.")).unwrap_or_default();
-    let (name, kind, example) = (entry.name, kind(entry.kind), cell(entry.example));
-    format!("| `{name}` | {kind} | {default} | {}{only} | `{example}` |\n", cell(entry.doc))
+    let only = spec.of_type.map(|of_type| format!(" Only for type `{of_type}`.")).unwrap_or_default();
+    let (name, kind, example) = (spec.name, kind(spec.kind), cell(spec.example));
+    format!("| `{name}` | {kind} | {default} | {}{only} | `{example}` |\n", cell(spec.doc))
 }
 
 fn kind(kind: Kind) -> String {

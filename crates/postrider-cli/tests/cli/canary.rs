@@ -2,7 +2,7 @@
 
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
-use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
+use postrider_cli::config::schema::{Absent, KeySpec, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Secret, Value};
 
 use crate::program::Program;
@@ -33,7 +33,7 @@ fn disguises() -> Vec<String> {
 
 /// The keys of the schema that may hold a secret.
 fn protected() -> impl Iterator<Item = String> {
-    let entries = Schema::POSTRIDER.0.iter().filter(|entry| entry.kind.is_protected());
+    let entries = Schema::POSTRIDER.0.iter().filter(|entry| entry.kind.is_sensitive());
     entries.map(|entry| format!("{}.x.{}", entry.section.word(), entry.name))
 }
 
@@ -113,7 +113,7 @@ fn a_password_of_a_url_is_hidden_in_every_other_key_too() {
     let url = format!("https://u:{CANARY}@h/");
     let least =
         "outbox.x.url = 'sqlite:a'\nsink.x.type = 'file'\nsink.x.path = 'p'\nsubscription.x.sink = 'x'\n";
-    for Entry { section, name, .. } in Schema::POSTRIDER.0 {
+    for KeySpec { section, name, .. } in Schema::POSTRIDER.0 {
         for value in [format!("'{url}'"), format!("['{url}']"), format!("{{ a = '{url}' }}")] {
             let line = match section {
                 Section::Relay => format!("relay.{name} = {value}"),
@@ -145,7 +145,7 @@ fn a_url_with_a_password_is_refused_anywhere_on_the_command_line() {
 }
 
 /// A small schema with a plain secret.
-const WITH_PASSWORD: Schema = Schema(&[Entry {
+const WITH_PASSWORD: Schema = Schema(&[KeySpec {
     section: Section::Sink,
     name: "password",
     kind: Kind::Secret,
@@ -168,7 +168,7 @@ fn a_plain_secret_is_masked_in_the_file_and_refused_in_flags() {
     assert_eq!(seen, ["***", "env:KEPT"]);
     let errors: Vec<_> = problems.into_iter().map(postrider::Error::from).collect();
     assert!(!format!("{effective:?} {errors:?}").contains(CANARY));
-    let Some(Value::Protected(kept)) = &effective.settings()[1].value else { panic!("{effective:?}") };
+    let Some(Value::Secret(kept)) = &effective.settings()[1].value else { panic!("{effective:?}") };
     assert_eq!(kept.resolve(&environment).unwrap().expose_secret(), CANARY);
 }
 

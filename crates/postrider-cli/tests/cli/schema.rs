@@ -6,7 +6,7 @@ use postrider::Limits;
 use postrider::relay::{Policy, Retention};
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
-use postrider_cli::config::schema::{Absent, Entry, Schema, Section};
+use postrider_cli::config::schema::{Absent, KeySpec, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
 
 fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
@@ -143,13 +143,13 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
 
 #[test]
 fn the_example_of_every_key_is_right_and_changes_something() {
-    for Entry { section, name, example, kind, .. } in Schema::POSTRIDER.0 {
+    for KeySpec { section, name, example, kind, .. } in Schema::POSTRIDER.0 {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
         // A type brings keys of its own, so the least file has the one of the example already.
         // What may be secret is shown as a mask, whatever it is.
-        let shown = !kind.is_protected() || *name == "url" || name.starts_with("tls");
+        let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
         assert!(format!("{with:?}") != without || *name == "type" || !shown, "{section} {name} = {example}");
     }
 }

@@ -6,7 +6,7 @@ use postrider::{BoxFuture, Result};
 use super::config::FileConfig;
 use super::error::not_opened;
 use super::log::Log;
-use crate::lines::Lines;
+use crate::json_lines::JsonLines;
 use crate::worker::{Target, Worker};
 
 /// Appends each body and a line break to a file.
@@ -49,7 +49,7 @@ impl Sink for File {
 }
 
 impl Target for Log {
-    fn write(&mut self, lines: Lines) -> Vec<Outcome> {
+    fn write(&mut self, lines: JsonLines) -> Vec<Outcome> {
         match self.append(lines.bytes()) {
             Ok(()) => lines.acknowledged(),
             Err(broken) => broken.outcomes(lines, self.path()),

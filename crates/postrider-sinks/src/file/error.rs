@@ -6,7 +6,7 @@ use std::path::Path;
 use postrider::sink::{Failure, Outcome};
 use postrider::{Code, Error};
 
-use crate::lines::Lines;
+use crate::json_lines::JsonLines;
 
 /// Why a batch was not appended.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Broken {
 
 impl Broken {
     /// No error of a file system is a message's fault: a full disk is as full for the next one.
-    pub(super) fn outcomes(self, lines: Lines, path: &Path) -> Vec<Outcome> {
+    pub(super) fn outcomes(self, lines: JsonLines, path: &Path) -> Vec<Outcome> {
         match self {
             Self::Unchanged(error) => lines.down_after(0, failure(path, &error)),
             Self::Unknown(error) => lines.ambiguous(failure(path, &error)),
@@ -34,7 +34,7 @@ impl From<io::Error> for Broken {
 }
 
 pub(super) fn not_opened(path: &Path, error: io::Error) -> Error {
-    Error::new(Code::SinkOpen, format!("cannot open {} for appending", path.display())).source(error)
+    Error::new(Code::SinkOpen, format!("cannot open {} for appending", path.display())).with_source(error)
 }
 
 fn failure(path: &Path, error: &io::Error) -> Failure {

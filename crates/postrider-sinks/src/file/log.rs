@@ -1,12 +1,11 @@
 //! The file as a log: whole batches are appended, or nothing is.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::config::FileConfig;
 use super::error::Broken;
-use super::medium::Medium;
 use super::rotate::{beside, put_aside, sync_folder};
 
 /// Appends batches to a file that other processes may append to as well, under a lock per batch.
@@ -15,13 +14,13 @@ pub(super) struct Log {
     rotate_bytes: Option<u64>,
     /// An open `<path>.lock`. A lock on the file itself would go away with it when it is put aside.
     lock: File,
-    wrap: fn(File) -> Box<dyn Medium>,
+    wrap: fn(File) -> Box<dyn LogFile>,
     current: Option<Current>,
 }
 
 /// The open file, with what we know of it.
 struct Current {
-    medium: Box<dyn Medium>,
+    file: Box<dyn LogFile>,
     identity: (u64, u64),
     /// Up to here everything is whole lines, and what is ours is acknowledged.
     len: u64,
@@ -29,7 +28,7 @@ struct Current {
 
 impl Log {
     /// Opens the file, creates it if needed, and cuts half a line off its end.
-    pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn Medium>) -> io::Result<Self> {
+    pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn LogFile>) -> io::Result<Self> {
         let path = std::path::absolute(&config.path)?;
         let lock = open(OpenOptions::new().write(true).truncate(false), &beside(&path, ".lock"))?;
         let mut log = Self { path, rotate_bytes: config.rotate_bytes, lock, wrap, current: None };
@@ -95,21 +94,21 @@ impl Log {
         }
         file.sync_all()?;
         sync_folder(&self.path)?;
-        Ok(Current { medium: (self.wrap)(file), identity: identity(&found), len })
+        Ok(Current { file: (self.wrap)(file), identity: identity(&found), len })
     }
 }
 
 impl Current {
     fn append(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        if let Err(error) = self.medium.append(bytes) {
-            return Err(match self.medium.truncate(self.len).and_then(|()| self.medium.sync()) {
+        if let Err(error) = self.file.append(bytes) {
+            return Err(match self.file.truncate(self.len).and_then(|()| self.file.sync()) {
                 Ok(()) => Broken::Unchanged(error),
                 Err(_) => Broken::Unknown(error),
             });
         }
-        if let Err(error) = self.medium.sync() {
+        if let Err(error) = self.file.sync() {
             // A reader may have seen the lines and the disk may have them, whatever the cut does.
-            let _ = self.medium.truncate(self.len);
+            let _ = self.file.truncate(self.len);
             return Err(Broken::Unknown(error));
         }
         self.len += bytes.len() as u64;
@@ -126,7 +125,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     }
     options.create(true).open(path).map_err(|error| match path.is_symlink() {
-        true => io::Error::other("it is a symbolic link, which is not followed; give the path it leads to"),
+        true => io::Error::other("it is a symbolic link, which is not followed; use the path of its target"),
         false => error,
     })
 }
@@ -152,6 +151,32 @@ fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
         end = start;
     }
     Ok(0)
+}
+
+/// What the log needs of an open file: tests put a disk that fails in its place.
+pub(super) trait LogFile: Send {
+    /// Adds bytes at the end. After an error, some of them may be there.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts everything after so many bytes off.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+
+    /// Returns when the disk has what was written.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl LogFile for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
 }
 
 #[cfg(unix)]

@@ -110,7 +110,7 @@ fn a_file_taken_away_is_made_anew() {
 /// Takes ten bytes and is full.
 struct Full(File);
 
-impl Medium for Full {
+impl LogFile for Full {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let room = 10 - self.0.metadata()?.len() as usize;
         self.0.write_all(&bytes[..room.min(bytes.len())])?;
@@ -141,7 +141,7 @@ fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
 /// Writes, and cannot say whether the disk has it.
 struct Unsynced(File);
 
-impl Medium for Unsynced {
+impl LogFile for Unsynced {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)
     }

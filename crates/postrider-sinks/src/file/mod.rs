@@ -4,7 +4,6 @@ mod client;
 mod config;
 mod error;
 mod log;
-mod medium;
 mod rotate;
 
 pub use client::File;

@@ -7,12 +7,12 @@
 //!
 //! With a transactional id a batch is one transaction, and the broker itself shuts out a relay that lost its lease.
 
-mod ask;
 mod client;
 mod config;
 mod delivery;
 mod error;
 mod message;
+mod metadata;
 mod plain;
 mod producer;
 mod share;

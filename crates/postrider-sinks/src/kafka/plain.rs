@@ -9,11 +9,11 @@ use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Answer};
 use rdkafka::producer::Producer as _;
 
-use super::ask::{Health, ask};
 use super::config::KafkaConfig;
 use super::delivery::{Deliveries, Delivery};
 use super::error::{self, Meaning, meaning, not_opened};
 use super::message::{record, wrong_topic};
+use super::metadata::{TopicHealth, topic_health};
 use super::producer::{Kind, Producer, settings};
 
 /// Producers without transactions: the usual one, and one that sends each record by itself.
@@ -94,7 +94,7 @@ async fn send(
         }
     }
     let told = deliveries.complete().await;
-    let mut unknown = Unknown { producer: &producer, troubles, asked: BTreeMap::new() };
+    let mut unknown = Unknown { producer: &producer, troubles, topics: BTreeMap::new() };
     let mut outcomes = Vec::with_capacity(told.len());
     for (place, (&at, delivery)) in these.iter().zip(told).enumerate() {
         let topic = name(&batch[at], topic);
@@ -118,25 +118,25 @@ pub(super) struct Unknown<'a> {
     pub(super) producer: &'a Producer,
     /// Troubles there had been before the messages were sent.
     pub(super) troubles: u64,
-    pub(super) asked: BTreeMap<String, Health>,
+    pub(super) topics: BTreeMap<String, TopicHealth>,
 }
 
 impl Unknown<'_> {
     pub(super) async fn outcome(&mut self, topic: &str, answer: Answer) -> Outcome {
-        if !self.asked.contains_key(topic) {
-            self.asked.insert(topic.to_owned(), ask(self.producer, topic).await);
+        if !self.topics.contains_key(topic) {
+            self.topics.insert(topic.to_owned(), topic_health(self.producer, topic).await);
         }
         let failure = |why: &str| Failure::new(format!("topic {topic}: {answer}: {why}"));
         let context = self.producer.client().map(|client| client.context());
         let trouble = context.filter(|context| context.troubles() > self.troubles);
-        match (self.asked.get(topic), trouble) {
-            (Some(Health::NotAllowed(answer)), _) => error::outcome(topic, *answer),
+        match (self.topics.get(topic), trouble) {
+            (Some(TopicHealth::NotAllowed(answer)), _) => error::outcome(topic, *answer),
             // It was missing, and is there now, or the cluster cannot say: not sent.
-            _ if meaning(answer) == Meaning::NotAllowedYet => match self.asked.get(topic) {
-                Some(Health::Down(why)) => Outcome::Down(failure(why)),
+            _ if meaning(answer) == Meaning::NotAllowedYet => match self.topics.get(topic) {
+                Some(TopicHealth::Down(why)) => Outcome::Down(failure(why)),
                 _ => Outcome::Retryable(failure("there now")),
             },
-            (Some(Health::Down(why)), _) => Outcome::Ambiguous(failure(why).while_down()),
+            (Some(TopicHealth::Down(why)), _) => Outcome::Ambiguous(failure(why).while_down()),
             // Well again, but not all the time.
             (_, Some(context)) => Outcome::Ambiguous(failure(&context.last_trouble()).while_down()),
             (_, None) => error::outcome(topic, answer),

@@ -11,11 +11,11 @@ use rdkafka::producer::Producer as _;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use super::ask::health;
 use super::config::KafkaConfig;
 use super::delivery::{Deliveries, Delivery};
 use super::error::{Meaning, meaning, not_opened};
 use super::message::record;
+use super::metadata::fetch_topic_health;
 use super::plain::name;
 use super::producer::{Client, Kind, Producer, settings};
 use super::share::Share;
@@ -86,7 +86,9 @@ impl Transactional {
             owner.producer = Some(producer);
             Ok(())
         });
-        taken.await.map_err(|error| Error::new(Code::SinkFailed, "kafka: taking over ended").source(error))?
+        taken.await.map_err(|error| {
+            Error::new(Code::SinkFailed, "kafka: the takeover was aborted").with_source(error)
+        })?
     }
 
     /// Goes on to the end when dropped: a transaction is not left open.
@@ -155,7 +157,7 @@ impl Owner {
             |told: &Delivery| matches!(told, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
         let missing = these.iter().zip(&told).filter(|(_, told)| missing(told));
         let missing: BTreeSet<&str> = missing.map(|(&at, _)| name(&batch[at], topic)).collect();
-        missing.into_iter().for_each(|topic| _ = health(client, topic));
+        missing.into_iter().for_each(|topic| _ = fetch_topic_health(client, topic));
         match self.finish(client, End::Abort) {
             Err(Ended::Fenced) => Ended::Fenced,
             // An abort that is not heard of yet aborts all the same: nothing else can become of it.
@@ -226,5 +228,7 @@ fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
     };
     let last = client.context().last_trouble();
     Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}"))
-        .hint("the relay tries again; see whether the cluster is up and the transactional id is ours to use")
+        .with_hint(
+            "the relay retries; check that the cluster is up and that this user may use the transactional id",
+        )
 }

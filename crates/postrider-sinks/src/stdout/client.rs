@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use postrider::sink::{Capabilities, Failure, Message, Outcome, Sink};
 use postrider::{BoxFuture, Code, Error, Result};
 
-use crate::lines::Lines;
+use crate::json_lines::JsonLines;
 use crate::worker::{Target, Worker};
 
 /// Writes each body and a line break to standard output, or to any writer.
@@ -50,7 +50,7 @@ impl Sink for Stdout {
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(Code::SinkOpen, "cannot open standard output").source(error)
+    Error::new(Code::SinkOpen, "cannot open standard output").with_source(error)
 }
 
 /// Standard output without the standard library's buffer, which would hide how much was written.
@@ -73,12 +73,12 @@ struct Stream<W> {
 }
 
 impl<W: Write + Send + 'static> Target for Stream<W> {
-    fn write(&mut self, lines: Lines) -> Vec<Outcome> {
+    fn write(&mut self, lines: JsonLines) -> Vec<Outcome> {
         if self.torn && self.writer.write_all(b"\n").is_ok() {
             self.torn = false;
         }
         if self.torn {
-            return lines.down_after(0, Failure::new("standard output still takes nothing"));
+            return lines.down_after(0, Failure::new("standard output is still blocked"));
         }
         let (written, error) = write_counting(&mut self.writer, lines.bytes());
         let ends_whole = written == 0 || lines.bytes().get(written - 1) == Some(&b'\n');
@@ -148,7 +148,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_behind_standard_output_is_an_outage() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let outcomes = Stdout::to(full).unwrap().publish(&crate::lines::tests::batch(["1", "2"])).await;
+        let outcomes = Stdout::to(full).unwrap().publish(&crate::json_lines::tests::batch(["1", "2"])).await;
         assert!(
             matches!(&outcomes[0], Outcome::Down(f) if f.message.contains("No space left")),
             "{outcomes:?}"
@@ -160,7 +160,7 @@ mod tests {
     async fn whole_lines_before_an_error_are_acknowledged_and_a_torn_one_is_ended() {
         let taken = std::sync::Arc::default();
         let sink = Stdout::to(FailsOnce { room: Some(4), taken: std::sync::Arc::clone(&taken) }).unwrap();
-        let batch = crate::lines::tests::batch(["11", "22", "33"]);
+        let batch = crate::json_lines::tests::batch(["11", "22", "33"]);
         let outcomes = sink.publish(&batch).await;
         assert!(
             matches!(outcomes[..], [Outcome::Acknowledged(_), Outcome::Down(_), Outcome::Untried]),

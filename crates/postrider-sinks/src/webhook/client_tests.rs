@@ -75,15 +75,15 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
 #[tokio::test]
 async fn reaching_an_endpoint_goes_through_the_guard() {
     let (port, connections) = server("127.0.0.1").await;
-    let reached = sink(port, &["127.0.0.1"]).reach().await.unwrap().unwrap();
+    let reached = sink(port, &["127.0.0.1"]).probe().await.unwrap().unwrap();
     assert!(reached.contains(&format!("at 127.0.0.1:{port}")), "{reached}");
-    let error = sink(port, &["127.0.0.2"]).reach().await.unwrap_err();
-    assert!(error.what().contains("127.0.0.2, a loopback"), "{error}");
+    let error = sink(port, &["127.0.0.2"]).probe().await.unwrap_err();
+    assert!(error.message().contains("127.0.0.2, a loopback"), "{error}");
     while *connections.lock().unwrap() < 1 {
         tokio::task::yield_now().await;
     }
     assert_eq!(*connections.lock().unwrap(), 1);
-    assert_eq!(Webhook::open(&WebhookConfig::routed()).unwrap().reach().await.unwrap(), None);
+    assert_eq!(Webhook::open(&WebhookConfig::routed()).unwrap().probe().await.unwrap(), None);
 }
 
 #[test]
@@ -91,14 +91,17 @@ fn settings_that_make_no_sense_are_refused() {
     let refused = |change: fn(&mut WebhookConfig)| {
         let mut config = WebhookConfig::new("https://hooks.example/T0KEN");
         change(&mut config);
-        let error = Webhook::open(&config).unwrap_err().to_string();
+        let error = Webhook::open(&config).unwrap_err().report();
         assert!(!error.contains("T0KEN"), "{error}");
         error
     };
     assert!(refused(|c| c.url = Some("ftp://hooks.example/T0KEN".into())).contains("scheme"));
     assert!(refused(|c| c.allow_networks = vec!["10/8".into()]).contains("network"));
     assert!(refused(|c| c.headers = [("Host".into(), "a".into())].into()).contains("set by the sink"));
-    assert!(refused(|c| c.headers = [("a b".into(), "a".into())].into()).contains("name HTTP cannot carry"));
+    assert!(
+        refused(|c| c.headers = [("a b".into(), "a".into())].into())
+            .contains("name that is not valid in HTTP")
+    );
     assert!(refused(|c| c.authorization = Some("T0KEN\n".into())).contains("authorization"));
     assert!(refused(|c| c.ca_file = Some("/nowhere.pem".into())).contains("/nowhere.pem"));
     assert!(Webhook::open(&WebhookConfig::new("https://hooks.example/")).is_ok());

@@ -4,7 +4,7 @@
 #[cfg(feature = "webhook")]
 mod address;
 #[cfg(feature = "webhook")]
-mod answer;
+mod response;
 #[cfg(feature = "webhook")]
 mod client;
 #[cfg(feature = "webhook")]
@@ -21,7 +21,7 @@ mod key;
 #[cfg(feature = "webhook")]
 mod message;
 #[cfg(feature = "webhook")]
-mod reach;
+mod probe;
 #[cfg(feature = "webhook")]
 mod resolve;
 #[cfg(feature = "webhook")]

@@ -106,11 +106,11 @@ async fn reaching_an_endpoint_checks_its_certificate_and_sends_no_request() {
     let (port, mut bodies) = server(folder.path()).await;
     let mut config = super::config(format!("https://localhost:{port}/T0KEN"));
     config.allow_private = true;
-    let error = Webhook::open(&config).unwrap().reach().await.unwrap_err();
-    assert!(error.what().contains("TLS failed") && !error.what().contains("T0KEN"), "{error}");
+    let error = Webhook::open(&config).unwrap().probe().await.unwrap_err();
+    assert!(error.message().contains("TLS failed") && !error.message().contains("T0KEN"), "{error}");
     config.ca_file = Some(folder.path().join("ca.pem"));
     let sink = Webhook::open(&config).unwrap();
-    let reached = sink.reach().await.unwrap().unwrap();
+    let reached = sink.probe().await.unwrap().unwrap();
     assert!(reached.contains("TCP and TLS connected") && !reached.contains("T0KEN"), "{reached}");
     // The first thing the endpoint hears of is an event.
     sink.publish(&[message("a", 7)]).await;

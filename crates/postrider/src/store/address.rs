@@ -30,8 +30,8 @@ impl Certificates {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
             _ => {
-                let what = "of client certificate and client key only one is given";
-                Err(Error::new(Code::ConfigValue, what).hint("give both or none"))
+                let what = "only one of client certificate and client key is configured";
+                Err(Error::new(Code::ConfigValue, what).with_hint("configure both or none"))
             }
         }
     }
@@ -40,9 +40,9 @@ impl Certificates {
 /// The error for a server whose certificate nothing vouches for.
 #[cfg(any(feature = "postgres-tls", feature = "mysql-tls"))]
 pub(super) fn roots_missing() -> Error {
-    let what = "there is no root certificate to check the server's with";
+    let what = "there is no root certificate to verify the server's certificate";
     Error::new(Code::TlsFailed, what)
-        .hint("install the system's certificates (ca-certificates), or name a file with the server's root")
+        .with_hint("install the system's certificates (ca-certificates), or configure a file with the server's root certificate")
 }
 
 /// What a parameter of a URL means for encryption.

@@ -175,7 +175,7 @@ impl<C: Connect> Guard<'_, C> {
         self.0
             .open
             .as_mut()
-            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database is gone"))
+            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database was lost"))
     }
 
     /// The connection itself.
@@ -226,8 +226,8 @@ impl<C: Connect> Guard<'_, C> {
         if lease.is_some_and(|(connection, _)| *connection == number) {
             return Ok(());
         }
-        let what = format!("the connection on which the lease of {subscription:?} was taken is gone");
-        Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is taken again"))
+        let what = format!("the connection that held the lease of {subscription:?} was lost");
+        Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is acquired again"))
     }
 
     /// Remembers what a committed attempt to take a lease brought.
@@ -313,6 +313,6 @@ impl<S: ServerSession> Link<S> {
 
 /// The error of a claimer whose connection is gone, or leads to another server.
 pub(super) fn link_lost() -> Error {
-    Error::new(Code::StoreFailed, "the connection that events were read from is gone")
-        .hint("nothing to do: the subscription is loaded again")
+    Error::new(Code::StoreFailed, "the connection that events were read from was lost")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

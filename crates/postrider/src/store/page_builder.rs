@@ -102,7 +102,7 @@ impl PageBuilder {
                 self.bytes = self.bytes.saturating_add(bytes);
                 self.events.push(event);
             }
-            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.sentence())),
+            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.one_line())),
             Err(error) => return Err(error),
         }
         Ok(true)
@@ -130,7 +130,7 @@ impl PageBuilder {
                 Ok(columns) => {
                     _ = Arc::get_mut(&mut self.events[place].event).map(|event| columns.put_into(event));
                 }
-                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.sentence())),
+                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.one_line())),
                 Err(error) => return Err(error),
             }
         }
@@ -191,7 +191,7 @@ impl Widths {
         match texts.chain(wide).find(|(_, bytes, most)| bytes > most) {
             None => Ok(()),
             Some((name, bytes, most)) => {
-                let what = format!("its {name} has {bytes} bytes or more, and a relay reads at most {most}");
+                let what = format!("its {name} has {bytes} bytes or more; a relay reads at most {most}");
                 Err(Error::new(Code::RowDamaged, what))
             }
         }

@@ -62,7 +62,7 @@ impl ProgressColumns<'_> {
 /// The error for a column of a subscription that cannot be read.
 pub(super) fn damaged_column(name: &str, column: &str, text: &str) -> Error {
     Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
-        .hint("repair the row, or take the subscription's progress from a backup")
+        .with_hint("repair the row, or restore the subscription's progress from a backup")
 }
 
 /// The state of a parked row, from its word.

@@ -86,7 +86,7 @@ impl Tail {
         if holes_full && !was_full {
             tracing::warn!(
                 holes = self.holes.len(),
-                "too many open transactions: nothing new is read until they end"
+                "too many open transactions: no new events are read until they end"
             );
         }
         Page {

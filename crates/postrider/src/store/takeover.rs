@@ -132,8 +132,8 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     let found = row.progress.done.floor();
     (Reached { epoch: row.epoch, floor: found } < Reached { epoch, floor }).then(|| {
         format!(
-            "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
-             epoch {}: an older copy of it is in place, and may lack events that were published. {}",
+            "all events up to position {floor} were settled with epoch {}, but the database has {found} with \
+             epoch {}: it is an older copy, and may lack events that were already published. {}",
             epoch.0,
             row.epoch.0,
             history::floor_offer(found)
@@ -153,8 +153,8 @@ async fn failed_over<T: TakeoverTx>(
     let now = tx.origin().history;
     let Some(known) = row.history.as_deref().filter(|known| *known != now) else { return Ok(None) };
     let moved = format!(
-        "the progress is about {} {known}, this one is {now}: it was failed over or restored, and may have lost \
-         events that were published",
+        "the progress belongs to {} {known}, but this server is at {now}: it was failed over or restored, \
+         and may have lost events that were already published",
         T::HISTORY
     );
     if let Some(back) = back {
@@ -171,7 +171,7 @@ async fn failed_over<T: TakeoverTx>(
         subscription = name,
         before = known,
         now,
-        "the database was failed over and the last event seen is still there: going on. Events that were \
+        "the database was failed over and the last event seen still exists: continuing. Events that were \
          published and then lost by the failover would not be noticed"
     );
     Ok(None)

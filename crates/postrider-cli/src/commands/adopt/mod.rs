@@ -2,7 +2,7 @@
 
 mod progress;
 mod report;
-mod which;
+mod selection;
 
 use clap::Args;
 use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
@@ -11,7 +11,7 @@ use postrider::{Code, Error, Outbox};
 
 use self::progress::Progress;
 use self::report::Report;
-use self::which::{Named, named, subscription};
+use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
 use crate::config::kind::start;
 use crate::context::Context;
@@ -20,8 +20,8 @@ use crate::interrupt::{Interrupts, Threads, block_on};
 use crate::output::{Output, count};
 
 const EXAMPLES: &str = "Examples:
-  postrider adopt --from outbox_events --to postrider --dry-run            what is there, by state
-  postrider adopt --from outbox_events --to postrider --start beginning    move all that is undelivered
+  postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
+  postrider adopt --from outbox_events --to postrider --start beginning    move all undelivered events
   postrider adopt --from outbox_events --to postrider --start time:2026-01-31T00:00:00Z
   postrider adopt --from postrider --to outbox_events --start beginning    and back";
 
@@ -44,10 +44,10 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Needed where there are any
+    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
-    /// Subscription whose undelivered events are meant [default: the only one]
+    /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
     /// Parts of events that may be lost where the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
@@ -56,7 +56,7 @@ pub struct Adopt {
     /// Events per transaction; fewer where payloads are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// Count, and stop there
+    /// Only count the events
     #[arg(long)]
     dry_run: bool,
 }
@@ -64,8 +64,9 @@ pub struct Adopt {
 impl Adopt {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (from, to) = (named(&settings, "--from", &self.from)?, named(&settings, "--to", &self.to)?);
-        which::check(from, to)?;
+        let (from, to) =
+            (find_outbox(&settings, "--from", &self.from)?, find_outbox(&settings, "--to", &self.to)?);
+        selection::check(from, to)?;
         block_on(Threads::One, async {
             let source = from.outbox.database.source().await?;
             let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
@@ -79,10 +80,10 @@ impl Adopt {
         output: Output,
         settings: &Settings,
         source: &dyn HandsOver,
-        from: Named<'_>,
-        to: Named<'_>,
+        from: NamedOutbox<'_>,
+        to: NamedOutbox<'_>,
     ) -> Result<(), Failure> {
-        let name = subscription(settings, source, from, to, self.subscription.as_deref()).await?;
+        let name = find_subscription(settings, source, from, to, self.subscription.as_deref()).await?;
         let counts = source.counts(&name).await?;
         let report = Report::new(from, to, &name, &counts);
         if !output.is_json() || self.dry_run {
@@ -108,7 +109,7 @@ impl Adopt {
         output: Output,
         settings: &Settings,
         source: &dyn HandsOver,
-        (there, to): (&dyn Store, Named<'_>),
+        (there, to): (&dyn Store, NamedOutbox<'_>),
         name: &str,
         counts: &Counts,
     ) -> Result<Adopted, Failure> {
@@ -175,7 +176,7 @@ async fn move_all(
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,
-    to: Named<'_>,
+    to: NamedOutbox<'_>,
     events: u64,
 ) -> Result<(), Failure> {
     if to.outbox.database.layout().is_some() || events == 0 {
@@ -187,18 +188,21 @@ async fn subscribe(
     if !there.overview(0).await?.subscriptions.is_empty() {
         return Ok(());
     }
-    let what = format!("no subscription of outbox {:?} would get the events", to.name);
+    let what = format!("no subscription of outbox {:?} would receive the events", to.name);
     Err(Error::new(Code::SubscriptionUnknown, what)
-        .hint(format!("configure one with outbox = {:?}, then run it again", to.name))
+        .with_hint(format!(
+            "configure a subscription with outbox = {:?}, then run this command again",
+            to.name
+        ))
         .into())
 }
 
 fn parse_start(text: &str) -> Result<Start, String> {
     let chosen = start(text).filter(|start| !matches!(start, Start::Position(_)));
-    chosen.ok_or_else(|| "give beginning, now or time:RFC3339".to_owned())
+    chosen.ok_or_else(|| "use beginning, now or time:RFC3339".to_owned())
 }
 
 fn parse_field(text: &str) -> Result<Field, String> {
     let field = Field::ALL.into_iter().find(|field| field.name() == text);
-    field.ok_or_else(|| format!("give some of {}", Field::ALL.map(Field::name).join(", ")))
+    field.ok_or_else(|| format!("allowed values: {}", Field::ALL.map(Field::name).join(", ")))
 }

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{Loudness, Output};
+use crate::output::{Output, Verbosity};
 
 /// How much is moved.
 pub(super) struct Progress(ProgressBar);
@@ -10,7 +10,7 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shown only on a terminal, and not with `-q`.
     pub(super) fn new(output: Output, events: u64) -> Self {
-        if output.loudness() == Loudness::Quiet {
+        if output.verbosity() == Verbosity::Quiet {
             return Self(ProgressBar::hidden());
         }
         // On anything but a terminal indicatif draws nothing.

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::schema::{Entry, Section};
+use crate::config::schema::{KeySpec, Section};
 use crate::config::{Effective, Value, url};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -14,11 +14,11 @@ const EXAMPLES: &str = "Examples:
   postrider config show --origin
   postrider config show --json --set relay.log=debug";
 
-/// Show every value that counts; secrets are masked
+/// Show every effective value; secrets are masked
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Show {
-    /// Show where each value came from: default, file, env or flag
+    /// Show where each value comes from: default, file, env or flag
     #[arg(long)]
     origin: bool,
 }
@@ -50,7 +50,7 @@ impl Shown {
     fn new(effective: &Effective, with_origin: bool) -> Self {
         let rows = effective.settings().iter().filter_map(|setting| {
             let value = setting.value.as_ref()?;
-            let (value, text) = match endpoint(setting.entry, value) {
+            let (value, text) = match endpoint(setting.spec, value) {
                 Some(shown) => (shown.clone().into(), shown),
                 None => (value.to_json(), value.to_string()),
             };
@@ -66,8 +66,8 @@ impl Shown {
 }
 
 /// The destination of a rule, if it is the URL of an endpoint: its path may hold a token, as that of a sink may.
-fn endpoint(entry: &Entry, value: &Value) -> Option<String> {
-    let is_destination = entry.section == Section::Rule && entry.name == "destination";
+fn endpoint(spec: &KeySpec, value: &Value) -> Option<String> {
+    let is_destination = spec.section == Section::Rule && spec.name == "destination";
     let Value::Text(text) = value else { return None };
     (is_destination && url::may_be_secret(text)).then(|| url::masked(text))
 }
@@ -76,7 +76,7 @@ impl View for Shown {
     fn table(&self) -> Table {
         let mut columns = vec![("key", Align::Left), ("value", Align::Left)];
         columns.extend(self.rows.iter().any(|row| row.origin.is_some()).then_some(("origin", Align::Left)));
-        let mut table = Table::new(columns, "nothing is set");
+        let mut table = Table::new(columns, "no key is set");
         for row in &self.rows {
             table.row([&row.key, &row.text].into_iter().chain(&row.origin).cloned());
         }

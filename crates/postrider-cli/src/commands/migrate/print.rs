@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -10,12 +10,12 @@ const EXAMPLES: &str = "Examples:
   postrider migrate print > outbox.sql
   postrider migrate print --outbox shop | sqlite3 shop.db";
 
-/// Print the SQL that makes the tables, without running it
+/// Print the SQL that creates the tables, without running it
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Print {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 }
 
 impl Print {
@@ -23,7 +23,7 @@ impl Print {
         let settings = context.settings()?;
         // Outboxes of one dialect have the same SQL; once is enough.
         let mut printed: Vec<String> = Vec::new();
-        for (_, outbox) in self.chosen.some(&settings)? {
+        for (_, outbox) in self.outbox.all_or_named(&settings)? {
             let sql = outbox.database.migrations();
             if !printed.contains(&sql) {
                 printed.push(sql);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -10,7 +10,7 @@ const EXAMPLES: &str = "Examples:
   postrider migrate roles > roles.sql
   postrider migrate roles --outbox shop | psql --set ON_ERROR_STOP=1 shop";
 
-/// Print SQL for roles with no more rights than each needs: writer, relay, inbox, viewer, migrator
+/// Print SQL for least-privilege roles: writer, relay, inbox, viewer, migrator
 ///
 /// Runs nothing. Run what it prints after `migrate up`, as the owner of the database, then grant the roles to
 /// the users who log in.
@@ -18,13 +18,13 @@ const EXAMPLES: &str = "Examples:
 #[command(before_help = EXAMPLES)]
 pub(super) struct Roles {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 }
 
 impl Roles {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (_, outbox) = self.chosen.one(&settings)?;
+        let (_, outbox) = self.outbox.one(&settings)?;
         context.output.text(outbox.database.roles()?)
     }
 }

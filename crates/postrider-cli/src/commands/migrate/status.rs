@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::database::Schema;
 use crate::failure::Failure;
@@ -14,18 +14,18 @@ const EXAMPLES: &str = "Examples:
   postrider migrate status
   postrider migrate status --json";
 
-/// Show which schema each outbox has
+/// Show the schema version of each outbox
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Status {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 }
 
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let outboxes = self.chosen.some(&settings)?;
+        let outboxes = self.outbox.all_or_named(&settings)?;
         let rows = block_on(Threads::One, async {
             let mut rows = Vec::new();
             for (name, outbox) in outboxes {

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use postrider::layout::RowLayout;
 
-use crate::commands::chosen::Chosen;
+use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::database::{Database, Extras, Made};
 use crate::failure::Failure;
@@ -15,24 +15,24 @@ const EXAMPLES: &str = "Examples:
   postrider migrate up --with views
   postrider migrate up --layout outbox_events --with aggregate-index";
 
-/// Bring the tables up to date
+/// Create or update the tables
 ///
-/// Safe to run again and beside running relays: what is there already stays. Each outbox is brought up to date as
+/// Safe to run again and beside running relays: what already exists stays. Each outbox is brought up to date as
 /// a whole or not at all; the first that fails ends the command.
 ///
-/// A table of another layout that is there already is compared with it. Differences are told, and nothing in it is
+/// A table of another layout that already exists is compared with it. Differences are told, and nothing in it is
 /// changed.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Up {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 
-    /// Make the tables of this layout; without it, of the one in the configuration
+    /// Layout to create [default: the layout in the configuration]
     #[arg(long, value_enum)]
     layout: Option<Layout>,
 
-    /// Make what is optional in the layout, too
+    /// Also create optional parts of the layout
     #[arg(long, value_enum)]
     with: Vec<Optional>,
 }
@@ -59,14 +59,15 @@ impl From<Layout> for RowLayout {
 enum Optional {
     /// The index over aggregate type and id of `outbox_events`
     AggregateIndex,
-    /// The five views of `postrider`; the six of `event_outbox`, on a table that is there already (a new one has them)
+    /// The five views of `postrider`, or the six of `event_outbox` on an existing table (a new table has
+    /// them)
     Views,
 }
 
 impl Up {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        for (name, outbox) in self.chosen.some(&settings)? {
+        for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let layout = self.layout.map(RowLayout::from);
             let extras = Extras {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
@@ -95,10 +96,10 @@ fn report(database: &dyn Database, made: &Made) -> Vec<String> {
         found => format!("updated {whose} in {database} from schema {found} to {}", before.needed),
     }];
     match row_tables.as_deref() {
-        Some([]) => lines.push("found the outbox table; it was not changed".to_owned()),
+        Some([]) => lines.push("the outbox table already exists; it was not changed".to_owned()),
         Some(created) => lines.push(format!("created {}", created.join(", "))),
         None => {}
     }
-    lines.extend(differences.iter().map(|it| format!("differs from the layout and was not changed: {it}")));
+    lines.extend(differences.iter().map(|it| format!("difference from the layout, not changed: {it}")));
     lines
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
-use crate::assemble::{Down, Stores, assemble};
+use crate::assemble::{Stores, WhenDown, assemble};
 use crate::config::{Settings, duration};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -19,10 +19,10 @@ use crate::output::age;
 const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
   postrider relay --migrate               create or update the tables first
-  postrider relay --drain                 deliver what is there and end, for scripts and tests
-  postrider relay --drain --timeout 1m    the same, and fail if it takes longer
-  postrider relay --fail-fast             end if a database is down, instead of waiting for it
-  postrider relay --set relay.log=debug   with more in the log";
+  postrider relay --drain                 deliver the backlog and exit, for scripts and tests
+  postrider relay --drain --timeout 1m    the same, with a time limit
+  postrider relay --fail-fast             exit if a database is down, instead of waiting
+  postrider relay --set relay.log=debug   with a more detailed log";
 
 /// Carry events to their destinations until told to stop
 ///
@@ -60,8 +60,8 @@ impl Relay {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         if settings.subscriptions.is_empty() {
-            return Err(Error::new(Code::ConfigKeyMissing, "there is no subscription to serve")
-                .hint("add a [subscription.NAME] with a sink; `postrider config init` shows one")
+            return Err(Error::new(Code::ConfigKeyMissing, "no subscription is configured")
+                .with_hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
                 .into());
         }
         log::start(&settings.relay, context.output);
@@ -69,13 +69,13 @@ impl Relay {
     }
 
     async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
-        let down = if self.fail_fast { Down::Fail } else { Down::Wait };
+        let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
         if self.migrate {
             for (name, outbox) in &settings.outboxes {
-                down.ask(name, &*outbox.database, async || outbox.database.migrate().await).await?;
+                when_down.retry(name, &*outbox.database, async || outbox.database.migrate().await).await?;
             }
         }
-        assemble(settings, stores, down).await?.spawn().await
+        assemble(settings, stores, when_down).await?.spawn().await
     }
 
     async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
@@ -94,8 +94,8 @@ impl Relay {
         tokio::time::sleep(timeout).await;
         let what = format!("events are still undelivered after {}", age(timeout));
         Error::new(Code::Undelivered, what)
-            .effect("they stay in the outbox; what was delivered is settled")
-            .hint("see the log above and `postrider status`; run it again to continue")
+            .with_effect("they stay in the outbox; delivered events are settled")
+            .with_hint("see the log above and `postrider status`; run the command again to continue")
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
@@ -125,8 +125,8 @@ impl Relay {
             late = &mut time_out, if self.drain => Err(late.into()),
         };
         let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
-        let again = if is_told_to { "; a second signal stops at once" } else { "" };
-        tracing::info!("stopping: finishing what is in flight{again}");
+        let again = if is_told_to { "; a second signal stops immediately" } else { "" };
+        tracing::info!("stopping: finishing events in flight{again}");
         let ended = tokio::select! {
             biased;
             () = interrupts.next_but_echo() => return Err(Failure::Interrupted),

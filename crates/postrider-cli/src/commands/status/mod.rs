@@ -1,14 +1,14 @@
 //! `postrider status`
 
 mod report;
-mod tally;
+mod grouped;
 
 use clap::{Args, ValueEnum};
 use postrider::store::TallyBy;
 
+use self::grouped::GroupedCounts;
 use self::report::Report;
-use self::tally::Tallies;
-use super::chosen::Chosen;
+use super::outbox_arg::OutboxArg;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -17,9 +17,9 @@ use crate::interrupt::{Threads, block_on};
 const EXAMPLES: &str = "Examples:
   postrider status                 a table
   postrider status --outbox shop   of one outbox
-  postrider status --by type       which events wait, fail or are slow
-  postrider status --by hour       when they were written
-  postrider status --by producer   who wrote them
+  postrider status --by type       waiting, failed and slow events by type
+  postrider status --by hour       by time of writing
+  postrider status --by producer   by writer
   postrider status --json          for programs, with every figure";
 
 /// Events that wait are counted up to here; beyond it a number says less than the time it takes.
@@ -39,7 +39,7 @@ const GROUPS_MAX: usize = 1_000;
 #[command(before_help = EXAMPLES)]
 pub struct Status {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 
     /// Count events by this instead
     #[arg(long, value_enum)]
@@ -69,8 +69,8 @@ impl From<By> for TallyBy {
 /// What a prepared transaction that nobody decides means for an outbox.
 fn held_up(name: &str) -> String {
     format!(
-        "the prepared transaction XA {name} is not decided: on MariaDB positions that others rolled back since, and so \
-         retention, wait for it; XA COMMIT or XA ROLLBACK it"
+        "the prepared transaction XA {name} is not finished: on MariaDB, positions that were rolled back \
+         since then wait for it, and so does retention; run XA COMMIT or XA ROLLBACK"
     )
 }
 
@@ -78,10 +78,10 @@ impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         if let Some(by) = self.by {
-            return self.tally(context, &settings, by.into());
+            return self.counts(context, &settings, by.into());
         }
         let mut report = Report::default();
-        for (name, outbox) in self.chosen.some(&settings)? {
+        for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let overview =
                 block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
@@ -94,15 +94,15 @@ impl Status {
         context.output.data(&report)
     }
 
-    fn tally(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
-        let mut tallies = Tallies::new(by);
-        for (name, outbox) in self.chosen.some(settings)? {
+    fn counts(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
+        let mut counts = GroupedCounts::new(by);
+        for (name, outbox) in self.outbox.all_or_named(settings)? {
             let tally = block_on(Threads::One, async { Ok(outbox.database.tally(by, GROUPS_MAX).await?) })?;
             if tally.more {
-                context.output.say(format!("{name}: there are more than the {GROUPS_MAX} groups shown"));
+                context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }
-            tallies.add(name, tally);
+            counts.add(name, tally);
         }
-        context.output.data(&tallies)
+        context.output.data(&counts)
     }
 }

@@ -10,7 +10,7 @@ use clap::Args;
 
 use self::flags::EventFlags;
 pub(super) use self::flags::aggregate;
-use super::chosen::Chosen;
+use super::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
@@ -34,7 +34,7 @@ const EXAMPLES: &str = "Examples:
 #[command(before_help = EXAMPLES)]
 pub struct Write {
     #[command(flatten)]
-    chosen: Chosen,
+    outbox: OutboxArg,
 
     #[command(flatten)]
     event: EventFlags,
@@ -51,7 +51,7 @@ pub struct Write {
 impl Write {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
-        let (_, outbox) = self.chosen.one(&settings)?;
+        let (_, outbox) = self.outbox.one(&settings)?;
         if self.lines {
             let batch_events_max = (self.batch as usize).min(outbox.limits.events_per_call_max);
             return block_on(Threads::One, lines::write(context.output, outbox, batch_events_max));

@@ -4,7 +4,7 @@ use std::io;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{Loudness, Output};
+use crate::output::{Output, Verbosity};
 
 /// How far the input is written.
 pub(super) struct Progress(ProgressBar);
@@ -12,7 +12,7 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shown only on a terminal, and not with `-q`. A bar if the input is a file, whose end is known.
     pub(super) fn new(output: Output) -> Self {
-        if output.loudness() == Loudness::Quiet {
+        if output.verbosity() == Verbosity::Quiet {
             return Self(ProgressBar::hidden());
         }
         // On anything but a terminal indicatif draws nothing.

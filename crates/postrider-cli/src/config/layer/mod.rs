@@ -12,11 +12,11 @@ pub use group::Group;
 use postrider::Code;
 
 use super::environment::Environment;
-use super::nearest;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::raw::Raw;
-use super::schema::{Entry, Schema, Section};
+use super::schema::{KeySpec, Schema, Section};
+use super::suggest;
 
 /// All that was given.
 pub struct Sources<'a> {
@@ -31,7 +31,7 @@ pub struct Sources<'a> {
 /// A key that exists, with what was given for it.
 pub(super) struct Given {
     pub(super) group: Group,
-    pub(super) entry: &'static Entry,
+    pub(super) spec: &'static KeySpec,
     pub(super) raw: Raw,
     pub(super) origin: Origin,
 }
@@ -59,7 +59,7 @@ impl Reading {
     /// Takes a value for a key, or says that there is no such key.
     fn take(&mut self, schema: Schema, group: Group, key: &str, raw: Raw, origin: Origin) {
         match schema.find(group.section, key) {
-            Some(entry) => self.given.push(Given { group, entry, raw, origin }),
+            Some(spec) => self.given.push(Given { group, spec, raw, origin }),
             None => self.problems.push(unknown_key(schema, &group, key).at(&origin)),
         }
     }
@@ -70,7 +70,7 @@ impl Reading {
             [section, key] => (section, None, key),
             [section, middle @ .., key] => (section, Some(middle.join(joint)), key),
             _ => {
-                let what = "this names no key: sections have keys, as in relay.log or sink.NAME.type";
+                let what = "this is not a key: write SECTION.KEY, for example relay.log or sink.NAME.type";
                 return self.problems.push(Problem::new(Code::ConfigKeyUnknown, what).at(&origin));
             }
         };
@@ -91,8 +91,8 @@ impl Reading {
 
 fn unknown_section(word: &str) -> Problem {
     let problem = Problem::new(Code::ConfigKeyUnknown, format!("there is no section \"{word}\"")).key(word);
-    match nearest::advice(word, Section::TOP.map(Section::word)) {
-        Some(advice) => problem.hint(advice),
+    match suggest::did_you_mean(word, Section::TOP.map(Section::word)) {
+        Some(advice) => problem.with_hint(advice),
         None => problem,
     }
 }
@@ -101,8 +101,8 @@ fn unknown_key(schema: Schema, group: &Group, key: &str) -> Problem {
     let what = format!("there is no key \"{key}\" in {group}");
     let problem = Problem::new(Code::ConfigKeyUnknown, what).key(group.key(key));
     let rule = (group.section == Section::Subscription).then_some("rule");
-    match nearest::advice(key, schema.keys(group.section).map(|entry| entry.name).chain(rule)) {
-        Some(advice) => problem.hint(advice),
+    match suggest::did_you_mean(key, schema.keys(group.section).map(|spec| spec.name).chain(rule)) {
+        Some(advice) => problem.with_hint(advice),
         None => problem,
     }
 }
@@ -111,5 +111,5 @@ fn name_missing(section: Section) -> Problem {
     let word = section.word();
     Problem::new(Code::ConfigKeyMissing, format!("a {word} needs a name"))
         .key(word)
-        .hint(format!("write {section} with a name of your choice, as in [{word}.main]"))
+        .with_hint(format!("write {section} with a name of your choice, for example [{word}.main]"))
 }

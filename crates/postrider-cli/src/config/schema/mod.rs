@@ -9,26 +9,26 @@ use super::kind::Kind;
 
 /// A set of keys. There is one for people, [`Schema::POSTRIDER`]; tests make small ones of their own.
 #[derive(Debug, Clone, Copy)]
-pub struct Schema(pub &'static [Entry]);
+pub struct Schema(pub &'static [KeySpec]);
 
 impl Schema {
     /// The keys of `postrider.toml`.
     pub const POSTRIDER: Self = Self(keys::KEYS);
 
     /// The keys of one section, in the order people read them.
-    pub fn keys(self, section: Section) -> impl Iterator<Item = &'static Entry> {
-        self.0.iter().filter(move |entry| entry.section == section)
+    pub fn keys(self, section: Section) -> impl Iterator<Item = &'static KeySpec> {
+        self.0.iter().filter(move |spec| spec.section == section)
     }
 
     /// A key by its name.
-    pub fn find(self, section: Section, name: &str) -> Option<&'static Entry> {
-        self.keys(section).find(|entry| entry.name == name)
+    pub fn find(self, section: Section, name: &str) -> Option<&'static KeySpec> {
+        self.keys(section).find(|spec| spec.name == name)
     }
 }
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct KeySpec {
     /// Where it stands.
     pub section: Section,
     /// Its name there.
@@ -56,7 +56,7 @@ pub enum Absent {
     Default(&'static str),
 }
 
-impl Entry {
+impl KeySpec {
     const fn new(
         section: Section,
         name: &'static str,
@@ -130,16 +130,14 @@ impl Section {
     /// What it describes, in one sentence.
     pub const fn doc(self) -> &'static str {
         match self {
-            Self::Relay => "The process that carries events.",
-            Self::Outbox => "A database that holds events.",
-            Self::Sink => "A place events go to.",
+            Self::Relay => "The process that delivers events.",
+            Self::Outbox => "A database that contains events.",
+            Self::Sink => "A destination for events.",
             Self::Subscription => {
-                "A durable, named consumer of an outbox. Its progress is kept under its name: another name is \
-                 another subscription."
+                "A durable, named consumer of an outbox. Progress is stored under its name: a renamed \
+                 subscription is a new one."
             }
-            Self::Rule => {
-                "Where an event of the subscription goes. Rules are tried in the order of the file."
-            }
+            Self::Rule => "A routing rule of the subscription. Rules are evaluated in the order of the file.",
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::Code;
 
-use super::Read;
+use super::ConfigTable;
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 use crate::config::secret::Secret;
@@ -67,50 +67,50 @@ pub struct TlsSettings {
 }
 
 impl KafkaSettings {
-    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
-        let transactional_id = read.needed("transactional_id", read.text("transactional_id")?)?;
+    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
+        let transactional_id = table.required("transactional_id", table.text("transactional_id")?)?;
         Ok(Self {
-            brokers: read.needed("brokers", read.text("brokers")?)?,
-            topic: read.text("topic")?,
-            client_id: read.needed("client_id", read.text("client_id")?)?,
-            compression: read.needed("compression", read.text("compression")?)?,
-            delivery_timeout: read.duration("delivery_timeout")?,
-            message_bytes_max: read.count("message_max")?,
-            transactional: read.bool("transactional")?.then_some(transactional_id),
-            create_topics: read.list("create_topics")?.unwrap_or_default(),
-            create_partitions: read.count_if_given("create_partitions")?,
-            create_replication: read.count_if_given("create_replication")?,
-            sasl: sasl(read, environment)?,
-            tls: tls(read, environment)?,
-            properties: read.map("properties")?.unwrap_or_default(),
+            brokers: table.required("brokers", table.text("brokers")?)?,
+            topic: table.text("topic")?,
+            client_id: table.required("client_id", table.text("client_id")?)?,
+            compression: table.required("compression", table.text("compression")?)?,
+            delivery_timeout: table.duration("delivery_timeout")?,
+            message_bytes_max: table.count("message_max")?,
+            transactional: table.bool("transactional")?.then_some(transactional_id),
+            create_topics: table.list("create_topics")?.unwrap_or_default(),
+            create_partitions: table.optional_count("create_partitions")?,
+            create_replication: table.optional_count("create_replication")?,
+            sasl: sasl(table, environment)?,
+            tls: tls(table, environment)?,
+            properties: table.map("properties")?.unwrap_or_default(),
         })
     }
 }
 
-fn sasl(read: &Read<'_>, environment: &Environment) -> Result<Option<SaslSettings>, Problem> {
-    let password = read.secret("sasl_password", environment)?;
-    match (read.text("sasl_mechanism")?, read.text("sasl_username")?, password) {
+fn sasl(table: &ConfigTable<'_>, environment: &Environment) -> Result<Option<SaslSettings>, Problem> {
+    let password = table.secret("sasl_password", environment)?;
+    match (table.text("sasl_mechanism")?, table.text("sasl_username")?, password) {
         (None, None, None) => Ok(None),
         (Some(mechanism), Some(username), Some(password)) => {
             Ok(Some(SaslSettings { mechanism, username, password }))
         }
         _ => {
-            let why = "sasl_mechanism, sasl_username and sasl_password belong together: give all or none";
-            Err(read.problem_of_all(Code::ConfigValue, why))
+            let why = "sasl_mechanism, sasl_username and sasl_password must be set together";
+            Err(table.table_problem(Code::ConfigValue, why))
         }
     }
 }
 
-fn tls(read: &Read<'_>, environment: &Environment) -> Result<Option<TlsSettings>, Problem> {
+fn tls(table: &ConfigTable<'_>, environment: &Environment) -> Result<Option<TlsSettings>, Problem> {
     let tls = TlsSettings {
-        ca: read.path("tls_ca")?,
-        certificate: read.path("tls_certificate")?,
-        key: read.path("tls_key")?,
-        key_password: read.secret("tls_key_password", environment)?,
+        ca: table.path("tls_ca")?,
+        certificate: table.path("tls_certificate")?,
+        key: table.path("tls_key")?,
+        key_password: table.secret("tls_key_password", environment)?,
     };
     let given = tls.ca.is_some() || tls.certificate.is_some() || tls.key.is_some();
-    if !read.bool("tls")? && given {
-        return Err(read.problem("tls", Code::ConfigValue, "is false, and there are certificates"));
+    if !table.bool("tls")? && given {
+        return Err(table.problem("tls", Code::ConfigValue, "is false, but certificates are configured"));
     }
-    Ok(read.bool("tls")?.then_some(tls))
+    Ok(table.bool("tls")?.then_some(tls))
 }

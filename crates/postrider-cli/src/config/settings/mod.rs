@@ -2,7 +2,7 @@
 
 mod kafka;
 mod outbox;
-mod read;
+mod table;
 mod relay;
 mod routing;
 mod rows;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use postrider::Code;
 
-use self::read::Read;
+use self::table::ConfigTable;
 use super::effective::Effective;
 use super::environment::Environment;
 use super::problem::Problem;
@@ -47,16 +47,18 @@ impl Settings {
     /// Every secret that cannot be read, every URL nothing here can open, every policy that makes no sense.
     pub fn new(effective: &Effective, environment: &Environment) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let relay = Read::all(effective, Section::Relay).into_iter().map(|read| RelaySettings::read(&read));
+        let relay =
+            ConfigTable::all(effective, Section::Relay).into_iter().map(|table| RelaySettings::read(&table));
         let relay = kept(relay, &mut problems).pop();
-        let outboxes =
-            named(effective, Section::Outbox, &mut problems, |read| OutboxSettings::read(read, environment));
+        let outboxes = named(effective, Section::Outbox, &mut problems, |table| {
+            OutboxSettings::read(table, environment)
+        });
         let sinks =
-            named(effective, Section::Sink, &mut problems, |read| SinkSettings::read(read, environment));
-        let subscriptions = named(effective, Section::Subscription, &mut problems, |read| {
-            let subscription = SubscriptionSettings::read(read)?;
-            check_patience(read, &subscription, &sinks)?;
-            check_destinations(read, &subscription, &sinks)?;
+            named(effective, Section::Sink, &mut problems, |table| SinkSettings::read(table, environment));
+        let subscriptions = named(effective, Section::Subscription, &mut problems, |table| {
+            let subscription = SubscriptionSettings::read(table)?;
+            check_patience(table, &subscription, &sinks)?;
+            check_destinations(table, &subscription, &sinks)?;
             Ok(subscription)
         });
         match relay {
@@ -68,15 +70,15 @@ impl Settings {
 
 /// A batch that the relay gives up while its requests are under way is one of unknown outcome, all of it.
 fn check_patience(
-    read: &Read<'_>,
+    table: &ConfigTable<'_>,
     subscription: &SubscriptionSettings,
     sinks: &BTreeMap<String, SinkSettings>,
 ) -> Result<(), Problem> {
     let name = &subscription.sink;
     match sinks.get(name).map(|sink| &sink.target) {
         Some(Target::Webhook(webhook)) if !webhook.fits_into(subscription.policy.publish_timeout) => {
-            let why = format!("it must be more than one and a half times the timeout of sink {name:?}");
-            Err(read.problem("publish_timeout", Code::ConfigValue, &why))
+            let why = format!("it must be more than 1.5 times the timeout of sink {name:?}");
+            Err(table.problem("publish_timeout", Code::ConfigValue, &why))
         }
         _ => Ok(()),
     }
@@ -85,16 +87,16 @@ fn check_patience(
 /// A rule whose destination the sink never uses, or that lets events choose where a token goes, is found before
 /// anything starts.
 fn check_destinations(
-    read: &Read<'_>,
+    table: &ConfigTable<'_>,
     subscription: &SubscriptionSettings,
     sinks: &BTreeMap<String, SinkSettings>,
 ) -> Result<(), Problem> {
     let Some(sink) = sinks.get(&subscription.sink) else { return Ok(()) };
-    let router = subscription.router(&read.name());
+    let router = subscription.router(&table.name());
     let fitting = router.and_then(|router| router.for_destinations(sink.target.destinations()));
     fitting.map(|_| ()).map_err(|error| {
-        let why = format!("sink {:?}: {}", subscription.sink, error.what());
-        read.problem_of_all(error.code(), &why)
+        let why = format!("sink {:?}: {}", subscription.sink, error.message());
+        table.table_problem(error.code(), &why)
     })
 }
 
@@ -103,10 +105,10 @@ fn named<T>(
     effective: &Effective,
     section: Section,
     problems: &mut Vec<Problem>,
-    make: impl Fn(&Read<'_>) -> Result<T, Problem>,
+    make: impl Fn(&ConfigTable<'_>) -> Result<T, Problem>,
 ) -> BTreeMap<String, T> {
-    let all = Read::all(effective, section);
-    kept(all.iter().map(|read| Ok((read.name(), make(read)?))), problems).into_iter().collect()
+    let all = ConfigTable::all(effective, section);
+    kept(all.iter().map(|table| Ok((table.name(), make(table)?))), problems).into_iter().collect()
 }
 
 fn kept<T>(results: impl Iterator<Item = Result<T, Problem>>, problems: &mut Vec<Problem>) -> Vec<T> {

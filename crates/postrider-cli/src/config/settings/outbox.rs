@@ -7,7 +7,7 @@ use postrider::relay::Retention;
 use postrider::store::{AfterFailover, RetentionScope};
 use postrider::{Code, Limits};
 
-use super::{Read, rows};
+use super::{ConfigTable, rows};
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 use crate::config::value::Keep;
@@ -36,45 +36,45 @@ pub struct OutboxSettings {
 }
 
 impl OutboxSettings {
-    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
         let address = Address {
-            url: read.needed("url", read.secret("url", environment)?)?,
-            password: read.secret("password", environment)?,
-            schema: read.text("schema")?,
-            tls_root_cert: read.path("tls_root_cert")?,
-            tls_client_cert: read.path("tls_client_cert")?,
-            tls_client_key: read.path("tls_client_key")?,
-            after_failover: read.choice("after_failover", &FAILOVERS)?,
-            pooler: read.choice("pooler", &POOLERS)?,
-            listen: read.bool("listen")?,
-            rows: rows::read(read)?,
+            url: table.required("url", table.secret("url", environment)?)?,
+            password: table.secret("password", environment)?,
+            schema: table.text("schema")?,
+            tls_root_cert: table.path("tls_root_cert")?,
+            tls_client_cert: table.path("tls_client_cert")?,
+            tls_client_key: table.path("tls_client_key")?,
+            after_failover: table.choice("after_failover", &FAILOVERS)?,
+            pooler: table.choice("pooler", &POOLERS)?,
+            listen: table.bool("listen")?,
+            rows: rows::read(table)?,
         };
         let database = database::read(&address)
-            .map_err(|Refused { key, why }| read.problem(key, Code::ConfigValue, &why))?;
+            .map_err(|Refused { key, why }| table.problem(key, Code::ConfigValue, &why))?;
         let mut limits = Limits::default();
-        limits.text_bytes_max = read.count("text_max")?;
-        limits.header_name_bytes_max = read.count("header_name_max")?;
-        limits.header_value_bytes_max = read.count("header_value_max")?;
-        limits.headers_max = read.count("headers_max")?;
-        limits.payload_bytes_max = read.count("payload_max")?;
-        limits.events_per_call_max = read.count("events_per_call_max")?;
-        let retention = retention(read, database.rows())?;
+        limits.text_bytes_max = table.count("text_max")?;
+        limits.header_name_bytes_max = table.count("header_name_max")?;
+        limits.header_value_bytes_max = table.count("header_value_max")?;
+        limits.headers_max = table.count("headers_max")?;
+        limits.payload_bytes_max = table.count("payload_max")?;
+        limits.events_per_call_max = table.count("events_per_call_max")?;
+        let retention = retention(table, database.rows())?;
         Ok(Self { database, limits, retention })
     }
 }
 
 /// How long delivered events of an outbox are kept.
-fn retention(read: &Read<'_>, table: Option<&RowTable>) -> Result<Retention, Problem> {
-    let scope = read.choice("retention_scope", &SCOPES)?;
-    let retention = match read.retention("retention")? {
-        None => Retention::default_for(table),
+fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retention, Problem> {
+    let scope = table.choice("retention_scope", &SCOPES)?;
+    let retention = match table.retention("retention")? {
+        None => Retention::default_for(rows),
         Some(Keep::Forever) => Retention::FOREVER,
         Some(Keep::For(time)) => Retention::of(time),
         Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
     };
     let retention = Retention { scope, ..retention };
-    match retention.check(table) {
+    match retention.check(rows) {
         Ok(()) => Ok(retention),
-        Err(error) => Err(read.problem("retention", Code::ConfigValue, error.what())),
+        Err(error) => Err(table.problem("retention", Code::ConfigValue, error.message())),
     }
 }

@@ -1,6 +1,6 @@
 //! `[relay]`
 
-use super::Read;
+use super::ConfigTable;
 use crate::config::problem::Problem;
 
 /// The process.
@@ -24,11 +24,12 @@ pub enum LogFormat {
 }
 
 impl RelaySettings {
-    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         Ok(Self {
-            name: read.text("name")?,
-            log: read.needed("log", read.text("log")?)?,
-            log_format: read.choice("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+            name: table.text("name")?,
+            log: table.required("log", table.text("log")?)?,
+            log_format: table
+                .choice("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
         })
     }
 }

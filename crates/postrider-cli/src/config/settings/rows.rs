@@ -3,9 +3,9 @@
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::{Code, Error, Ident};
 
-use super::Read;
-use crate::config::nearest::advice;
+use super::ConfigTable;
 use crate::config::problem::Problem;
+use crate::config::suggest::did_you_mean;
 
 const LAYOUTS: [(&str, Option<RowLayout>); 5] = [
     ("postrider", None),
@@ -24,106 +24,108 @@ const OF_CUSTOM: [&str; 7] =
     ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
 
 /// The table with a state per row, if the layout is one of those.
-pub(super) fn read(read: &Read<'_>) -> Result<Option<RowTable>, Problem> {
-    let Some(layout) = read.choice("layout", &LAYOUTS)? else {
-        let why = "it is about a table with a state per row; give its `layout`";
-        return refuse_given(read, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
+pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem> {
+    let Some(layout) = table.choice("layout", &LAYOUTS)? else {
+        let why = "this key needs a table with a state per row: set `layout`";
+        return refuse_given(table, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
     };
     let mut rows = if layout == RowLayout::Custom {
-        custom(read)?
+        custom(table)?
     } else {
-        refuse_given(read, &OF_CUSTOM, "it is about a table with `layout = \"custom\"`")?;
-        let rows = RowTable::new(layout).map_err(wrong(read, "layout"))?;
-        match read.text("table")? {
-            Some(name) => rows.named(Ident::new(&name).map_err(wrong(read, "table"))?),
+        refuse_given(table, &OF_CUSTOM, "this key is only for `layout = \"custom\"`")?;
+        let rows = RowTable::new(layout).map_err(invalid(table, "layout"))?;
+        match table.text("table")? {
+            Some(name) => rows.named(Ident::new(&name).map_err(invalid(table, "table"))?),
             None => rows,
         }
     };
-    if let Some(name) = read.text("table_schema")? {
-        rows = rows.in_schema(Ident::new(&name).map_err(wrong(read, "table_schema"))?);
+    if let Some(name) = table.text("table_schema")? {
+        rows = rows.in_schema(Ident::new(&name).map_err(invalid(table, "table_schema"))?);
     }
-    if let Some(attempts) = read.count_if_given("max_attempts")? {
+    if let Some(attempts) = table.optional_count("max_attempts")? {
         rows = rows.max_attempts(attempts);
     }
-    let timeout = read.duration_if_given("foreign_claim_timeout")?;
+    let timeout = table.optional_duration("foreign_claim_timeout")?;
     if timeout.is_some() && layout != RowLayout::OutboxEvents {
-        let why = "only outbox_events says which rows are at work";
-        return Err(read.problem("foreign_claim_timeout", Code::ConfigValue, why));
+        let why = "only layout outbox_events marks rows in progress";
+        return Err(table.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }
-    Ok(Some(rows.shared(read.bool("shared")?).foreign_claim_timeout(timeout)))
+    Ok(Some(rows.shared(table.bool("shared")?).foreign_claim_timeout(timeout)))
 }
 
 /// A table of anybody's.
-fn custom(read: &Read<'_>) -> Result<RowTable, Problem> {
-    let is_debezium = read.text("preset")?.is_some();
+fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
+    let is_debezium = table.text("preset")?.is_some();
     let mut map = if is_debezium { ColumnMap::debezium() } else { ColumnMap::new() };
-    for (holds, column) in read.map("columns")?.unwrap_or_default() {
+    for (holds, column) in table.map("columns")?.unwrap_or_default() {
         let Some(field) = Field::from_name(&holds) else {
-            let meant = advice(&holds, Field::ALL.iter().map(|field| field.name()));
+            let meant = did_you_mean(&holds, Field::ALL.iter().map(|field| field.name()));
             let meant = meant.unwrap_or_else(|| "see docs/src/layouts.md".to_owned());
-            let why = format!("nothing is called `{holds}`; {meant}");
-            return Err(read.problem("columns", Code::ConfigValue, &why));
+            let why = format!("there is no field `{holds}`; {meant}");
+            return Err(table.problem("columns", Code::ConfigValue, &why));
         };
-        map = map.with(field, &column).map_err(wrong(read, "columns"))?;
+        map = map.with(field, &column).map_err(invalid(table, "columns"))?;
     }
-    if let Some(states) = states(read)? {
+    if let Some(states) = states(table)? {
         map = map.states(states);
     }
-    if let Some(event_type) = read.text("event_type")? {
-        map = map.typed(&event_type).map_err(wrong(read, "event_type"))?;
+    if let Some(event_type) = table.text("event_type")? {
+        map = map.typed(&event_type).map_err(invalid(table, "event_type"))?;
     }
-    if let Some(header) = read.text("type_header")? {
-        if read.is_given("event_type") {
-            let why = "`event_type` gives all events their type already";
-            return Err(read.problem("type_header", Code::ConfigValue, why));
+    if let Some(header) = table.text("type_header")? {
+        if table.is_given("event_type") {
+            let why = "`event_type` already sets the type of all events";
+            return Err(table.problem("type_header", Code::ConfigValue, why));
         }
-        map = map.typed_by_header(&header).map_err(wrong(read, "type_header"))?;
+        map = map.typed_by_header(&header).map_err(invalid(table, "type_header"))?;
     }
-    if read.bool("delete_delivered")? {
+    if table.bool("delete_delivered")? {
         map = map.deleting();
     }
-    let name = match read.text("table")? {
+    let name = match table.text("table")? {
         Some(name) => name,
         None if is_debezium => DEBEZIUM_TABLE.to_owned(),
-        None => return Err(read.problem_of_all(Code::ConfigValue, "give the name of the `table`")),
+        None => return Err(table.table_problem(Code::ConfigValue, "set the name of the `table`")),
     };
-    let name = Ident::new(&name).map_err(wrong(read, "table"))?;
-    let key = if read.is_given("states") { "states" } else { "columns" };
-    RowTable::custom(name, map).map_err(wrong(read, key))
+    let name = Ident::new(&name).map_err(invalid(table, "table"))?;
+    let key = if table.is_given("states") { "states" } else { "columns" };
+    RowTable::custom(name, map).map_err(invalid(table, key))
 }
 
-fn states(read: &Read<'_>) -> Result<Option<States>, Problem> {
-    let Some(mut words) = read.map("states")? else {
-        let why = "it is about the words of `states`, and they are not given";
-        return refuse_given(read, &["also_pending"], why).map(|()| None);
+fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
+    let Some(mut words) = table.map("states")? else {
+        let why = "this key needs `states`";
+        return refuse_given(table, &["also_pending"], why).map(|()| None);
     };
     let mut word = |name: &str| words.remove(name).map(|word| StateWord::new(&word)).transpose();
     let told = (word("pending"), word("done"), word("failed"));
     let (pending, done, failed) = match told {
         (Ok(pending), Ok(done), Ok(failed)) => (pending, done, failed),
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(wrong(read, "states")(error)),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            return Err(invalid(table, "states")(error));
+        }
     };
     if let Some(other) = words.keys().next() {
-        let why = format!("there is no state `{other}`: they are `pending`, `done` and `failed`");
-        return Err(read.problem("states", Code::ConfigValue, &why));
+        let why = format!("there is no state `{other}`: the states are `pending`, `done` and `failed`");
+        return Err(table.problem("states", Code::ConfigValue, &why));
     }
-    let also = read.list("also_pending")?.unwrap_or_default();
+    let also = table.list("also_pending")?.unwrap_or_default();
     let also = also.iter().map(|word| StateWord::new(word)).collect::<postrider::Result<Vec<_>>>();
-    let also_pending = also.map_err(wrong(read, "also_pending"))?;
+    let also_pending = also.map_err(invalid(table, "also_pending"))?;
     match (pending, done) {
         (Some(pending), Some(done)) => Ok(Some(States { pending, also_pending, done, failed })),
-        _ => Err(read.problem("states", Code::ConfigValue, "give the words for `pending` and `done`")),
+        _ => Err(table.problem("states", Code::ConfigValue, "set the values for `pending` and `done`")),
     }
 }
 
 /// Refuses keys that are not for this layout.
-fn refuse_given(read: &Read<'_>, keys: &[&'static str], why: &str) -> Result<(), Problem> {
-    match keys.iter().find(|key| read.is_given(key)) {
-        Some(key) => Err(read.problem(key, Code::ConfigValue, why)),
+fn refuse_given(table: &ConfigTable<'_>, keys: &[&'static str], why: &str) -> Result<(), Problem> {
+    match keys.iter().find(|key| table.is_given(key)) {
+        Some(key) => Err(table.problem(key, Code::ConfigValue, why)),
         None => Ok(()),
     }
 }
 
-fn wrong<'a>(read: &'a Read<'_>, key: &'static str) -> impl Fn(Error) -> Problem + 'a {
-    move |error| read.problem(key, Code::ConfigValue, error.what())
+fn invalid<'a>(table: &'a ConfigTable<'_>, key: &'static str) -> impl Fn(Error) -> Problem + 'a {
+    move |error| table.problem(key, Code::ConfigValue, error.message())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use postrider::encode::cloudevents::Source;
 use postrider::sink::Destinations;
 
-use super::{KafkaSettings, Read, WebhookSettings};
+use super::{ConfigTable, KafkaSettings, WebhookSettings};
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 
@@ -68,29 +68,29 @@ impl Target {
 }
 
 impl SinkSettings {
-    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
         let encodings = [
             ("envelope", Encoding::Envelope),
             ("plain", Encoding::Plain),
             ("cloudevents", Encoding::CloudEvents),
             ("cloudevents-binary", Encoding::CloudEventsBinary),
         ];
-        let target = match read.text("type")?.as_deref() {
+        let target = match table.text("type")?.as_deref() {
             Some("file") => Target::File {
-                path: read.needed("path", read.path("path")?)?,
-                rotate_bytes: read.size("rotate_size")?,
+                path: table.required("path", table.path("path")?)?,
+                rotate_bytes: table.size("rotate_size")?,
             },
             Some("stdout") => Target::Stdout,
             Some("null") => Target::Null,
-            Some("kafka") => Target::Kafka(Box::new(KafkaSettings::read(read, environment)?)),
-            Some("webhook") => Target::Webhook(Box::new(WebhookSettings::read(read, environment)?)),
-            _ => return read.needed("type", None),
+            Some("kafka") => Target::Kafka(Box::new(KafkaSettings::read(table, environment)?)),
+            Some("webhook") => Target::Webhook(Box::new(WebhookSettings::read(table, environment)?)),
+            _ => return table.required("type", None),
         };
-        Ok(Self { encoding: read.choice("encoder", &encodings)?, source: source(read)?, target })
+        Ok(Self { encoding: table.choice("encoder", &encodings)?, source: source(table)?, target })
     }
 }
 
-fn source(read: &Read<'_>) -> Result<Source, Problem> {
-    let Some(uri) = read.text("source")? else { return Ok(Source::default()) };
-    Source::fixed(uri).map_err(|error| read.problem("source", error.code(), error.what()))
+fn source(table: &ConfigTable<'_>) -> Result<Source, Problem> {
+    let Some(uri) = table.text("source")? else { return Ok(Source::default()) };
+    Source::fixed(uri).map_err(|error| table.problem("source", error.code(), error.message()))
 }

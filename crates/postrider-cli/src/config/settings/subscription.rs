@@ -7,7 +7,7 @@ use postrider::relay::{OnDead, Order, Policy};
 use postrider::route::Unrouted;
 use postrider::store::Start;
 
-use super::Read;
+use super::ConfigTable;
 use crate::config::problem::Problem;
 
 /// A durable, named consumer of an outbox.
@@ -56,73 +56,73 @@ pub struct RuleSettings {
 }
 
 impl SubscriptionSettings {
-    pub(super) fn read(read: &Read<'_>) -> Result<Self, Problem> {
-        let policy = policy(read)?;
-        policy.check().map_err(|error| read.problem_of_all(Code::PolicyInvalid, error.what()))?;
+    pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
+        let policy = policy(table)?;
+        policy.check().map_err(|error| table.table_problem(Code::PolicyInvalid, error.message()))?;
         let settings = Self {
-            outbox: read.needed("outbox", read.text("outbox")?)?,
-            sink: read.needed("sink", read.text("sink")?)?,
-            start: read.needed("start", read.start("start")?)?,
-            only: read.list("only")?,
-            rule_match: read.choice("match", &[("first", RuleMatch::First), ("all", RuleMatch::All)])?,
-            unrouted: read.choice("unrouted", &[("hold", Unrouted::Hold), ("skip", Unrouted::Skip)])?,
+            outbox: table.required("outbox", table.text("outbox")?)?,
+            sink: table.required("sink", table.text("sink")?)?,
+            start: table.required("start", table.start("start")?)?,
+            only: table.list("only")?,
+            rule_match: table.choice("match", &[("first", RuleMatch::First), ("all", RuleMatch::All)])?,
+            unrouted: table.choice("unrouted", &[("hold", Unrouted::Hold), ("skip", Unrouted::Skip)])?,
             policy,
-            rules: read.rules().iter().map(RuleSettings::read).collect::<Result<_, _>>()?,
+            rules: table.rules().iter().map(RuleSettings::read).collect::<Result<_, _>>()?,
         };
         // Made once here, so that a template with a mistake is found before anything starts.
-        settings.router(&read.name()).map_err(|error| {
+        settings.router(&table.name()).map_err(|error| {
             let code = match error.code() {
                 // Of an event the name of a header is wrong; of a configuration, the rule.
                 Code::HeaderName | Code::HeaderReserved => Code::RuleInvalid,
                 code => code,
             };
-            read.problem_of_all(code, error.what())
+            table.table_problem(code, error.message())
         })?;
         Ok(settings)
     }
 }
 
 impl RuleSettings {
-    fn read(read: &Read<'_>) -> Result<Self, Problem> {
+    fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         Ok(Self {
-            types: read.list("types")?,
-            aggregates: read.list("aggregates")?,
-            destination: read.text("destination")?,
-            key: read.text("key")?,
-            headers: read.map("headers")?.unwrap_or_default(),
+            types: table.list("types")?,
+            aggregates: table.list("aggregates")?,
+            destination: table.text("destination")?,
+            key: table.text("key")?,
+            headers: table.map("headers")?.unwrap_or_default(),
         })
     }
 }
 
 /// Names every field, so that a new one of the relay does not compile until it has a key.
-fn policy(read: &Read<'_>) -> Result<Policy, Problem> {
+fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
     Ok(Policy {
-        order: read.choice("order", &[("key", Order::Key), ("none", Order::None)])?,
-        on_dead: read.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?,
-        several_destinations: read.bool("several_destinations")?,
-        batch_events_max: read.count("batch_events_max")?,
-        batch_bytes_max: read.count("batch_bytes_max")?,
-        batch_linger: read.duration("batch_linger")?,
-        batches_in_flight_max: read.count("batches_in_flight_max")?,
-        publish_timeout: read.duration("publish_timeout")?,
-        read_ahead_events_max: read.count("read_ahead_events_max")?,
-        read_ahead_bytes_max: read.count("read_ahead_bytes_max")?,
-        claim_events_max: read.count("claim_events_max")?,
-        window_events_max: read.count("window_events_max")?,
-        flush_interval: read.duration("flush_interval")?,
-        flush_events: read.count("flush_events")?,
-        max_attempts: read.count("max_attempts")?,
-        backoff_min: read.duration("backoff_min")?,
-        backoff_max: read.duration("backoff_max")?,
-        parked_max: read.count("parked_max")?,
-        breaker_keys: read.count("breaker_keys")?,
-        probe_min: read.duration("probe_min")?,
-        probe_max: read.duration("probe_max")?,
-        lease: read.duration("lease")?,
-        poll_min: read.duration("poll_min")?,
-        poll_max: read.duration("poll_max")?,
-        drain_timeout: read.duration("drain_timeout")?,
-        trial_events: read.count("trial_events")?,
-        trial_deaths_max: read.count("trial_deaths_max")?,
+        order: table.choice("order", &[("key", Order::Key), ("none", Order::None)])?,
+        on_dead: table.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?,
+        several_destinations: table.bool("several_destinations")?,
+        batch_events_max: table.count("batch_events_max")?,
+        batch_bytes_max: table.count("batch_bytes_max")?,
+        batch_linger: table.duration("batch_linger")?,
+        batches_in_flight_max: table.count("batches_in_flight_max")?,
+        publish_timeout: table.duration("publish_timeout")?,
+        read_ahead_events_max: table.count("read_ahead_events_max")?,
+        read_ahead_bytes_max: table.count("read_ahead_bytes_max")?,
+        claim_events_max: table.count("claim_events_max")?,
+        window_events_max: table.count("window_events_max")?,
+        flush_interval: table.duration("flush_interval")?,
+        flush_events: table.count("flush_events")?,
+        max_attempts: table.count("max_attempts")?,
+        backoff_min: table.duration("backoff_min")?,
+        backoff_max: table.duration("backoff_max")?,
+        parked_max: table.count("parked_max")?,
+        breaker_keys: table.count("breaker_keys")?,
+        probe_min: table.duration("probe_min")?,
+        probe_max: table.duration("probe_max")?,
+        lease: table.duration("lease")?,
+        poll_min: table.duration("poll_min")?,
+        poll_max: table.duration("poll_max")?,
+        drain_timeout: table.duration("drain_timeout")?,
+        trial_events: table.count("trial_events")?,
+        trial_deaths_max: table.count("trial_deaths_max")?,
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::{Code, Result as Outcome};
 use postrider_sinks::webhook::{Key, WebhookConfig};
 
-use super::Read;
+use super::ConfigTable;
 use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 use crate::config::secret::Secret;
@@ -40,29 +40,29 @@ pub struct WebhookSettings {
 }
 
 impl WebhookSettings {
-    pub(super) fn read(read: &Read<'_>, environment: &Environment) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
         let mut secrets = Vec::new();
         for key in ["secret", "old_secret"] {
-            let Some(secret) = read.secret(key, environment)? else { continue };
+            let Some(secret) = table.secret(key, environment)? else { continue };
             Key::parse(secret.expose_secret())
-                .map_err(|error| read.problem(key, Code::ConfigSecret, error.what()))?;
+                .map_err(|error| table.problem(key, Code::ConfigSecret, error.message()))?;
             secrets.push(secret);
         }
         let settings = Self {
-            url: read.secret("url", environment)?,
+            url: table.secret("url", environment)?,
             secrets,
-            authorization: read.secret("authorization", environment)?,
-            headers: read.map("headers")?.unwrap_or_default(),
-            timeout: read.duration("timeout")?,
-            concurrency: read.count("concurrency")?,
-            allow_private: read.bool("allow_private")?,
-            allow_networks: read.list("allow_networks")?.unwrap_or_default(),
-            allow_hosts: read.list("allow_hosts")?.unwrap_or_default(),
-            allow_http: read.bool("allow_http")?,
-            ca_file: read.path("ca_file")?,
+            authorization: table.secret("authorization", environment)?,
+            headers: table.map("headers")?.unwrap_or_default(),
+            timeout: table.duration("timeout")?,
+            concurrency: table.count("concurrency")?,
+            allow_private: table.bool("allow_private")?,
+            allow_networks: table.list("allow_networks")?.unwrap_or_default(),
+            allow_hosts: table.list("allow_hosts")?.unwrap_or_default(),
+            allow_http: table.bool("allow_http")?,
+            ca_file: table.path("ca_file")?,
         };
         let checked = settings.config().and_then(|config| config.check());
-        checked.map_err(|error| read.problem_of_all(Code::ConfigValue, error.what()))?;
+        checked.map_err(|error| table.table_problem(Code::ConfigValue, error.message()))?;
         Ok(settings)
     }
 

@@ -2,11 +2,11 @@
 
 mod analytics;
 mod audit;
-mod watched;
+mod metered;
 
 pub(crate) use analytics::Analytics;
 pub(crate) use audit::AuditFile;
-pub(super) use watched::Watched;
+pub(super) use metered::Metered;
 
 use std::sync::Arc;
 

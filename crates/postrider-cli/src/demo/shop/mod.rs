@@ -1,11 +1,11 @@
 //! The shop: customers who order, pay and get their parcels, on a SQLite file of its own.
 
-mod books;
+mod journal;
 mod closing;
 mod order;
 mod writers;
 
-pub(super) use books::Books;
+pub(super) use journal::Journal;
 pub(super) use writers::Writers;
 
 use std::path::{Path, PathBuf};
@@ -109,5 +109,5 @@ fn failed(error: rusqlite::Error) -> Error {
         Some(ErrorCode::DiskFull | ErrorCode::ReadOnly) => Code::StoreReadOnly,
         _ => Code::StoreFailed,
     };
-    Error::new(code, "the demo's shop cannot use its database").source(error)
+    Error::new(code, "the demo shop cannot use its database").with_source(error)
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::closing::Closing;
 use super::order::{Ended, serve};
-use super::{Books, Shop};
+use super::{Journal, Shop};
 use crate::demo::plan::{Plan, WRITERS};
 
 /// Writers at work. Dropping them closes the shop.
@@ -22,7 +22,7 @@ pub(in crate::demo) struct Writers {
 
 impl Writers {
     /// Opens the shop.
-    pub(in crate::demo) fn start(shop: &Shop, plan: &Plan, books: &Arc<Books>) -> Result<Self> {
+    pub(in crate::demo) fn start(shop: &Shop, plan: &Plan, journal: &Arc<Journal>) -> Result<Self> {
         let mut writers = Self { threads: JoinSet::new(), closing: Arc::default() };
         let clock = SystemClock::new();
         for number in 0..WRITERS {
@@ -31,7 +31,7 @@ impl Writers {
                 random: Rng::with_seed(number),
                 plan: plan.clone(),
                 clock: clock.clone(),
-                books: books.clone(),
+                journal: journal.clone(),
                 closing: writers.closing.clone(),
             };
             writers.threads.spawn_blocking(move || writer.work());
@@ -74,14 +74,14 @@ struct Writer {
     random: Rng,
     plan: Plan,
     clock: SystemClock,
-    books: Arc<Books>,
+    journal: Arc<Journal>,
     closing: Arc<Closing>,
 }
 
 impl Writer {
     fn work(&mut self) -> Result<()> {
         let outbox = Outbox::new().namespace("shop");
-        while self.is_open() && self.books.take_order() {
+        while self.is_open() && self.journal.take_order() {
             while let Ended::RolledBack = self.serve(&outbox)? {
                 if !self.is_open() {
                     return Ok(());
@@ -102,8 +102,8 @@ impl Writer {
     fn serve(&mut self, outbox: &Outbox) -> Result<Ended> {
         let ended = serve(&mut self.connection, outbox, &mut self.random)?;
         match &ended {
-            Ended::Committed(event) => self.books.note_commit(event.clone()),
-            Ended::RolledBack => self.books.note_rollback(),
+            Ended::Committed(event) => self.journal.note_commit(event.clone()),
+            Ended::RolledBack => self.journal.note_rollback(),
         }
         Ok(ended)
     }

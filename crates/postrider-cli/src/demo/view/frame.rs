@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::line::{Line, Tone};
 use super::panel::{FIGURES_WIDTH, Panel, Scale};
-use crate::demo::picture::Picture;
+use crate::demo::snapshot::Snapshot;
 
 /// Blanks left and right of everything.
 const MARGIN: usize = 2;
@@ -20,16 +20,16 @@ const LINES_AROUND: usize = 7;
 const STEP: Duration = Duration::from_millis(200);
 
 /// Draws one moment in lines no more than fit.
-pub(super) fn frame(picture: &Picture<'_>, columns: usize, rows: usize) -> Vec<Line> {
+pub(super) fn frame(snapshot: &Snapshot<'_>, columns: usize, rows: usize) -> Vec<Line> {
     let inner = columns.saturating_sub(2 * MARGIN);
     let tones = [Tone::Audit, Tone::Analytics];
-    let lanes = picture.lanes.iter().zip(tones.into_iter().cycle());
-    let panels: Vec<Panel<'_>> = std::iter::once(Panel::of_shop(picture))
+    let lanes = snapshot.lanes.iter().zip(tones.into_iter().cycle());
+    let panels: Vec<Panel<'_>> = std::iter::once(Panel::of_shop(snapshot))
         .chain(lanes.map(|(lane, tone)| Panel::of_lane(lane, tone)))
         .collect();
-    let narration = Line::new().then(Tone::Normal, picture.act.narration());
-    let mut lines = vec![title(picture, inner), bar(picture.progress, inner), narration];
-    match scale(picture, &panels, inner, rows) {
+    let narration = Line::new().then(Tone::Normal, snapshot.act.narration());
+    let mut lines = vec![title(snapshot, inner), bar(snapshot.progress, inner), narration];
+    match scale(snapshot, &panels, inner, rows) {
         Some(scale) => {
             for panel in &panels {
                 lines.push(Line::new());
@@ -39,29 +39,29 @@ pub(super) fn frame(picture: &Picture<'_>, columns: usize, rows: usize) -> Vec<L
         }
         None => lines.extend(panels.iter().flat_map(Panel::small)),
     }
-    lines.push(last_event(picture));
+    lines.push(last_event(snapshot));
     lines.truncate(rows);
     lines.into_iter().map(|line| Line::new().to(MARGIN).join(line)).collect()
 }
 
 /// How large the plots can be: without columns on a narrow screen; `None` if the screen is not even high
 /// enough for the figures.
-fn scale(picture: &Picture<'_>, panels: &[Panel<'_>], inner: usize, rows: usize) -> Option<Scale> {
+fn scale(snapshot: &Snapshot<'_>, panels: &[Panel<'_>], inner: usize, rows: usize) -> Option<Scale> {
     let columns = inner.checked_sub(GAP + FIGURES_WIDTH).filter(|columns| *columns >= PLOT_COLUMNS_MIN);
     let columns = columns.unwrap_or(0);
     let room = rows.checked_sub(LINES_AROUND)? / panels.len().max(1);
     let plot_rows = room.checked_sub(1).filter(|rows| *rows >= PLOT_ROWS_MIN)?.min(PLOT_ROWS_MAX);
     // A run of known length fills the plot; a longer one moves through it.
-    let step = picture.expected.map_or(STEP, |whole| whole.div_f64(columns.max(1) as f64));
+    let step = snapshot.expected.map_or(STEP, |whole| whole.div_f64(columns.max(1) as f64));
     let step = step.clamp(Duration::from_millis(50), Duration::from_secs(1));
-    let scale = Scale { now: picture.elapsed, step, columns, rows: plot_rows, top: 0.0 };
+    let scale = Scale { now: snapshot.elapsed, step, columns, rows: plot_rows, top: 0.0 };
     let top = panels.iter().map(|panel| panel.peak(&scale)).fold(0.0, f64::max);
     Some(Scale { top, ..scale })
 }
 
-fn title(picture: &Picture<'_>, inner: usize) -> Line {
-    let elapsed = format!("{:.0} s", picture.elapsed.as_secs_f64());
-    let time = match picture.expected {
+fn title(snapshot: &Snapshot<'_>, inner: usize) -> Line {
+    let elapsed = format!("{:.0} s", snapshot.elapsed.as_secs_f64());
+    let time = match snapshot.expected {
         Some(whole) => format!("{elapsed} of {:.0} s", whole.as_secs_f64()),
         None => elapsed,
     };
@@ -78,8 +78,8 @@ fn bar(progress: f64, inner: usize) -> Line {
     Line::new().then(Tone::Strong, "━".repeat(done)).then(Tone::Faint, "─".repeat(inner - done))
 }
 
-fn last_event(picture: &Picture<'_>) -> Line {
-    let Some(event) = &picture.last else { return Line::new().then(Tone::Faint, "no event yet") };
+fn last_event(snapshot: &Snapshot<'_>) -> Line {
+    let Some(event) = &snapshot.last else { return Line::new().then(Tone::Faint, "no event yet") };
     Line::new()
         .then(Tone::Strong, &*event.event_type)
         .to("order.shipped  ".len())
@@ -89,10 +89,10 @@ fn last_event(picture: &Picture<'_>) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::picture::{Act, Lane, State};
-    use crate::demo::track::Track;
+    use crate::demo::snapshot::{Act, Lane, State};
+    use crate::demo::time_series::TimeSeries;
 
-    fn picture<'a>(track: &'a Track, expected: Option<Duration>) -> Picture<'a> {
+    fn snapshot<'a>(time_series: &'a TimeSeries, expected: Option<Duration>) -> Snapshot<'a> {
         let lane = |name, state| Lane {
             name,
             target: "to somewhere",
@@ -101,9 +101,9 @@ mod tests {
             oldest: Some(Duration::from_millis(1_500)),
             retries: 7,
             parked: 1,
-            deliveries: track,
+            deliveries: time_series,
         };
-        Picture {
+        Snapshot {
             elapsed: Duration::from_secs(9),
             expected,
             progress: 0.6,
@@ -112,33 +112,33 @@ mod tests {
             writers: 4,
             committed: 12_345,
             rolled_back: 678,
-            commits: track,
+            commits: time_series,
             lanes: vec![lane("audit", State::Flowing), lane("analytics", State::Down)],
             last: None,
         }
     }
 
-    fn track() -> Track {
-        let mut track = Track::default();
-        (0..90).for_each(|tick| track.sample(Duration::from_millis(tick * 100), tick * tick));
-        track
+    fn time_series() -> TimeSeries {
+        let mut time_series = TimeSeries::default();
+        (0..90).for_each(|tick| time_series.sample(Duration::from_millis(tick * 100), tick * tick));
+        time_series
     }
 
     #[test]
     fn a_frame_fits_every_screen() {
-        let track = track();
+        let time_series = time_series();
         for expected in [None, Some(Duration::from_secs(15))] {
-            let picture = picture(&track, expected);
+            let snapshot = snapshot(&time_series, expected);
             for (columns, rows) in (1..220).step_by(3).flat_map(|c| (1..60).map(move |r| (c, r))) {
-                assert!(frame(&picture, columns, rows).len() <= rows, "{columns} x {rows}");
+                assert!(frame(&snapshot, columns, rows).len() <= rows, "{columns} x {rows}");
             }
         }
     }
 
     #[test]
     fn the_usual_terminal_shows_everything_and_wastes_no_column() {
-        let track = track();
-        let lines = frame(&picture(&track, None), 80, 24);
+        let time_series = time_series();
+        let lines = frame(&snapshot(&time_series, None), 80, 24);
         assert_eq!((lines.len(), lines.iter().map(Line::width).max()), (23, Some(78)));
     }
 }

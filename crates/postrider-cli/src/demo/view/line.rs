@@ -93,10 +93,10 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{ColorWhen, Loudness, Output};
+    use crate::output::{ColorWhen, Output, Verbosity};
 
     fn paint(when: ColorWhen) -> Paint {
-        Output::new(false, when, Loudness::Normal).paint()
+        Output::new(false, when, Verbosity::Normal).paint()
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) use summary::summary;
 use std::env;
 use std::io::{self, IsTerminal, Stdout};
 
-use super::picture::Picture;
+use super::snapshot::Snapshot;
 use crate::failure::Failure;
 use crate::output::Output;
 use plain::Plain;
@@ -47,16 +47,16 @@ impl View {
     ///
     /// # Errors
     /// If standard output cannot be written to.
-    pub(super) fn draw(&mut self, picture: &Picture<'_>) -> Result<(), Failure> {
+    pub(super) fn draw(&mut self, snapshot: &Snapshot<'_>) -> Result<(), Failure> {
         match self {
             Self::Live(output, screen) => {
                 let (columns, rows) = screen::size();
-                let lines = frame::frame(picture, columns, rows);
+                let lines = frame::frame(snapshot, columns, rows);
                 // The last column stays free: some terminals clear it together with what is right of it.
                 let lines = lines.iter().map(|line| line.render(output.paint(), columns.saturating_sub(1)));
                 screen.draw(lines).map_err(screen::failed)
             }
-            Self::Plain(output, plain) => match plain.line(picture) {
+            Self::Plain(output, plain) => match plain.line(snapshot) {
                 None => Ok(()),
                 // Then standard output is for the one object.
                 Some(line) if output.is_json() => {

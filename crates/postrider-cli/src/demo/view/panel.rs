@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::line::{Line, Tone};
 use super::number::{age, count, rate};
 use super::plot::plot;
-use crate::demo::picture::{Lane, Picture, State};
-use crate::demo::track::Track;
+use crate::demo::snapshot::{Lane, Snapshot, State};
+use crate::demo::time_series::TimeSeries;
 
 /// Columns of the figures beside a plot.
 pub(super) const FIGURES_WIDTH: usize = 25;
@@ -17,7 +17,7 @@ pub(super) struct Panel<'a> {
     name: &'a str,
     state: Line,
     note: String,
-    track: &'a Track,
+    time_series: &'a TimeSeries,
     figures: Vec<(&'static str, String, Tone)>,
 }
 
@@ -36,17 +36,17 @@ pub(super) struct Scale {
 
 impl<'a> Panel<'a> {
     /// What the shop does.
-    pub(super) fn of_shop(picture: &'a Picture<'_>) -> Self {
+    pub(super) fn of_shop(snapshot: &'a Snapshot<'_>) -> Self {
         Self {
             tone: Tone::Shop,
             name: "shop",
             state: Line::new(),
-            note: format!("{} writers on {}", picture.writers, picture.database),
-            track: picture.commits,
+            note: format!("{} writers on {}", snapshot.writers, snapshot.database),
+            time_series: snapshot.commits,
             figures: vec![
-                ("commits", rate(picture.commits.rate()), Tone::Strong),
-                ("committed", count(picture.committed), Tone::Normal),
-                ("rolled back", count(picture.rolled_back), Tone::Normal),
+                ("commits", rate(snapshot.commits.rate()), Tone::Strong),
+                ("committed", count(snapshot.committed), Tone::Normal),
+                ("rolled back", count(snapshot.rolled_back), Tone::Normal),
             ],
         }
     }
@@ -72,14 +72,14 @@ impl<'a> Panel<'a> {
             name: lane.name,
             state: Line::new().then(state, format!("{sign} {}", lane.state.word())),
             note: lane.target.to_owned(),
-            track: lane.deliveries,
+            time_series: lane.deliveries,
             figures,
         }
     }
 
     /// The highest rate that is to be seen.
     pub(super) fn peak(&self, scale: &Scale) -> f64 {
-        self.track.rates(scale.step, scale.columns, scale.now).into_iter().fold(0.0, f64::max)
+        self.time_series.rates(scale.step, scale.columns, scale.now).into_iter().fold(0.0, f64::max)
     }
 
     /// Heading, then plot and figures side by side.
@@ -91,7 +91,7 @@ impl<'a> Panel<'a> {
         let has_room = left.width() + 2 + note.width() <= width;
         let heading = if has_room { left.to(width - note.width()).join(note) } else { left };
         let mut lines = vec![heading];
-        let rates = self.track.rates(scale.step, scale.columns, scale.now);
+        let rates = self.time_series.rates(scale.step, scale.columns, scale.now);
         let mut figures = self.figures.iter();
         for row in plot(&rates, scale.top, scale.rows) {
             let line = Line::new().then(self.tone, row).to(figures_at);

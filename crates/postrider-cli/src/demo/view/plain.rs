@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::number::{age, count, rate};
-use crate::demo::picture::{Picture, State};
+use crate::demo::snapshot::{Snapshot, State};
 
 /// Says something once a second.
 #[derive(Debug, Default)]
@@ -14,18 +14,18 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// What to say now, if anything.
-    pub(super) fn line(&mut self, picture: &Picture<'_>) -> Option<String> {
-        if picture.elapsed.as_secs() < self.next {
+    pub(super) fn line(&mut self, snapshot: &Snapshot<'_>) -> Option<String> {
+        if snapshot.elapsed.as_secs() < self.next {
             return None;
         }
-        self.next = picture.elapsed.as_secs() + 1;
-        let (committed, rolled_back) = (count(picture.committed), count(picture.rolled_back));
+        self.next = snapshot.elapsed.as_secs() + 1;
+        let (committed, rolled_back) = (count(snapshot.committed), count(snapshot.rolled_back));
         let mut line = format!(
             "{:>3} s  shop {:>7} {committed:>7} committed {rolled_back:>5} rolled back",
-            picture.elapsed.as_secs(),
-            rate(picture.commits.rate()),
+            snapshot.elapsed.as_secs(),
+            rate(snapshot.commits.rate()),
         );
-        for lane in &picture.lanes {
+        for lane in &snapshot.lanes {
             let (now, backlog) = (rate(lane.deliveries.rate()), count(lane.backlog));
             let _ = write!(line, "  | {} {now:>7} backlog {backlog:>5}", lane.name);
             if let (State::Down | State::CatchingUp, Some(oldest)) = (lane.state, lane.oldest) {

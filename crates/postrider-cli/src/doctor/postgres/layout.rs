@@ -4,11 +4,11 @@ use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 
-use super::{Check, Patient};
+use super::{Check, Subject};
 use crate::doctor::layout::Findings;
 
 /// Looks at the table and says whether it can be worked on.
-pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) -> bool {
+pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
     let opened = match PostgresRowStore::connect(config, rows).await {
         Ok(store) => {
             store.close().await;
@@ -21,12 +21,12 @@ pub(super) async fn examine(config: &PostgresConfig, rows: &RowTable, patient: &
         strangers: PostgresRowStore::foreign_claims(config, rows).await,
         opened,
     };
-    inbox(config, rows, patient).await;
-    found.tell(rows, patient)
+    inbox(config, rows, subject).await;
+    found.tell(rows, subject)
 }
 
-/// Whether the inbox of seed 003, if it is there, lets every consumer group process an event.
-async fn inbox(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'_>) {
+/// Whether `processed_events`, if it exists, lets every consumer group process an event.
+async fn inbox(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
     if rows.layout() != RowLayout::Outbox {
         return;
     }
@@ -34,15 +34,15 @@ async fn inbox(config: &PostgresConfig, rows: &RowTable, patient: &mut Patient<'
     match PostgresRowStore::inbox_keys_of_one_group(config, rows).await {
         Ok(None) => {}
         Ok(Some(keys)) if keys.is_empty() => {
-            patient.ok(check, "every consumer group can process every event of processed_events");
+            subject.ok(check, "every consumer group can process every event");
         }
         Ok(Some(keys)) => {
             let keys = keys.join(", ");
-            patient.warn(
+            subject.warn(
                 check,
-                format!("processed_events has the key {keys}: one consumer group only can process an event"),
+                format!("processed_events has the key {keys}: only one consumer group can process an event"),
             );
         }
-        Err(error) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }

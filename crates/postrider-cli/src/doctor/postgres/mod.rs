@@ -19,7 +19,7 @@ use postrider::{Code, Ident};
 use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
-use super::{Check, Examination, Patient};
+use super::{Check, Options, Subject};
 
 /// The database to look at.
 pub(crate) struct Place<'a> {
@@ -31,54 +31,54 @@ pub(crate) struct Place<'a> {
 }
 
 /// Looks at the server and says whether its tables can be read.
-pub(crate) async fn examine(place: Place<'_>, examination: &Examination, patient: &mut Patient<'_>) -> bool {
+pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Subject<'_>) -> bool {
     let Place { config, schema, rows, shown } = place;
     let client = match config.guarded_client().await {
         Ok((client, _)) => client,
         Err(error) => {
-            patient.refused(Check::Readable, &error);
+            subject.refused(Check::Readable, &error);
             return false;
         }
     };
-    patient.ok(Check::Readable, format!("{shown} answers"));
+    subject.ok(Check::Readable, format!("{shown} is reachable"));
     if config.is_exposed() {
-        patient.warn(Check::PostgresEncrypted, "the connection is not encrypted");
+        subject.warn(Check::PostgresEncrypted, "the connection is not encrypted");
     } else {
-        patient.ok(Check::PostgresEncrypted, "encrypted, or within this machine");
+        subject.ok(Check::PostgresEncrypted, "encrypted, or local to this machine");
     }
     let server = Server { client, schema };
-    server.version(patient).await;
-    server.clock(patient).await;
-    server.durable(patient).await;
-    server.transactions(examination.transaction_age_max, patient).await;
-    server.prepared(examination.transaction_age_max, patient).await;
+    server.version(subject).await;
+    server.clock(subject).await;
+    server.durable(subject).await;
+    server.transactions(options.transaction_age_max, subject).await;
+    server.prepared(options.transaction_age_max, subject).await;
     if let Some(rows) = rows {
-        return layout::examine(config, rows, patient).await;
+        return layout::check(config, rows, subject).await;
     }
-    let store = tables(config, patient).await;
+    let store = tables(config, subject).await;
     let usable = store.is_some();
     if let Some(store) = store {
-        pooler(config, &store, patient).await;
+        pooler(config, &store, subject).await;
         store.close().await;
-        server.rights(patient).await;
-        server.excess(patient).await;
-        server.writers(patient).await;
-        server.sequence(patient).await;
-        server.bloat(patient).await;
+        server.rights(subject).await;
+        server.excess(subject).await;
+        server.writers(subject).await;
+        server.sequence(subject).await;
+        server.bloat(subject).await;
     }
     usable
 }
 
 /// Whether a store can be opened: version, schema, and an outbox as the migrations made it.
-async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<PostgresStore> {
+async fn tables(config: &PostgresConfig, subject: &mut Subject<'_>) -> Option<PostgresStore> {
     let schema = PostgresStore::schema(config).await;
     match PostgresStore::connect(config).await {
         Ok(store) => {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
-            patient.ok(Check::SchemaCurrent, format!("schema {found}"));
-            patient.ok(Check::PostgresRowSecurity, "no policy hides a row from this user");
-            patient.ok(Check::PostgresEncoding, "UTF8");
-            patient.ok(Check::PostgresShape, "positions are given as the migrations have it");
+            subject.ok(Check::SchemaCurrent, format!("schema {found}"));
+            subject.ok(Check::PostgresRowSecurity, "no policy hides rows from this user");
+            subject.ok(Check::PostgresEncoding, "UTF8");
+            subject.ok(Check::PostgresShape, "positions are assigned as the migrations define it");
             Some(store)
         }
         Err(error) => {
@@ -90,24 +90,26 @@ async fn tables(config: &PostgresConfig, patient: &mut Patient<'_>) -> Option<Po
                 Code::SchemaAltered => Check::PostgresShape,
                 _ => Check::SchemaCurrent,
             };
-            patient.refused(check, &error);
+            subject.refused(check, &error);
             None
         }
     }
 }
 
 /// Whether the way to the server is what the configuration takes it for.
-async fn pooler(config: &PostgresConfig, store: &PostgresStore, patient: &mut Patient<'_>) {
+async fn pooler(config: &PostgresConfig, store: &PostgresStore, subject: &mut Subject<'_>) {
     let check = Check::PostgresPooler;
     match (store.is_pooled().await, config.listens()) {
-        (Ok(false), _) => patient.ok(check, "the connection is this program's alone"),
+        (Ok(false), _) => subject.ok(check, "a direct connection"),
         (Ok(true), false) if config.pooler_choice() == Pooler::Transaction => {
-            patient.ok(check, "a transaction pooler, as configured")
+            subject.ok(check, "a pooler in transaction mode, as configured")
         }
-        (Ok(true), false) => patient.warn(check, "a transaction pooler stands between"),
-        (Ok(true), true) => patient
-            .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
-        (Err(error), _) => patient.warn(check, format!("cannot be told: {}", error.sentence())),
+        (Ok(true), false) => subject.warn(check, "the connection goes through a pooler in transaction mode"),
+        (Ok(true), true) => subject.warn(
+            check,
+            "the connection goes through a pooler in transaction mode: LISTEN does not work, the relay polls",
+        ),
+        (Err(error), _) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }
 
@@ -152,10 +154,10 @@ fn said(error: &tokio_postgres::Error) -> String {
 }
 
 /// A check whose findings are lines: none is good.
-fn tell(patient: &mut Patient<'_>, check: Check, found: Result<Vec<String>, String>, good: &str) {
+fn tell(subject: &mut Subject<'_>, check: Check, found: Result<Vec<String>, String>, good: &str) {
     match found {
-        Ok(lines) if lines.is_empty() => patient.ok(check, good),
-        Ok(lines) => patient.warn(check, lines.join("; ")),
-        Err(error) => patient.warn(check, format!("cannot be told: {error}")),
+        Ok(lines) if lines.is_empty() => subject.ok(check, good),
+        Ok(lines) => subject.warn(check, lines.join("; ")),
+        Err(error) => subject.warn(check, format!("cannot be checked: {error}")),
     }
 }

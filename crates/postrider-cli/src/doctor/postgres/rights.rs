@@ -1,6 +1,6 @@
 //! What this user may do, and what others may not.
 
-use super::{Check, Patient, Server, tell};
+use super::{Check, Server, Subject, tell};
 
 /// What the store of a relay does to each table. No index: a handful of rows made here.
 const MISSING: &str = "
@@ -29,7 +29,7 @@ const EXCESS: &str = "
 
 /// Rights given on the table and on its columns; the owner's own are his.
 const GRANTED: &str = "
-    SELECT coalesce(g.rolname, 'everybody') || ' may ' || acl.privilege_type || ' ' || acl.thing
+    SELECT coalesce(g.rolname, 'every user') || ' may ' || acl.privilege_type || ' ' || acl.thing
     FROM (SELECT a.grantee, a.privilege_type, 'events' AS thing, c.relowner
           FROM pg_class AS c, aclexplode(c.relacl) AS a
           WHERE c.oid = '{schema}.events'::regclass AND a.privilege_type IN ('UPDATE', 'TRUNCATE', 'TRIGGER')
@@ -44,21 +44,23 @@ const GRANTED: &str = "
     ORDER BY 1";
 
 impl Server<'_> {
-    pub(super) async fn rights(&self, patient: &mut Patient<'_>) {
+    pub(super) async fn rights(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(MISSING).await {
-            Ok(missing) if missing.is_empty() => patient.ok(Check::PostgresRights, "all a relay needs"),
-            Ok(missing) => {
-                patient.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
+            Ok(missing) if missing.is_empty() => {
+                subject.ok(Check::PostgresRights, "all privileges a relay needs")
             }
-            Err(error) => patient.warn(Check::PostgresRights, format!("cannot be told: {error}")),
+            Ok(missing) => {
+                subject.warn(Check::PostgresRights, format!("missing for a relay: {}", missing.join(", ")))
+            }
+            Err(error) => subject.warn(Check::PostgresRights, format!("cannot be checked: {error}")),
         }
     }
 
-    pub(super) async fn excess(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
+    pub(super) async fn excess(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
     }
 
-    pub(super) async fn writers(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
+    pub(super) async fn writers(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresWriters, self.ask(GRANTED).await, "only the owner can change an event");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::{Clock, SystemClock};
 
-use super::{Check, Patient, Server, tell};
+use super::{Check, Server, Subject, tell};
 use crate::output::age;
 
 /// Clocks of two machines may differ so much without harm.
@@ -57,14 +57,14 @@ const SEQUENCE: &str = "
                string_to_array(done, ' ') AS ranges
         FROM {schema}.subscriptions
     )
-    SELECT s.name || ': position ' || s.done || ' was given before, and the sequence is at ' || q.last
+    SELECT s.name || ': position ' || s.done || ' was assigned before, but the sequence is at ' || q.last
     FROM seen AS s,
          (SELECT coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0) AS last
           FROM {schema}.events_position_seq) AS q
     WHERE q.last < s.done
     UNION ALL
-    SELECT s.name || ': later events stand at positions ' || again.first || ' to ' || again.last
-           || ', which were given before'
+    SELECT s.name || ': later events are at positions ' || again.first || ' to ' || again.last
+           || ', which were assigned before'
     FROM seen AS s
     CROSS JOIN LATERAL (
         SELECT min(position) AS first, max(position) AS last
@@ -90,52 +90,52 @@ const SETTINGS: &str = "
     ORDER BY 1";
 
 impl Server<'_> {
-    pub(super) async fn version(&self, patient: &mut Patient<'_>) {
+    pub(super) async fn version(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>("SELECT current_setting('server_version')").await {
-            Ok(version) => patient.ok(Check::PostgresVersion, format!("PostgreSQL {}", version.join(""))),
-            Err(error) => patient.warn(Check::PostgresVersion, format!("cannot be told: {error}")),
+            Ok(version) => subject.ok(Check::PostgresVersion, format!("PostgreSQL {}", version.join(""))),
+            Err(error) => subject.warn(Check::PostgresVersion, format!("cannot be checked: {error}")),
         }
     }
 
-    pub(super) async fn clock(&self, patient: &mut Patient<'_>) {
+    pub(super) async fn clock(&self, subject: &mut Subject<'_>) {
         let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
         let theirs = self.ask::<i64>(sql).await;
         let ours = SystemClock::new().now().wall.as_micros();
         match theirs.map(|theirs| theirs.first().copied().unwrap_or_default().abs_diff(ours)) {
             Ok(micros) if Duration::from_micros(micros) > CLOCK_SKEW_MAX => {
                 let apart = age(Duration::from_micros(micros));
-                patient.warn(Check::PostgresClock, format!("the clocks are {apart} apart"));
+                subject.warn(Check::PostgresClock, format!("the clocks are {apart} apart"));
             }
-            Ok(_) => patient.ok(Check::PostgresClock, "the clocks agree"),
-            Err(error) => patient.warn(Check::PostgresClock, format!("cannot be told: {error}")),
+            Ok(_) => subject.ok(Check::PostgresClock, "the clocks agree"),
+            Err(error) => subject.warn(Check::PostgresClock, format!("cannot be checked: {error}")),
         }
     }
 
-    pub(super) async fn durable(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresDurable, self.ask(SETTINGS).await, "commits survive a crash");
+    pub(super) async fn durable(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresDurable, self.ask(SETTINGS).await, "commits survive a crash");
     }
 
-    pub(super) async fn transactions(&self, age_max: Duration, patient: &mut Patient<'_>) {
+    pub(super) async fn transactions(&self, age_max: Duration, subject: &mut Subject<'_>) {
         let found = self.ask_about(TRANSACTIONS, age_max).await;
-        tell(patient, Check::PostgresTransactions, found, "none is open for long");
+        tell(subject, Check::PostgresTransactions, found, "no long-running transaction");
     }
 
-    pub(super) async fn prepared(&self, age_max: Duration, patient: &mut Patient<'_>) {
+    pub(super) async fn prepared(&self, age_max: Duration, subject: &mut Subject<'_>) {
         let found = self.ask_about(PREPARED, age_max).await;
-        tell(patient, Check::PostgresPrepared, found, "none is left behind");
+        tell(subject, Check::PostgresPrepared, found, "no old prepared transaction");
     }
 
-    pub(super) async fn sequence(&self, patient: &mut Patient<'_>) {
+    pub(super) async fn sequence(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(SEQUENCE).await {
             Ok(lines) if lines.is_empty() => {
-                patient.ok(Check::PostgresSequence, "no position was given twice")
+                subject.ok(Check::PostgresSequence, "no position was assigned twice")
             }
-            Ok(lines) => patient.fail(Check::PostgresSequence, lines.join("; ")),
-            Err(error) => patient.warn(Check::PostgresSequence, format!("cannot be told: {error}")),
+            Ok(lines) => subject.fail(Check::PostgresSequence, lines.join("; ")),
+            Err(error) => subject.warn(Check::PostgresSequence, format!("cannot be checked: {error}")),
         }
     }
 
-    pub(super) async fn bloat(&self, patient: &mut Patient<'_>) {
-        tell(patient, Check::PostgresBloat, self.ask(BLOAT).await, "few dead rows");
+    pub(super) async fn bloat(&self, subject: &mut Subject<'_>) {
+        tell(subject, Check::PostgresBloat, self.ask(BLOAT).await, "few dead rows");
     }
 }

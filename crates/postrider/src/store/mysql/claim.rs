@@ -104,8 +104,8 @@ impl MySqlClaimer {
             let age = self.config.statements_end();
             tracing::warn!(
                 age_ms = age.as_millis(),
-                "the server does not tell who has the outbox open for writing: positions that were rolled back \
-                 are kept in mind for that long, and until every transaction has ended that wrote by then"
+                "the server does not report which sessions write to the outbox: rolled-back positions stay \
+                 undecided for this long, and until every transaction that had written by then has ended"
             );
             self.tail.holes.wait_at_least(age);
         }
@@ -150,7 +150,7 @@ impl MySqlClaimer {
         };
         session.each(Prepared::Kept, HEAD, params![mark], &mut keep).await?;
         let (found, last) =
-            head.ok_or_else(|| Error::new(Code::StoreFailed, "the database left out an answer"))?;
+            head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.tail.reached() {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.

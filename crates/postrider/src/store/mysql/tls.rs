@@ -18,8 +18,8 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         Some(file) => {
             std::fs::metadata(file).map_err(|cause| {
                 Error::new(Code::TlsFailed, format!("{} cannot be used", file.display()))
-                    .hint("check the path, its permissions and that it is PEM")
-                    .source(cause)
+                    .with_hint("check the path, its permissions and that it is PEM")
+                    .with_source(cause)
             })?;
             vec![file.clone().into()]
         }

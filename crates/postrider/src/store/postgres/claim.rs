@@ -193,7 +193,7 @@ impl PostgresClaimer {
         }
         let head = head.into_iter().next();
         let head =
-            head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox is gone"))?;
+            head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox does not exist"))?;
         Ok(Answer { stamp, writers, head, rows })
     }
 

@@ -122,7 +122,7 @@ impl LogTx for Tx<'_> {
         if row.map_or(Ok(false), |row| get(&row, 0))? {
             return Ok(());
         }
-        Err(Error::new(Code::StoreBusy, "somebody else deletes events, or creates a subscription"))
+        Err(Error::new(Code::StoreBusy, "another process is deleting events or creating a subscription"))
     }
 
     async fn purge_bounds(&mut self) -> Result<Vec<PurgeBound>> {

@@ -33,7 +33,7 @@ mod progress;
 mod relays;
 mod roles;
 mod row;
-mod rows;
+mod row_state;
 mod session;
 mod settle;
 mod shape;
@@ -54,7 +54,7 @@ pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
-pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
+pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::connection::SharedConnection;
 use self::history::Incarnation;

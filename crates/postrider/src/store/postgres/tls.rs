@@ -47,18 +47,20 @@ fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
     let certificates: Vec<_> = certificates.map_err(|e| unreadable("certificate", file, e))?;
     if certificates.is_empty() {
-        let what = format!("{} holds no certificate", file.display());
-        return Err(Error::new(Code::TlsFailed, what).hint("give a file in PEM: -----BEGIN CERTIFICATE-----"));
+        let what = format!("{} contains no certificate", file.display());
+        return Err(
+            Error::new(Code::TlsFailed, what).with_hint("use a PEM file: -----BEGIN CERTIFICATE-----")
+        );
     }
     Ok(certificates)
 }
 
 fn unreadable(what: &str, file: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::TlsFailed, format!("the {what} in {} cannot be used", file.display()))
-        .hint("check the path, its permissions and that it is PEM")
-        .source(error)
+        .with_hint("check the path, its permissions and that it is PEM")
+        .with_source(error)
 }
 
 fn unusable(error: rustls::Error) -> Error {
-    Error::new(Code::TlsFailed, "TLS cannot be set up as configured").source(error)
+    Error::new(Code::TlsFailed, "TLS could not be set up as configured").with_source(error)
 }

@@ -1,0 +1,65 @@
+//! `--outbox`, for commands about one outbox or all.
+
+use clap::Args;
+use postrider::{Code, Error};
+
+use crate::config::Settings;
+use crate::config::settings::OutboxSettings;
+use crate::config::suggest::did_you_mean;
+use crate::failure::Failure;
+
+/// Which outbox is meant.
+#[derive(Debug, Args)]
+pub(super) struct OutboxArg {
+    /// Outbox of the configuration
+    #[arg(long = "outbox", id = "outbox", value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl OutboxArg {
+    /// The one named, else all.
+    ///
+    /// # Errors
+    /// [`Code::ConfigReference`] if there is none of the name, [`Code::ConfigKeyMissing`] if there is none at all.
+    pub(super) fn all_or_named<'a>(
+        &self,
+        settings: &'a Settings,
+    ) -> Result<Vec<(&'a str, &'a OutboxSettings)>, Failure> {
+        let all: Vec<_> = settings.outboxes.iter().map(|(name, outbox)| (name.as_str(), outbox)).collect();
+        if all.is_empty() {
+            return Err(Error::new(Code::ConfigKeyMissing, "no outbox is configured")
+                .with_hint("create a config file with `postrider config init`, or pass --set outbox.NAME.url=sqlite:FILE")
+                .into());
+        }
+        let Some(wanted) = &self.name else { return Ok(all) };
+        match settings.outboxes.get_key_value(wanted) {
+            Some((name, outbox)) => Ok(vec![(name, outbox)]),
+            None => {
+                let error = Error::new(Code::ConfigReference, format!("there is no outbox {wanted:?}"));
+                Err(match did_you_mean(wanted, all.iter().map(|(name, _)| *name)) {
+                    Some(advice) => error.with_hint(advice).into(),
+                    None => error.into(),
+                })
+            }
+        }
+    }
+
+    /// The one named, else the only one.
+    ///
+    /// # Errors
+    /// As [`OutboxArg::all_or_named`], and [`Code::ConfigReference`] if there are several to choose from.
+    pub(super) fn one<'a>(&self, settings: &'a Settings) -> Result<(&'a str, &'a OutboxSettings), Failure> {
+        match self.all_or_named(settings)?.as_slice() {
+            [only] => Ok(*only),
+            several => {
+                let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
+                Err(Error::new(
+                    Code::ConfigReference,
+                    format!("several outboxes are configured: {}", names.join(", ")),
+                )
+                .with_hint("select one with --outbox NAME")
+                .into())
+            }
+        }
+    }
+}

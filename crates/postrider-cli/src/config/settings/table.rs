@@ -1,0 +1,165 @@
+//! Taking typed values out of one table.
+
+use postrider::Code;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::effective::{Effective, Setting};
+use crate::config::environment::Environment;
+use crate::config::layer::Group;
+use crate::config::origin::Origin;
+use crate::config::problem::Problem;
+use crate::config::schema::Section;
+use crate::config::secret::Secret;
+use crate::config::value::{Keep, Value};
+
+/// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
+/// something else, is a mistake of this program; it comes out as a problem and not as a panic.
+pub(super) struct ConfigTable<'a> {
+    effective: &'a Effective,
+    group: &'a Group,
+    origin: &'a Origin,
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)+) => {
+        $($(#[$doc])*
+        pub(super) fn $name(&self, key: &str) -> Result<Option<$type>, Problem> {
+            match self.value(key)? {
+                Some(Value::$variant(value)) => Ok(Some(value.clone())),
+                None => Ok(None),
+                Some(_) => Err(self.schema_bug(key)),
+            }
+        })+
+    };
+}
+
+impl<'a> ConfigTable<'a> {
+    pub(super) fn all(effective: &'a Effective, section: Section) -> Vec<Self> {
+        effective.groups(section).map(|(group, origin)| Self { effective, group, origin }).collect()
+    }
+
+    /// The rules of this subscription, in their order.
+    pub(super) fn rules(&self) -> Vec<Self> {
+        let all = Self::all(self.effective, Section::Rule);
+        all.into_iter().filter(|rule| rule.group.name == self.group.name).collect()
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.group.name.clone().unwrap_or_default()
+    }
+
+    getters! {
+        text: Text -> String;
+        list: List -> Vec<String>;
+        map: Map -> std::collections::BTreeMap<String, String>;
+        path: Path -> PathBuf;
+        size: Size -> u64;
+        start: Start -> postrider::store::Start;
+    }
+
+    pub(super) fn bool(&self, key: &str) -> Result<bool, Problem> {
+        match self.value(key)? {
+            Some(Value::Bool(truth)) => Ok(*truth),
+            _ => Err(self.schema_bug(key)),
+        }
+    }
+
+    pub(super) fn duration(&self, key: &str) -> Result<Duration, Problem> {
+        match self.value(key)? {
+            Some(Value::Duration(duration)) => Ok(*duration),
+            _ => Err(self.schema_bug(key)),
+        }
+    }
+
+    /// How long to keep something, if that is given.
+    pub(super) fn retention(&self, key: &str) -> Result<Option<Keep>, Problem> {
+        match self.value(key)? {
+            None => Ok(None),
+            Some(Value::Retention(keep)) => Ok(Some(*keep)),
+            _ => Err(self.schema_bug(key)),
+        }
+    }
+
+    /// A number or size, as whichever integer the caller needs.
+    pub(super) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
+        let (Some(Value::Number(number) | Value::Size(number)), setting) =
+            (self.value(key)?, self.setting(key)?)
+        else {
+            return Err(self.schema_bug(key));
+        };
+        let too_large = || format!("{} is larger than this program supports", self.group.key(key));
+        N::try_from(*number).map_err(|_| {
+            Problem::new(Code::ConfigValue, too_large()).key(self.group.key(key)).at(&setting.origin)
+        })
+    }
+
+    /// What a word stands for.
+    pub(super) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
+        let word = self.required(key, self.text(key)?)?;
+        let meaning = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| meaning.clone());
+        self.required(key, meaning)
+    }
+
+    /// The value of a key that the schema requires or has a default for.
+    pub(super) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
+        value.ok_or_else(|| self.schema_bug(key))
+    }
+
+    /// Fetches a secret or URL, if one is given.
+    pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Option<Secret>, Problem> {
+        let protected = match self.value(key)? {
+            Some(Value::Secret(protected)) => protected,
+            None => return Ok(None),
+            Some(_) => return Err(self.schema_bug(key)),
+        };
+        let fetched = protected.resolve(environment);
+        fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
+    }
+
+    /// A number that need not be given.
+    pub(super) fn optional_count<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
+        if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
+    }
+
+    /// A duration that need not be given.
+    pub(super) fn optional_duration(&self, key: &str) -> Result<Option<Duration>, Problem> {
+        if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether somebody gave the key a value that is not `false`.
+    pub(super) fn is_given(&self, key: &str) -> bool {
+        let says = |setting: &Setting| {
+            setting.origin != Origin::Default
+                && setting.value.as_ref().is_some_and(|value| *value != Value::Bool(false))
+        };
+        self.setting(key).is_ok_and(says)
+    }
+
+    /// A problem with the value of a key.
+    pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
+        let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);
+        let key = self.group.key(key);
+        Problem::new(code, format!("{key}: {why}")).key(key).at(origin)
+    }
+
+    /// A problem with the table as a whole.
+    pub(super) fn table_problem(&self, code: Code, why: &str) -> Problem {
+        Problem::new(code, format!("{}: {why}", self.group)).at(self.origin)
+    }
+
+    fn value(&self, key: &str) -> Result<Option<&'a Value>, Problem> {
+        Ok(self.setting(key)?.value.as_ref())
+    }
+
+    fn setting(&self, key: &str) -> Result<&'a Setting, Problem> {
+        let here = |setting: &&Setting| setting.group == *self.group && setting.spec.name == key;
+        self.effective.settings().iter().find(here).ok_or_else(|| self.schema_bug(key))
+    }
+
+    fn schema_bug(&self, key: &str) -> Problem {
+        let what =
+            format!("this program reads {} in a way that its schema does not define", self.group.key(key));
+        Problem::new(Code::ConfigKeyUnknown, what).with_hint("please report this as a bug")
+    }
+}

@@ -1,0 +1,50 @@
+//! The name somebody probably meant.
+
+/// Names less alike than this have nothing to do with each other.
+const LIKENESS_MIN: f64 = 0.7;
+/// More names than this are no help in one line.
+const NAMES_MAX: usize = 8;
+
+/// The most alike of the names that exist, if one is alike at all.
+pub(super) fn closest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let meant = meant.to_ascii_lowercase();
+    let rated = names
+        .into_iter()
+        .map(|name| (likeness(&meant, &name.to_ascii_lowercase()), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    rated.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// From 0 to 1. One slip of the finger in a word counts as alike whatever its length.
+fn likeness(meant: &str, name: &str) -> f64 {
+    let one_slip = meant.len() > 2 && strsim::osa_distance(meant, name) <= 1;
+    if one_slip { 1.0 } else { strsim::jaro_winkler(meant, name) }
+}
+
+/// Advice that names the nearest, or all if they are few. `None` if there is nothing to say.
+pub(crate) fn did_you_mean<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.into_iter().collect();
+    match closest(meant, names.iter().copied()) {
+        Some(name) => Some(format!("did you mean \"{name}\"?")),
+        None if (1..=NAMES_MAX).contains(&names.len()) => {
+            Some(format!("there is \"{}\"", names.join("\", \"")))
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_name_and_nonsense_finds_none() {
+        let names = ["flush_interval", "flush_events", "lease", "sink"];
+        assert_eq!(closest("flush_intervall", names), Some("flush_interval"));
+        assert_eq!(closest("SINK", names), Some("sink"));
+        assert_eq!(closest("lgo", ["name", "log"]), Some("log"));
+        assert_eq!(closest("qqq", names), None);
+        assert_eq!(did_you_mean("qqq", ["a", "b"]).as_deref(), Some("there is \"a\", \"b\""));
+        assert_eq!(did_you_mean("qqq", []), None);
+    }
+}

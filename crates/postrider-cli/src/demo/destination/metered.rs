@@ -1,0 +1,45 @@
+//! A destination with a meter at its door.
+
+use std::sync::Arc;
+
+use postrider::BoxFuture;
+use postrider::sink::{Capabilities, Message, Outcome, Sink};
+
+use super::Destination;
+use crate::demo::meter::Meter;
+
+/// Passes everything on and counts what comes of it.
+pub(in crate::demo) struct Metered {
+    destination: Arc<dyn Destination>,
+    meter: Arc<Meter>,
+}
+
+impl Metered {
+    pub(in crate::demo) fn new(destination: Arc<dyn Destination>, meter: Arc<Meter>) -> Self {
+        Self { destination, meter }
+    }
+}
+
+impl Sink for Metered {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let outcomes = self.destination.publish(batch).await;
+            for (message, outcome) in batch.iter().zip(&outcomes) {
+                match outcome {
+                    Outcome::Acknowledged(_) => self.meter.delivered(&message.event),
+                    Outcome::Failed(_) | Outcome::Retryable(_) | Outcome::Ambiguous(_) => self.meter.failed(),
+                    Outcome::Rejected(_) | Outcome::Down(_) | Outcome::Untried | Outcome::Fenced => {}
+                }
+            }
+            outcomes
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.destination.capabilities()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.destination.close()
+    }
+}
