@@ -14,7 +14,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, RETURNED],
     load: LOAD,
     waiting: None,
-    delete_delivered: &[TRIM],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,

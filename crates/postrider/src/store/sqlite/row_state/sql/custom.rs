@@ -10,7 +10,7 @@ pub(super) const SQL: Sql = Sql {
     marks: None,
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", ""],
     load: LOAD,
-    delete_delivered: &["{c.trim}"],
+    delete_delivered: "{c.trim}",
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,

@@ -11,7 +11,7 @@ pub(super) const SQL: Sql = Sql {
     marks: Some(Marks { mark: MARK, give_back: GIVE_BACK, foreign: FOREIGN }),
     outcomes: [DONE, FAILED, FAILED, RETURNED],
     load: LOAD,
-    delete_delivered: &[TRIM],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
