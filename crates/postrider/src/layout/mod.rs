@@ -120,7 +120,7 @@ pub struct RowTable {
     pub(crate) max_attempts: u32,
     pub(crate) is_shared: bool,
     pub(crate) foreign_claim_timeout: Option<Duration>,
-    /// Of a table of anybody's.
+    /// Of a user-defined table.
     pub(crate) map: Option<Arc<ColumnMap>>,
 }
 
@@ -143,7 +143,7 @@ impl RowTable {
         })
     }
 
-    /// A table of anybody's, whose columns hold what the map says, in the schema `public`. It must be there already.
+    /// A user-defined table, whose columns hold what the map says, in the schema `public`. It must be there already.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the map tells too little, or one thing twice.
@@ -163,7 +163,7 @@ impl RowTable {
         Self { map, ..self.clone() }
     }
 
-    /// Which columns of a table of anybody's hold what.
+    /// Which columns of a user-defined table hold what.
     pub fn columns(&self) -> Option<&ColumnMap> {
         self.map.as_deref()
     }
@@ -182,7 +182,7 @@ impl RowTable {
         }
     }
 
-    /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before, nobody has looked.
+    /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before that it is unknown.
     pub(crate) fn tells_order(&self) -> bool {
         self.map.as_ref().is_none_or(|map| map.tells_order())
     }
@@ -233,7 +233,7 @@ impl RowTable {
         self
     }
 
-    /// After this long the `PUBLISHING` of somebody else counts as abandoned. Without it, never.
+    /// After this long the `PUBLISHING` of another publisher counts as abandoned. Without it, never.
     #[must_use]
     pub fn foreign_claim_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.foreign_claim_timeout = timeout;

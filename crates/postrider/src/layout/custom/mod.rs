@@ -1,4 +1,4 @@
-//! A table of anybody's, by a map that says which column holds what.
+//! A user-defined table, with a map that says which column holds what.
 //!
 //! What a table has no column for is kept in Postrider's own tables beside it. See
 //! adr/0033-any-table-by-a-map.md.

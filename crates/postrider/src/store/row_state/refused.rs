@@ -1,7 +1,7 @@
 //! What the database refuses to record of a settlement, row by row; see adr/0050-rows-that-cannot-be-updated.md.
 //!
 //! A settlement is one transaction. One row that cannot be updated (a CHECK, a trigger, a number at its end) would make
-//! all of it fail, for ever. So a settlement that is refused is recorded again in halves, until what is refused is a
+//! all of it fail, forever. So a settlement that is refused is recorded again in halves, until what is refused is a
 //! single row. What became of that row is kept in our own tables, and it is not handed out again.
 
 use std::collections::{HashMap, HashSet};
@@ -189,7 +189,7 @@ impl Pieces {
         Ok(Settled::Done)
     }
 
-    /// Of the rows that may be as they were, some are; the others somebody else has settled. Those that were not looked
+    /// Of the rows that may be as they were, some are; the others another process has settled. Those that were not looked
     /// at stay unsure.
     fn sort_out(&mut self, unchanged: &Unchanged, known: &mut SessionRows) {
         let (trial, trial_deaths) = self.trial.clone();

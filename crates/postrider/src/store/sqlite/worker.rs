@@ -22,7 +22,7 @@ const JOBS_MAX: usize = 64;
 const STATEMENTS_MAX: usize = 64;
 
 /// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
-/// the last clone is dropped or one is told to close.
+/// the last clone is dropped or one is closed.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     commands: mpsc::Sender<Command>,
@@ -89,7 +89,7 @@ impl Worker {
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
-            // Nobody listens any more: not an error of the job.
+            // No process listens any more: not an error of the job.
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");

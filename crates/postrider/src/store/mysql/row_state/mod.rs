@@ -55,7 +55,7 @@ impl RowStateStore<MySqlRows> {
         migrate::differences(&mut config.connect_unchecked().await?, table).await
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
     /// the layout has no such mark.
     ///
     /// # Errors

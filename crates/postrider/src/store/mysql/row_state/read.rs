@@ -92,7 +92,7 @@ fn body(mut row: Row) -> Result<Body> {
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: get(&row, 8)?,
         created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
-        // Only tables of anybody's need it.
+        // Only tables of any process's need it.
         read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,

@@ -60,7 +60,7 @@ impl RowStateStore<PostgresRows> {
         read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
     /// the layout has no such mark.
     ///
     /// # Errors

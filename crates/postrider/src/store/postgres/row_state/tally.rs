@@ -1,6 +1,6 @@
 //! What every row says of itself, one SELECT per layout; see [`tally`](crate::store::tally).
 //!
-//! `{limit}` stands for tries after which a row is given up, `{abandoned}` for whether the claim of somebody else on the
+//! `{limit}` stands for tries after which a row is given up, `{abandoned}` for whether the claim of another publisher on the
 //! row `t` is over. Index of all: none, the table is read.
 
 use super::sql::Sql;

@@ -44,7 +44,7 @@ fn ask<T>(
 }
 
 fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
-    // Somebody may have written what is no time.
+    // Another process may have written what is no time.
     let time = row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros);
     let is_in_time = filter.since.is_none_or(|since| time.is_some_and(|time| time >= since))
         && filter.until.is_none_or(|until| time.is_some_and(|time| time <= until));

@@ -179,7 +179,7 @@ fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Differ
         return Ok(None);
     }
     let columns = columns(connection, name)?;
-    // The key that is the number of the row is no index; here it is told as one.
+    // The key that is the number of the row is no index; here it is reported as one.
     let sql = "SELECT 'PRIMARY', (SELECT group_concat(name, ', ') FROM pragma_table_info(?1) WHERE pk > 0)
                UNION ALL
                SELECT i.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))

@@ -49,7 +49,7 @@ impl RowStateStore<SqliteRows> {
     pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         let table = here(table)?;
         if migrate::shape(&table)?.is_none() {
-            // Nobody's table is in a file that is not there.
+            // No process's table is in a file that is not there.
             refuse_missing(path.as_ref()).map_err(|error| {
                 error.with_hint(
                     "create the file and your table first: Postrider does not create tables of layout custom",
@@ -68,7 +68,7 @@ impl RowStateStore<SqliteRows> {
         Ok(migrate::differences(&SqliteStore::connect_read_only(path)?, &here(table)?)?)
     }
 
-    /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing.
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing.
     ///
     /// # Errors
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.

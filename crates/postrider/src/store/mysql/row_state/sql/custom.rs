@@ -1,4 +1,4 @@
-//! A table of anybody's. What stands in `{c....}` is told by its map: see `layout::custom`.
+//! A user-defined table. What stands in `{c....}` comes from its map: see `layout::custom`.
 //!
 //! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
 

@@ -1,4 +1,4 @@
-//! Seed 002: pending, sent, failed.
+//! Layout `event_outbox`: pending, sent, failed.
 
 use super::{Adopt, Ids, Search, Sql, delete_own, micros, rows_of, subscription};
 
@@ -65,7 +65,7 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id, payload FROM {table} WHERE id IN ({ids})";
 
-/// A row that nobody has delivered meanwhile.
+/// A row that was not delivered in the meantime.
 macro_rules! ours {
     () => {
         " WHERE @postrider_owns = 1 AND t.status IN ('pending', 'failed')"

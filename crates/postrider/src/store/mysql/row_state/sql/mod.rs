@@ -1,7 +1,7 @@
 //! The statements, one file per layout, each with the same names.
 //!
 //! Beside `{schema}` and `{table}` they hold `{ids}`, numbers between commas; `{most}` and `{payload_max}`, numbers;
-//! `{limit}`, tries after which the row `t` is given up; `{abandoned}`, whether the claim of somebody else on the row
+//! `{limit}`, tries after which the row `t` is given up; `{abandoned}`, whether the claim of another publisher on the row
 //! `t` is over. Only numbers and checked names are ever written into a statement.
 
 mod custom;
@@ -128,7 +128,7 @@ pub(super) struct Marks {
     pub(super) mark: &'static str,
     /// Gives back what was claimed and is not settled.
     pub(super) give_back: &'static str,
-    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
+    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
     pub(super) foreign: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 //!
 //! `last_attempt_at` has whole seconds, so a claim is known by it and the count of attempts together; see
 //! adr/0028-claims-in-whole-seconds.md.

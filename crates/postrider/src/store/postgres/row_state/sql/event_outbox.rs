@@ -1,4 +1,4 @@
-//! Seed 002: pending, sent, failed.
+//! Layout `event_outbox`: pending, sent, failed.
 
 use super::{
     Adopt, Sql, asked, body, delete_own, delivered, fence, fence_beside, notes, on_server, started,

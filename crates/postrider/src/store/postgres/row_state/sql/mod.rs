@@ -17,7 +17,7 @@ use crate::layout::RowLayout;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
     /// Ids of due rows in their order. `$1` how many, `$2` limit of attempts, `$3` microseconds after which the
-    /// claim of somebody else is over.
+    /// claim of another process is over.
     pub(super) list: &'static str,
     /// Rows by id, in the order asked, due or not. `$1` bytes up to which a payload comes along, `$2` ids, `$3` limit
     /// of attempts, `$4` as `$3` of `list`. The columns are those of [`event`](super::event).
@@ -33,7 +33,7 @@ pub(super) struct Sql {
     pub(super) lock: Option<&'static str>,
     /// Gives back what was claimed and is not settled: `$1` name, `$2` epoch. Answers how many.
     pub(super) give_back: Option<&'static str>,
-    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
+    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
     pub(super) foreign: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,

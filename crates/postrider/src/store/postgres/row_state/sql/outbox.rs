@@ -1,4 +1,4 @@
-//! Seed 003: pending, published, failed.
+//! Layout `outbox`: pending, published, failed.
 
 use super::{
     Adopt, Sql, asked, backoff_is_over, body, delete_own, delivered, fence, fence_beside, notes, on_server,

@@ -1,4 +1,4 @@
-//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 
 use super::{
     Adopt, Sql, asked, backoff_is_over, body, delete_own, delivered, fence, fence_beside, notes, on_server,

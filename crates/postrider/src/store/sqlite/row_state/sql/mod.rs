@@ -1,7 +1,7 @@
 //! The statements, one file per layout, each with the same names.
 //!
 //! Beside `{table}` they hold `{limit}`, tries after which the row `t` is given up, and `{abandoned}`, whether the claim
-//! of somebody else on the row `t` is over. Rows are known by their id as text.
+//! of another process on the row `t` is over. Rows are known by their id as text.
 
 mod custom;
 mod outbox_events;
@@ -66,7 +66,7 @@ pub(super) struct Marks {
     pub(super) mark: &'static str,
     /// Gives back what was claimed and is not settled.
     pub(super) give_back: &'static str,
-    /// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all.
+    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
     pub(super) foreign: &'static str,
 }
 

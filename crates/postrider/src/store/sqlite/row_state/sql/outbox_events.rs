@@ -1,4 +1,4 @@
-//! Seed 004: PENDING, PUBLISHING, PUBLISHED, FAILED.
+//! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 //!
 //! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds; so a claim is known by its time and
 //! the count of attempts together, see adr/0028-claims-in-whole-seconds.md.
@@ -99,7 +99,7 @@ const GIVE_BACK: &str = concat!(
     claimed!()
 );
 
-/// Rows that somebody else is publishing: how many since ten minutes ago, and how many in all. Index:
+/// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all. Index:
 /// idx_outbox_events_status (status, created_at), the rows being published.
 const FOREIGN: &str = concat!(
     "SELECT coalesce(sum(t.last_attempt_at > datetime('now', '-10 minutes')), 0), count(*)
