@@ -133,7 +133,7 @@ pub(super) struct Marks {
 }
 
 impl Sql {
-    /// `None` where the seed has no such table.
+    /// `None` where the layout has no such table.
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),
