@@ -1,4 +1,4 @@
-//! Looking for rows, each question on the index its seed has for it.
+//! Looking for rows, each question on the index its layout has for it.
 //!
 //! Only what is asked for stands in the statement: a condition that is always true would keep these servers from their
 //! indexes. Texts are compared as the table's collation has it.

@@ -297,8 +297,8 @@ async fn refused<W: Which>() -> Result<()> {
             map()?.with(Field::CreatedAt, "seq")?,
             "column shop_events.seq is bigint, and `created_at` needs a time",
         ),
-        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is no key of its own"),
-        (map()?.states(gone), "column shop_events.step cannot hold 'gone'"),
+        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is not a unique key"),
+        (map()?.states(gone), "column shop_events.step cannot hold the status value 'gone'"),
     ] {
         let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
         let error = MySqlRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();

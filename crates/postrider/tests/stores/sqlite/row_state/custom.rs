@@ -277,7 +277,7 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
             "column ShopEvents.type is varchar(255), and `max_attempts` needs a number",
         ),
         (Field::DeliveredAt, "made", "ShopEvents.made must not be NULL"),
-        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is no key of its own"),
+        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
         let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;
