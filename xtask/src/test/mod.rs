@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
         run.count.skip(&name, &reason);
     }
     run.build();
-    run.to_the_end()?;
+    run.finish()?;
     println!(
         "\n{} s, of which {} s until all was built; the longest programs:",
         run.seconds(),
@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Runs what is built until nothing is left.
-    fn to_the_end(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), String> {
         while !self.schedule.is_over() {
             while let Some((needs, job)) = self.schedule.next() {
                 self.start(needs, job)?;
