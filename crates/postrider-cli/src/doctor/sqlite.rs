@@ -9,9 +9,9 @@ use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
 use rusqlite::Connection;
 
 use super::Check;
-use super::config::is_writable;
 use super::layout::Findings;
 use super::report::Subject;
+use crate::context::is_writable;
 
 /// Tables are STRICT from this version on.
 const VERSION_MIN: i32 = 3_037_000;

@@ -8,7 +8,6 @@ use postrider::store::{AfterFailover, RetentionScope};
 use postrider::{Code, Limits};
 
 use super::{ConfigTable, rows};
-use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 use crate::config::value::Keep;
 use crate::database::{self, Address, Database, PoolerChoice, Refused};
@@ -36,10 +35,10 @@ pub struct OutboxSettings {
 }
 
 impl OutboxSettings {
-    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         let address = Address {
-            url: table.required("url", table.secret("url", environment)?)?,
-            password: table.secret("password", environment)?,
+            url: table.required("url", table.secret("url")?)?,
+            password: table.secret("password")?,
             schema: table.text("schema")?,
             tls_root_cert: table.path("tls_root_cert")?,
             tls_client_cert: table.path("tls_client_cert")?,
