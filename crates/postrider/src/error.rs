@@ -1,17 +1,17 @@
-//! One error type, with a code that stays the same, what it means for the data, and what to do next.
+//! One error type: a stable code, what happened, what it means for the data, and what to do next.
 
 use std::fmt;
 
-/// Result of anything in this library.
+/// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// What went wrong. Prints as
+/// What went wrong, for example:
 ///
 /// ```text
 /// error[PR-0102]: event type has 300 bytes, at most 255 fit
-///   nothing was written; the transaction is as it was
+///   nothing was written; the transaction is unchanged and still usable
 ///   shorten the type name
 /// ```
 #[derive(Debug)]
@@ -24,19 +24,19 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with its code and a sentence that names the thing it happened to.
+    /// An error with its code and a sentence that names the affected object.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
         Self { code, what: what.into(), effect: None, hint: None, source: None }
     }
 
-    /// Replaces what the code says in general about the data by what holds in this case.
+    /// Replaces the code's general statement about the data with one for this case.
     #[must_use]
     pub fn effect(mut self, effect: impl Into<String>) -> Self {
         self.effect = Some(effect.into());
         self
     }
 
-    /// Replaces the code's general advice by advice for this case.
+    /// Replaces the code's general advice with advice for this case.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -50,7 +50,7 @@ impl Error {
         self
     }
 
-    /// Says where in a larger thing it happened.
+    /// Prefixes the sentence with the place where it happened.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {
         self.what = format!("{place}: {}", self.what);
@@ -67,7 +67,7 @@ impl Error {
         &self.what
     }
 
-    /// What to do about it: the advice for this case, else the code's.
+    /// What to do about it: the advice for this case, otherwise the code's.
     pub fn advice(&self) -> &str {
         self.hint.as_deref().unwrap_or(self.code.fix())
     }
@@ -77,10 +77,10 @@ impl Error {
         let mut sentence = self.what.clone();
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
-            // Of an error of ours the sentence is enough: its code and advice would be told twice.
+            // For a nested `Error` the sentence is enough: its code and advice would be printed twice.
             let ours = cause.downcast_ref::<Self>();
             let said = ours.map_or_else(|| cause.to_string(), |ours| ours.what.clone());
-            // Some errors repeat their causes, and tokio-postgres says `db error` for: see my cause.
+            // Some errors repeat their causes, and tokio-postgres prints `db error` when only the cause has details.
             if !sentence.contains(&said) && said != "db error" {
                 sentence.push_str(": ");
                 sentence.push_str(&said);
@@ -105,14 +105,14 @@ impl std::error::Error for Error {
     }
 }
 
-/// What the relay does about an error of the database. The one match is [`Code::recovery`].
+/// How the relay reacts to a database error. [`Code::recovery`] is the only place that decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing happened; the same call may be made again.
+    /// Nothing happened; the call can be retried as it is.
     Again,
-    /// What happened is unknown, or the connection is gone: give up the lease's state, load it anew.
+    /// The outcome is unknown, or the connection is lost: drop the state of the lease and load it again.
     Reload,
-    /// A person has to change something first.
+    /// An operator has to change something first.
     Person,
 }
 
@@ -147,158 +147,158 @@ macro_rules! codes {
 
 codes! {
     /// The event has no type.
-    TypeEmpty = 101, Person, "nothing was written; the transaction is as it was", "give the event a type such as \"order.placed\"";
-    /// A text of the event is longer than its limit.
-    TextTooLong = 102, Person, "nothing was written; the transaction is as it was", "shorten it, or raise the limit in `Limits`";
-    /// A text of the event holds a control character.
-    ControlCharacter = 103, Person, "nothing was written; the transaction is as it was", "remove the character; put free text into the payload";
+    TypeEmpty = 101, Person, "nothing was written; the transaction is unchanged and still usable", "give the event a type such as \"order.placed\"";
+    /// A text field of the event is longer than its limit.
+    TextTooLong = 102, Person, "nothing was written; the transaction is unchanged and still usable", "shorten it, or raise the limit in `Limits`";
+    /// A text field of the event contains a control character.
+    ControlCharacter = 103, Person, "nothing was written; the transaction is unchanged and still usable", "remove the character; free text belongs in the payload";
     /// A header has no name, or a name that is not a token (letters, digits and `-_.`).
-    HeaderName = 104, Person, "nothing was written; the transaction is as it was", "name the header with letters, digits, '-', '_' and '.'";
+    HeaderName = 104, Person, "nothing was written; the transaction is unchanged and still usable", "name the header with letters, digits, '-', '_' and '.'";
     /// The event has more headers than allowed.
-    TooManyHeaders = 105, Person, "nothing was written; the transaction is as it was", "move the data into the payload";
+    TooManyHeaders = 105, Person, "nothing was written; the transaction is unchanged and still usable", "move the data into the payload";
     /// The payload is larger than the limit.
-    PayloadTooLarge = 106, Person, "nothing was written; the transaction is as it was", "store the large part elsewhere and send its address, or raise the limit in `Limits`";
+    PayloadTooLarge = 106, Person, "nothing was written; the transaction is unchanged and still usable", "store the large part elsewhere and send a reference to it, or raise the limit in `Limits`";
     /// More events in one call than allowed.
-    TooManyEvents = 107, Person, "nothing was written; the transaction is as it was", "write them in several calls; they may share one transaction";
-    /// Two events of one call have the same id.
-    DuplicateId = 108, Person, "nothing was written; the transaction is as it was", "give each event its own id, or none: the writer makes one";
-    /// A key, aggregate type or aggregate id is given but empty.
-    TextEmpty = 109, Person, "nothing was written; the transaction is as it was", "leave it out instead of giving an empty text";
+    TooManyEvents = 107, Person, "nothing was written; the transaction is unchanged and still usable", "write them in several calls; they may share one transaction";
+    /// Two events in one call have the same id.
+    DuplicateId = 108, Person, "nothing was written; the transaction is unchanged and still usable", "give each event a different id, or omit it: the writer then generates one";
+    /// A key, aggregate type or aggregate id is an empty text.
+    TextEmpty = 109, Person, "nothing was written; the transaction is unchanged and still usable", "omit it instead of passing an empty text";
     /// The payload could not be serialised.
-    PayloadSerialise = 110, Person, "nothing was written; the transaction is as it was", "fix the Serialize implementation of the event's type";
+    PayloadSerialise = 110, Person, "nothing was written; the transaction is unchanged and still usable", "fix the Serialize implementation of the event's type";
     /// `max_attempts` is zero, or a time is outside what the database can hold.
-    NumberOutOfRange = 111, Person, "nothing was written; the transaction is as it was", "give a number inside the range, or leave it out";
-    /// The parameters of an action are not JSON.
-    ParamsInvalid = 112, Person, "nothing was written; the transaction is as it was", "give the parameters as JSON text; \"{}\" if there are none";
-    /// A header's name starts with `postrider-`, which is kept for the relay.
-    HeaderReserved = 113, Person, "nothing was written; the transaction is as it was", "rename the header";
-    /// A trace context breaks the rules of W3C.
-    TraceInvalid = 114, Person, "nothing was written; the event has no trace", "hand over what the tracing library's W3C propagator gives";
-    /// A line or field given as an event is not one: not JSON, no such field, or of another type.
-    EventUnreadable = 115, Person, "its batch was not written; the batches before it were", "correct it; `postrider write --help` lists the fields";
-    /// There was no event to read: the input is empty, or the file cannot be read.
-    InputMissing = 116, Person, "nothing was written", "give an event: by flags, or one per line on standard input";
-    /// The event does not fit the columns of the outbox's layout.
-    LayoutUnfit = 120, Person, "nothing was written; the transaction is as it was", "change what is named, or use the layout `postrider`, which holds every event";
+    NumberOutOfRange = 111, Person, "nothing was written; the transaction is unchanged and still usable", "use a number within the range, or omit it";
+    /// The parameters of an action are not valid JSON.
+    ParamsInvalid = 112, Person, "nothing was written; the transaction is unchanged and still usable", "pass the parameters as JSON text; use \"{}\" if there are none";
+    /// A header's name starts with `postrider-`, which is reserved for the relay.
+    HeaderReserved = 113, Person, "nothing was written; the transaction is unchanged and still usable", "rename the header";
+    /// A trace context does not follow the W3C Trace Context format.
+    TraceInvalid = 114, Person, "nothing was written; the event has no trace", "pass the value that your tracing library's W3C propagator produces";
+    /// An input line or field is not a valid event: not JSON, an unknown field, or a field of the wrong type.
+    EventUnreadable = 115, Person, "its batch was not written; earlier batches were", "correct it; `postrider write --help` lists the fields";
+    /// There was no event to read: the input is empty, or the file is not readable.
+    InputMissing = 116, Person, "nothing was written", "pass an event with flags, or one event per line on standard input";
+    /// The event does not fit the columns of the outbox layout.
+    LayoutUnfit = 120, Person, "nothing was written; the transaction is unchanged and still usable", "change the field the message names, or use the layout `postrider`, which can hold every event";
 
-    /// The database has no Postrider tables, or older ones than this program needs.
+    /// The database has no Postrider tables, or their schema version is older than this program needs.
     SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
-    /// The database was migrated by a newer Postrider than this one.
-    SchemaNewer = 202, Person, "nothing was read or changed", "update this program";
-    /// A row in Postrider's tables cannot be understood.
-    RowDamaged = 203, Person, "the row was left as it is", "look at the row; something other than Postrider wrote it";
-    /// A name given for a table, subscription or holder is not usable.
+    /// The database was migrated by a newer version of Postrider.
+    SchemaNewer = 202, Person, "nothing was read or changed", "upgrade this program";
+    /// A row in Postrider's tables is not valid.
+    RowDamaged = 203, Person, "the row was left as it is", "inspect the row; it was not written by Postrider, or it was changed afterwards";
+    /// The name of a table, subscription or relay is not valid.
     NameInvalid = 204, Person, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
-    /// Postrider's tables are not as its migrations made them, and order or completeness would suffer.
-    SchemaAltered = 205, Person, "nothing was read or changed", "undo the change that is named";
+    /// Postrider's tables differ from what its migrations created, so order or completeness could not be guaranteed.
+    SchemaAltered = 205, Person, "nothing was read or changed", "undo the change that the message names";
 
-    /// A table is not as the layout that was given has it, or Postrider's own tables are about another outbox.
-    LayoutDiffers = 220, Person, "nothing was read or changed", "give the layout that the table has, or change what is named; Postrider alters no table of yours";
+    /// The table does not match the configured layout, or Postrider's own tables belong to another outbox.
+    LayoutDiffers = 220, Person, "nothing was read or changed", "configure the layout that the table has, or change what the message names; Postrider does not alter your tables";
 
     /// The database is busy or locked.
-    StoreBusy = 301, Again, "nothing was changed", "it is tried again; if it stays, look for a long transaction";
-    /// The database cannot be reached or answered with an error.
-    StoreFailed = 302, Reload, "what was not confirmed is done again after the next load", "see the database's own message";
+    StoreBusy = 301, Again, "nothing was changed", "the call is retried; if the error persists, look for a long-running transaction";
+    /// The database is unreachable or returned an error.
+    StoreFailed = 302, Reload, "work that was not confirmed is repeated after the relay has reloaded its progress", "see the database's message above: check that the server is running, the address is right and the file or network is accessible";
     /// The outcome of a commit is unknown.
-    OutcomeUnknown = 303, Reload, "the ledger is read again before anything else", "nothing to do; duplicates stay within the bound";
+    OutcomeUnknown = 303, Reload, "the relay reloads its progress before it does anything else", "nothing to do; the number of duplicates stays within its limit";
     /// The database is read-only or its disk is full.
-    StoreReadOnly = 304, Person, "nothing was changed", "make room or give write access, then it goes on by itself";
-    /// There is no such subscription.
-    SubscriptionUnknown = 305, Person, "nothing was changed", "check the name; a relay creates its subscriptions when it starts: if the tables were made again while it ran, restart the relay";
-    /// The history of the database changed: it was restored, failed over or its sequence was reset.
-    HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare with the consumers, then accept the new history";
+    StoreReadOnly = 304, Person, "nothing was changed", "free disk space or grant write access; the relay then continues without a restart";
+    /// The subscription does not exist.
+    SubscriptionUnknown = 305, Person, "nothing was changed", "check the name; a relay creates its subscriptions when it starts, so restart the relay if the tables were recreated while it ran";
+    /// The history of the database changed: it was restored from a backup, failed over to a replica, or its sequence was reset.
+    HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare the outbox with what the consumers received, then run `postrider accept-history`";
 
-    /// The role may not do what it has to.
-    PrivilegeMissing = 307, Person, "nothing was changed", "grant the role the right that the database's message names";
-    /// The database does not let this user in, or there is no such database.
-    LoginRefused = 308, Person, "nothing was read or changed", "check user, password and database name, and what the server allows";
+    /// The database user lacks a privilege that it needs.
+    PrivilegeMissing = 307, Person, "nothing was changed", "grant the privilege that the database's message names";
+    /// The server refused the login: wrong user or password, no such database, or the user may not connect from this host.
+    LoginRefused = 308, Person, "nothing was read or changed", "check user, password and database name, and the server's access rules (pg_hba.conf on PostgreSQL, the host part of the account on MySQL and MariaDB)";
     /// The database server is too old.
-    ServerTooOld = 309, Person, "nothing was read or changed", "update the server";
-    /// The connection to the database could not be encrypted, or the server could not be proven to be the right one.
-    TlsFailed = 311, Person, "nothing was sent but the wish to encrypt; no password and no event", "see docs/src/postgres.md, TLS: give the server's root certificate, or sslmode=disable where the network is trusted";
-    /// The database server is set up in a way under which no promise about completeness could be kept.
-    ServerUnfit = 312, Person, "nothing was read or changed", "change the setting of the server that is named";
+    ServerTooOld = 309, Person, "nothing was read or changed", "upgrade the server";
+    /// The connection to the database could not be encrypted, or the server's certificate could not be verified.
+    TlsFailed = 311, Person, "only the TLS request was sent; no password or event left this host", "configure the server's root certificate, or sslmode=disable on a trusted network; see docs/src/postgres.md, section TLS";
+    /// A setting of the database server makes it impossible to guarantee that no event is lost.
+    ServerUnfit = 312, Person, "nothing was read or changed", "change the server setting that the message names";
 
-    /// Somebody else publishes from a table that was not given as shared.
-    ForeignPublisher = 320, Person, "nothing was published; their rows were left alone", "stop the other publisher, or set `shared = true` on the outbox";
-    /// A table with a state per row can be worked by one subscription only, and it has one.
-    SecondSubscription = 321, Person, "nothing was changed", "use the subscription that is there, or the layout `postrider`, which carries many";
-    /// A table with a state per row has rows that are due, and the start would leave them out.
-    StartRefused = 322, Person, "nothing was changed", "start at the beginning, or settle the old rows first";
+    /// Another publisher works on a table that is not configured as shared.
+    ForeignPublisher = 320, Person, "nothing was published; the other publisher's rows were not touched", "stop the other publisher, or set `shared = true` on the outbox";
+    /// A table with a state per row supports one subscription only, and it already has one.
+    SecondSubscription = 321, Person, "nothing was changed", "use the existing subscription, or the layout `postrider`, which supports many";
+    /// A table with a state per row contains undelivered rows that the configured start would skip.
+    StartRefused = 322, Person, "nothing was changed", "set `start = \"beginning\"`, or mark the old rows as delivered first";
 
-    /// A table that is to be adopted has undelivered events, and it was not said which of them move.
-    AdoptionStart = 330, Person, "nothing was changed", "say --start beginning (all move), --start time:RFC3339 (those from then on move) or --start now (none does)";
-    /// A relay, or another adoption, works on the subscription.
-    LeaseHeld = 331, Person, "nothing was changed", "stop it, or wait until its lease has run out, then run it again";
-    /// Some of the events that are to be adopted do not fit the layout they are to move to, or cannot be read.
-    EventsUnfit = 332, Person, "nothing was changed", "change what is named, or deliver those events from where they are";
-    /// Events are adopted from a table with a state per row into the layout `postrider` or back, within one database.
-    AdoptionRefused = 333, Person, "nothing was changed", "go by way of an outbox with the layout `postrider`, in the same database";
+    /// The table to adopt contains undelivered events, and no option says which of them to move.
+    AdoptionStart = 330, Person, "nothing was changed", "pass --start beginning (move all), --start time:RFC3339 (move events written at or after that time) or --start now (move none)";
+    /// A relay or another adoption holds the lease of the subscription.
+    LeaseHeld = 331, Person, "nothing was changed", "stop it, or wait until its lease expires, then run this command again";
+    /// Some of the events to adopt do not fit the target layout, or are not readable.
+    EventsUnfit = 332, Person, "nothing was changed", "change what the message names, or deliver those events from the old table first";
+    /// Adoption works only between a table with a state per row and the layout `postrider`, in either direction and within one database.
+    AdoptionRefused = 333, Person, "nothing was changed", "adopt into an outbox with the layout `postrider` in the same database first, then from there";
 
-    /// Row-level security would hide rows of the outbox from this user. Hidden events would count as rolled back.
-    RowsHidden = 340, Person, "nothing was read or changed", "ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that is named, or give the user BYPASSRLS";
-    /// The database does not hold its texts in UTF-8, so one row could keep all others from being read.
-    EncodingUnfit = 341, Person, "nothing was read or changed", "put the outbox into a database made with ENCODING 'UTF8'";
+    /// Row-level security would hide rows of the outbox from this user, and hidden events would be treated as rolled back.
+    RowsHidden = 340, Person, "nothing was read or changed", "run ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that the message names, or grant the user BYPASSRLS";
+    /// The encoding of the database is not UTF-8, so a single row could make all others unreadable.
+    EncodingUnfit = 341, Person, "nothing was read or changed", "use a database created with ENCODING 'UTF8' for the outbox";
 
-    /// The retention asks for a column that the layout does not have.
-    RetentionUnfit = 350, Person, "nothing was read or changed", "give a duration such as \"7d\", or \"forever\"";
-    /// No column orders the rows of a key, so their order cannot be kept.
+    /// The retention setting needs a column that the layout does not have.
+    RetentionUnfit = 350, Person, "nothing was read or changed", "use a duration such as \"7d\", or \"forever\"";
+    /// No column defines the order of rows with the same key, so order per key cannot be guaranteed.
     OrderUntold = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
-    /// The table refuses a change of one of its rows: by a CHECK, a trigger, or a column that cannot hold the value.
-    RowRefused = 360, Reload, "the row was left as it is; the others were recorded, and it is parked and not sent again", "see `postrider status` for the row and the reason; set the row to its delivered state, or delete it";
+    /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold the value.
+    RowRefused = 360, Reload, "the row is unchanged; it is parked and not sent again; the other rows were updated", "run `postrider status` to see the row and the reason; then set the row to its delivered state, or delete it";
 
-    /// A setting of the relay does not make sense.
-    PolicyInvalid = 401, Person, "nothing was started", "change the setting";
-    /// Two subscriptions of one outbox have the same name.
+    /// A relay setting is out of range or contradicts another setting.
+    PolicyInvalid = 401, Person, "nothing was started", "change the setting that the message names";
+    /// Two subscriptions on one outbox have the same name.
     SubscriptionTwice = 402, Person, "nothing was started", "rename one of them";
     /// The relay's task ended unexpectedly.
-    RelayStopped = 403, Person, "what was not settled is delivered again at the next start", "see the log for the cause; this is a bug worth reporting";
-    /// Events that were to be delivered are parked, and only a person can move them.
-    Undelivered = 404, Person, "they stay in the outbox and count as parked; the others were delivered", "`postrider status` shows how many and why";
+    RelayStopped = 403, Person, "events that were not settled are delivered again at the next start", "see the log for the cause, and please report it as a bug";
+    /// Some events could not be delivered; they are parked until an operator acts.
+    Undelivered = 404, Person, "the parked events stay in the outbox; all other events were delivered", "run `postrider status` to see how many are parked and why";
     /// A template names a field that no event has.
     TemplateField = 412, Person, "nothing was started", "use one of the fields in docs/src/routing.md";
-    /// A template cannot be read.
-    TemplateSyntax = 413, Person, "nothing was started", "correct the template at the column that is named";
-    /// A routing rule does not make sense.
-    RuleInvalid = 414, Person, "nothing was started", "change the rule";
-    /// The source for CloudEvents is not a URI reference.
-    SourceInvalid = 415, Person, "nothing was started", "give a URI or a path such as \"/shop/checkout\"";
+    /// A template has a syntax error.
+    TemplateSyntax = 413, Person, "nothing was started", "correct the template at the column that the message names";
+    /// A routing rule is invalid.
+    RuleInvalid = 414, Person, "nothing was started", "change the rule that the message names";
+    /// The CloudEvents source is not a URI reference.
+    SourceInvalid = 415, Person, "nothing was started", "use a URI or a path such as \"/shop/checkout\"";
 
     /// A sink could not be opened.
-    SinkOpen = 501, Person, "nothing was published", "see the message of the destination";
+    SinkOpen = 501, Person, "nothing was published", "see the destination's message";
     /// A sink failed to write.
-    SinkFailed = 502, Again, "the events stay in the outbox", "see the message of the destination";
+    SinkFailed = 502, Again, "the events stay in the outbox", "see the destination's message";
     /// An event could not be encoded.
-    Encode = 503, Person, "the event was parked", "choose an encoder that can carry this payload";
+    Encode = 503, Person, "the event was parked", "choose an encoder that supports this payload";
 
-    /// The config file cannot be read.
-    ConfigFile = 601, Person, "nothing was started or changed", "check the path and its permissions, or make a file with `postrider config init`";
-    /// The config file is not TOML, or a `--set` is not `section.key=value`.
-    ConfigSyntax = 602, Person, "nothing was started or changed", "correct it there; https://toml.io shows the format";
-    /// There is no such section or key.
+    /// The config file is not readable.
+    ConfigFile = 601, Person, "nothing was started or changed", "check the path and its permissions, or create a file with `postrider config init`";
+    /// The config file is not valid TOML, or a `--set` option is not `section.key=value`.
+    ConfigSyntax = 602, Person, "nothing was started or changed", "correct the line that the message names; https://toml.io documents the format";
+    /// The config file contains an unknown section or key.
     ConfigKeyUnknown = 603, Person, "nothing was started or changed", "`postrider config schema --markdown` lists every key";
-    /// A key has a value of the wrong type or outside its range.
+    /// The value of a key has the wrong type or is out of range.
     ConfigValue = 604, Person, "nothing was started or changed", "`postrider config schema --markdown` shows an example of every key";
-    /// A key that is needed is not given.
+    /// A required key is missing.
     ConfigKeyMissing = 605, Person, "nothing was started or changed", "add the key";
-    /// A subscription names an outbox or sink that is not configured.
-    ConfigReference = 606, Person, "nothing was started or changed", "correct the name, or add the section it names";
-    /// A secret given as `env:NAME` or `file:PATH` cannot be read.
-    ConfigSecret = 607, Person, "nothing was started or changed", "set the variable or give access to the file";
-    /// A password or other secret stands on the command line, where every user of the machine can read it.
-    ConfigSecretOpen = 608, Person, "nothing was started or changed; the secret may be in the shell's history", "put it into a variable or file and write env:NAME or file:PATH";
-    /// A file is there already and would be overwritten.
-    FileExists = 609, Person, "the file is as it was", "give another name, or --force to replace it";
-    /// Output could not be written to the terminal, pipe or file it goes to.
-    OutputFailed = 610, Person, "what was printed is not complete; the command itself did its work", "make room or give write access, then run it again";
-    /// A benchmark could not be run to its end.
-    BenchFailed = 620, Person, "nothing but the benchmark's own temporary files was touched", "see the message; often the disk of the temporary folder is full";
-    /// A sink that takes URLs is given a destination that cannot be one.
-    DestinationUrl = 630, Person, "nothing was started", "write https://HOST/ and what follows it; values of the event may stand after the host";
-    /// An event could choose the host that requests go to, and with them the token and the signature.
-    DestinationHost = 631, Person, "nothing was started", "write the host into the rule or set `url`; or name the hosts that events may choose in `allow_hosts` of the sink";
-    /// Rules name destinations, and the sink sends every event to one place.
+    /// A subscription refers to an outbox or sink that is not configured.
+    ConfigReference = 606, Person, "nothing was started or changed", "correct the name, or add the missing section";
+    /// A value given as `env:NAME` or `file:PATH` is not readable: the variable is not set or not UTF-8, or the file is missing, empty or not accessible.
+    ConfigSecret = 607, Person, "nothing was started or changed", "set the variable, or create the file and make it readable for this user";
+    /// A password or other secret is on the command line, where every user of the machine can read it.
+    ConfigSecretOpen = 608, Person, "nothing was started or changed; the secret may be in the shell's history", "put it into an environment variable or a file, and use env:NAME or file:PATH";
+    /// The file already exists and would be overwritten.
+    FileExists = 609, Person, "the file is unchanged", "choose another name, or pass --force to replace it";
+    /// Output could not be written to the terminal, pipe or file.
+    OutputFailed = 610, Person, "the printed output is incomplete; the command itself completed", "free disk space or grant write access, then run it again";
+    /// A benchmark did not finish.
+    BenchFailed = 620, Person, "only the benchmark's own temporary files were changed", "see the message; a common cause is a full disk in the temporary folder";
+    /// A destination of a webhook sink is not a valid URL.
+    DestinationUrl = 630, Person, "nothing was started", "use https://HOST/PATH; values of the event may be used after the host";
+    /// An event could choose the host that receives the requests, including the token and the signature.
+    DestinationHost = 631, Person, "nothing was started", "write the host into the rule, or set `url`; or list the hosts that events may choose in `allow_hosts` of the sink";
+    /// Routing rules set a destination, but the sink is configured to send every event to one destination.
     DestinationUnused = 632, Person, "nothing was started", "remove `destination` from the rules, or `topic` (Kafka) or `url` (webhook) from the sink";
 }
 
@@ -322,7 +322,7 @@ mod tests {
         let error = Error::new(Code::TypeEmpty, "event 0 has an empty type");
         let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
         assert_eq!(lines[0], "error[PR-0101]: event 0 has an empty type");
-        assert_eq!(lines[1], "  nothing was written; the transaction is as it was");
+        assert_eq!(lines[1], "  nothing was written; the transaction is unchanged and still usable");
         assert!(lines[2].starts_with("  give the event a type"));
     }
 

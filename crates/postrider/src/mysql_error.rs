@@ -46,7 +46,7 @@ pub(crate) fn insert_failed(
             .effect("nothing was written; the server has rolled back the whole transaction")
             .hint("run the whole transaction again"),
         Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
-            error.effect("nothing was written; the transaction is as it was")
+            error.effect("nothing was written; the transaction is unchanged and still usable")
         }
         None => error.effect("nothing was written, unless the transaction can still be committed"),
         Some(_) => error,

@@ -66,7 +66,7 @@ fn a_view_in_the_place_of_a_table_is_refused_and_triggers_are_named() {
 #[test]
 fn connections_of_the_store_trust_no_schema_and_cannot_damage_the_file() {
     let (_folder, path) = migrated();
-    for connection in [SqliteStore::connect(&path).unwrap(), SqliteStore::connect_to_look(&path).unwrap()] {
+    for connection in [SqliteStore::connect(&path).unwrap(), SqliteStore::connect_read_only(&path).unwrap()] {
         let trusted: i64 = connection.query_row("PRAGMA trusted_schema", [], |row| row.get(0)).unwrap();
         assert_eq!(trusted, 0);
         connection.execute_batch("PRAGMA writable_schema = ON").unwrap();
@@ -286,7 +286,7 @@ fn files_beside(path: &Path) -> Vec<String> {
 fn looking_at_a_file_at_rest_leaves_it_as_it_was() {
     let (_folder, path) = migrated();
     let before = (std::fs::read(&path).unwrap(), files_beside(&path));
-    assert_eq!(SqliteStore::look(&path, 10).unwrap().subscriptions, []);
+    assert_eq!(SqliteStore::read_overview(&path, 10).unwrap().subscriptions, []);
     assert_eq!(SqliteStore::schema(&path).unwrap().found, 1);
     assert!(before == (std::fs::read(&path).unwrap(), files_beside(&path)));
 }
@@ -295,7 +295,7 @@ fn looking_at_a_file_at_rest_leaves_it_as_it_was() {
 fn looking_for_a_file_that_is_not_there_makes_none() {
     let (_folder, path) = file();
     assert_eq!(SqliteStore::schema(&path).unwrap().found, 0);
-    assert_eq!(SqliteStore::look(&path, 10).unwrap_err().code(), Code::SchemaMissing);
+    assert_eq!(SqliteStore::read_overview(&path, 10).unwrap_err().code(), Code::SchemaMissing);
     assert_eq!(SqliteStore::connect(&path).unwrap_err().code(), Code::SchemaMissing);
     assert!(!path.exists());
 }

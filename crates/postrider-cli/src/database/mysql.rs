@@ -108,7 +108,7 @@ impl Database for MySql {
         Box::pin(self.named(async move {
             if self.rows.is_none() {
                 // Whoever only looks needs none of what a relay needs.
-                return MySqlStore::look(&self.config, backlog_max).await;
+                return MySqlStore::read_overview(&self.config, backlog_max).await;
             }
             let store = self.open().await?;
             let overview = store.overview(backlog_max).await;

@@ -73,8 +73,8 @@ impl Database for Sqlite {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             match &self.rows {
-                Some(rows) => SqliteRowStore::look(&self.path, rows, backlog_max),
-                None => SqliteStore::look(&self.path, backlog_max),
+                Some(rows) => SqliteRowStore::read_overview(&self.path, rows, backlog_max),
+                None => SqliteStore::read_overview(&self.path, backlog_max),
             }
         })
     }

@@ -22,7 +22,7 @@ const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
 pub(crate) fn check(path: &Path, rows: Option<&RowTable>, deep: bool, subject: &mut Subject<'_>) -> bool {
-    let connection = match SqliteStore::connect_to_look(path) {
+    let connection = match SqliteStore::connect_read_only(path) {
         Ok(connection) => {
             subject.ok(Check::Readable, format!("{} can be read", path.display()));
             connection
@@ -57,7 +57,7 @@ fn layout(path: &Path, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
     let found = Findings {
         differences: SqliteRowStore::differences(path, rows),
         // Looking is enough: what could not be worked on is refused all the same.
-        opened: SqliteRowStore::look(path, rows, 0).map(drop),
+        opened: SqliteRowStore::read_overview(path, rows, 0).map(drop),
         strangers: SqliteRowStore::foreign_claims(path, rows),
     };
     found.tell(rows, subject)
@@ -85,7 +85,7 @@ fn version(subject: &mut Subject<'_>) {
 
 fn schema(path: &Path, subject: &mut Subject<'_>) -> bool {
     match SqliteStore::schema(path) {
-        Ok(schema) if schema.found == schema.needed => match SqliteStore::look(path, 0) {
+        Ok(schema) if schema.found == schema.needed => match SqliteStore::read_overview(path, 0) {
             Ok(_) => {
                 subject.ok(Check::SchemaCurrent, format!("schema {}", schema.found));
                 true

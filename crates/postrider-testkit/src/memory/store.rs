@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, RelayReport, Renewed,
-    Settled, Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, Purge, Purged, RelayReport,
+    Renewed, Settled, Settlement, Start, Store,
 };
 use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
 
@@ -103,9 +103,9 @@ impl Store for MemoryStore {
         self.done(accepted)
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
-        let trimmed = self.database().trim(&trim, self.clock.now().wall);
-        self.done(Ok(trimmed))
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
+        let purged = self.database().purge(&purge, self.clock.now().wall);
+        self.done(Ok(purged))
     }
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider::relay::brain::Input;
-use postrider::store::{Start, Trim};
+use postrider::store::{Purge, Start};
 
 use super::agenda::Happening;
 use super::bug::Bug;
@@ -43,7 +43,7 @@ impl World {
             Fault::Shutdown => self.shutdown(relay),
             Fault::StickSettle => self.stick_settle[subscription] = true,
         }
-        self.trim();
+        self.purge();
         // One ill destination is enough to see whether the others stay well.
         if self.scenario.kind != Kind::Isolation {
             self.plan_fault();
@@ -52,12 +52,12 @@ impl World {
 
     /// Somebody deletes what is delivered, whatever else goes wrong. Not where a backup may bring it back: the
     /// writers take their versions from the events they find after a restore.
-    fn trim(&mut self) {
+    fn purge(&mut self) {
         if self.scenario.faults.contains(&Fault::Backup) {
             return;
         }
-        let trim = Trim::new(Duration::from_millis(50), 20);
-        let deleted = self.database.trim(&trim, self.wall()).deleted;
+        let purge = Purge::new(Duration::from_millis(50), 20);
+        let deleted = self.database.purge(&purge, self.wall()).deleted;
         self.tally.add("delivered event deleted", deleted);
         self.note(|_| format!("{deleted} delivered events are deleted"));
     }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::shell::Handle;
 use crate::layout::{ColumnMap, Field, RowLayout, RowTable};
-use crate::store::{HeldBack, RetentionScope, Store, Trim, Trimmed};
+use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how gently they are deleted.
@@ -159,7 +159,7 @@ pub(super) struct Cleaner {
     /// The subscriptions of the outbox that this relay serves.
     handles: Vec<Arc<Handle>>,
     /// What a batch is asked for with.
-    trim: Trim,
+    purge: Purge,
     rest: Duration,
     /// Deleted since it was last logged.
     deleted: u64,
@@ -183,10 +183,10 @@ impl Cleaner {
             store,
             clock,
             handles,
-            trim: Trim {
+            purge: Purge {
                 scope: retention.scope,
                 at_expiry: retention.at_expiry,
-                ..Trim::new(retention.keep?, retention.batch_events_max.max(1))
+                ..Purge::new(retention.keep?, retention.batch_events_max.max(1))
             },
             rest: retention.rest,
             deleted: 0,
@@ -218,9 +218,9 @@ impl Cleaner {
     /// Deletes one batch. Answers how long to wait before the next.
     async fn batch(&mut self) -> Duration {
         let begun = self.clock.now().elapsed;
-        let trim = Trim { after: self.after, ..self.trim };
-        let trimmed = match self.store.trim(trim).await {
-            Ok(trimmed) => trimmed,
+        let purge = Purge { after: self.after, ..self.purge };
+        let purged = match self.store.purge(purge).await {
+            Ok(purged) => purged,
             Err(error) => {
                 self.tell_deleted();
                 self.tell_trouble(&error);
@@ -228,7 +228,7 @@ impl Cleaner {
             }
         };
         let took = self.clock.now().elapsed.saturating_sub(begun);
-        let Trimmed { deleted, reached, more, held } = trimmed;
+        let Purged { deleted, reached, more, held } = purged;
         self.trouble = None;
         self.after = reached;
         self.tell_held(held);
@@ -281,13 +281,13 @@ impl Cleaner {
         }
     }
 
-    fn tell_held(&mut self, held: Option<HeldBack>) {
+    fn tell_held(&mut self, held: Option<RetentionHold>) {
         let name = held.as_ref().map(|held| held.subscription.clone());
         if name == self.held {
             return;
         }
         match held {
-            Some(HeldBack { subscription, floor, oldest }) => tracing::warn!(
+            Some(RetentionHold { subscription, floor, oldest }) => tracing::warn!(
                 subscription,
                 floor = floor.get(),
                 %oldest,

@@ -2,7 +2,7 @@
 //!
 //! A writer takes its position before it commits, so a later position may become visible first. Whoever
 //! then reads on from the highest position seen loses the event of the slower writer. A claimer therefore
-//! asks in every look for all holes and for what comes after them, in one stream, and drops a hole only
+//! asks in every scan for all holes and for what comes after them, in one stream, and drops a hole only
 //! when it is proven that no transaction is left that could fill it. Two proofs are known:
 //!
 //! - **Horizon.** After it noticed the hole, the claimer took a transaction id of its own, the *stamp*. The
@@ -12,7 +12,7 @@
 //! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open
 //!   for writing. Once none of these is in a later list, and a snapshot taken after that list still shows
 //!   the position empty, the writer rolled back. Who did nothing while the position was taken need not be
-//!   waited for ([`watch`](super::watch)), so only the writer itself, and who is busy all the time, delays this
+//!   waited for ([`writer_watch`](super::writer_watch)), so only the writer itself, and who is busy all the time, delays this
 //!   proof; the list costs more.
 //!
 //! Nothing here knows a database or a clock: the book is told what was seen, and when.
@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::watch::{Watches, Writers};
+use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
 
@@ -37,7 +37,7 @@ pub(super) struct Holes {
     done: Intervals,
     /// First position of each hole to the rest of it. Disjoint, all up to the frontier.
     holes: BTreeMap<Position, Hole>,
-    watches: Watches,
+    watches: WriterWatches,
     listed_at: Option<Duration>,
 }
 
@@ -60,7 +60,7 @@ struct Hole {
     held: bool,
 }
 
-/// The positions to ask for in one look, as ranges with both ends included, ascending.
+/// The positions to ask for in one scan, as ranges with both ends included, ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges {
     pub(super) first: Vec<i64>,
@@ -69,20 +69,20 @@ pub(super) struct Ranges {
     up_to: Position,
 }
 
-/// What a look at the database brought.
+/// What a scan at the database brought.
 #[derive(Debug)]
-pub(super) struct Look<'a> {
+pub(super) struct Scan<'a> {
     /// What was asked for.
     pub(super) asked: Ranges,
     /// Positions handed out, ascending.
     pub(super) found: &'a [Position],
     /// The first position that was seen and not handed out, if the page was full.
     pub(super) left: Option<Position>,
-    /// A transaction id the claimer took after the look before this one, and gave back before this one.
+    /// A transaction id the claimer took after the scan before this one, and gave back before this one.
     pub(super) stamp: Option<u64>,
-    /// Every transaction with a lower id was over in the snapshot of this look.
+    /// Every transaction with a lower id was over in the snapshot of this scan.
     pub(super) horizon: Option<u64>,
-    /// The writers, listed after the look before this one and before the snapshot of this one was taken.
+    /// The writers, listed after the scan before this one and before the snapshot of this one was taken.
     pub(super) writers: Option<Writers>,
     /// The highest position taken, read after the list.
     pub(super) taken: Position,
@@ -98,7 +98,7 @@ impl Holes {
             frontier: done.floor(),
             done: done.clone(),
             holes: BTreeMap::new(),
-            watches: Watches::default(),
+            watches: WriterWatches::default(),
             listed_at: None,
         }
     }
@@ -113,13 +113,13 @@ impl Holes {
         self.holes.len() >= self.patience.holes_max
     }
 
-    /// Whether a look would be worth a stamp.
+    /// Whether a scan would be worth a stamp.
     #[cfg(any(test, feature = "postgres"))]
     pub(super) fn wants_stamp(&self) -> bool {
         self.holes.values().any(|hole| hole.stamp.is_none())
     }
 
-    /// Whether a look would be worth a list of the writers.
+    /// Whether a scan would be worth a list of the writers.
     pub(super) fn wants_writers(&self, now: Duration) -> bool {
         let rested = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
         rested && self.holes.values().any(|hole| self.patience.is_over(hole, now))
@@ -159,37 +159,37 @@ impl Holes {
         asked
     }
 
-    /// Enters a look into the book. Answers the positions it proved dead.
-    pub(super) fn enter(&mut self, look: Look<'_>, now: Duration) -> Vec<(Position, Position)> {
-        self.enter_between(look, now, now)
+    /// Applies a scan. Answers the positions it proved dead.
+    pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
+        self.apply_between(scan, now, now)
     }
 
-    /// The same for a look that took its time: what it found missing was noticed at its end, and what it says of older holes
+    /// The same for a scan that took its time: what it found missing was noticed at its end, and what it says of older holes
     /// was asked at its beginning.
-    pub(super) fn enter_between(
+    pub(super) fn apply_between(
         &mut self,
-        look: Look<'_>,
+        scan: Scan<'_>,
         asked_at: Duration,
         noticed_at: Duration,
     ) -> Vec<(Position, Position)> {
-        if let Some(stamp) = look.stamp {
+        if let Some(stamp) = scan.stamp {
             self.holes.values_mut().for_each(|hole| _ = hole.stamp.get_or_insert(stamp));
         }
         let frontier = self.frontier;
-        for position in look.found.iter().take_while(|position| **position <= frontier) {
+        for position in scan.found.iter().take_while(|position| **position <= frontier) {
             self.fill(*position);
         }
-        if let Some(writers) = &look.writers {
-            self.watch(writers, look.taken, look.held, asked_at);
+        if let Some(writers) = &scan.writers {
+            self.watch(writers, scan.taken, scan.held, asked_at);
         }
-        let dead = self.bury(look.horizon, look.left.map_or(END, Position::previous));
-        let reached = match (look.left, look.asked.up_to, look.found.last()) {
+        let dead = self.bury(scan.horizon, scan.left.map_or(END, Position::previous));
+        let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
             (Some(left), ..) => left.previous(),
             // Beyond the last event nobody need have taken a position yet.
             (None, END, last) => self.done.highest().max(last.copied().unwrap_or_default()),
             (None, up_to, _) => up_to,
         };
-        self.notice(look.found, reached, noticed_at);
+        self.notice(scan.found, reached, noticed_at);
         dead
     }
 

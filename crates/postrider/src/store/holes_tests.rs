@@ -34,7 +34,7 @@ impl Story {
     fn look(&mut self, found: &[i64], told: Told, now: Duration) -> Vec<(i64, i64)> {
         let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
         let held: Vec<Position> = told.held.iter().copied().map(Position::new).collect();
-        let look = Look {
+        let scan = Scan {
             asked: self.0.ranges(100),
             found: &found,
             left: told.left.map(Position::new),
@@ -44,7 +44,7 @@ impl Story {
             taken: Position::new(told.taken),
             held: &held,
         };
-        self.0.enter(look, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
+        self.0.apply(scan, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
     }
 }
 
@@ -276,7 +276,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
             let horizon = (time > 20).then_some(1);
             let told = Told { left, stamp: Some(1), horizon, ..Told::default() };
             let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
-            let look = Look {
+            let scan = Scan {
                 asked: story.0.ranges(3),
                 found: &positions,
                 left: told.left.map(Position::new),
@@ -286,7 +286,7 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
                 taken: Position::ZERO,
                 held: &[],
             };
-            story.0.enter(look, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
+            story.0.apply(scan, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
             handed.extend(found);
         }
         let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();

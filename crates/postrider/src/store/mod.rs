@@ -10,7 +10,7 @@
 
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-mod filling;
+mod page_builder;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -25,9 +25,9 @@ mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod search;
 mod tally;
-mod trim;
+mod retention;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-mod watch;
+mod writer_watch;
 
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -40,12 +40,12 @@ pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
+pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use rows::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use tally::{Spread, Tally, TallyBy, TallyGroup};
-pub use trim::{Choice, HeldBack, RetentionScope, Standing, Trim, Trimmed};
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ pub trait Store: Send + Sync + 'static {
     /// transaction: all of it or nothing. What somebody has parked stays, and so does the highest event each
     /// subscription has seen. A subscription that is created or moved meanwhile waits, or makes this one
     /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does somebody else who deletes.
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>>;
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
     /// Writes down what a relay says of itself, for [`overview`](Self::overview) to tell. Only people read it: it needs
     /// no lease, nothing rests on it, and a failure is no trouble.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Epoch, HeldBack, RelayOverview};
+use super::{Epoch, RelayOverview, RetentionHold};
 use crate::ledger::{Mark, ParkedRow, ParkedState};
 use crate::{Position, Timestamp};
 
@@ -27,7 +27,7 @@ pub struct Overview {
 
 impl Overview {
     /// Who keeps events from being deleted that happened longer ago than this, if somebody does.
-    pub fn held_back(&self, older_than: Duration) -> Option<HeldBack> {
+    pub fn held_back(&self, older_than: Duration) -> Option<RetentionHold> {
         // A halted one needs every event there is; see `trim`.
         let needs_above = |of: &SubscriptionOverview| match of.halted {
             Some(_) => (Position::ZERO, self.oldest),
@@ -36,7 +36,7 @@ impl Overview {
         let lowest = self.subscriptions.iter().min_by_key(|subscription| needs_above(subscription).0)?;
         let (floor, oldest) = needs_above(lowest);
         let oldest = oldest.filter(|time| time.until(self.now) > older_than)?;
-        Some(HeldBack { subscription: lowest.name.clone(), floor, oldest })
+        Some(RetentionHold { subscription: lowest.name.clone(), floor, oldest })
     }
 }
 

@@ -34,15 +34,15 @@ pub(super) fn page(filter: &EventFilter, found: usize) -> usize {
     }
 }
 
-/// Looks for the first position whose event is not older than a time, by halving: as many looks as the number has bits.
+/// Looks for the first position whose event is not older than a time, by binary search: as many probes as the number has bits.
 #[derive(Debug)]
-pub(super) struct Halving {
+pub(super) struct TimeSearch {
     lower: i64,
     upper: i64,
     time: Timestamp,
 }
 
-impl Halving {
+impl TimeSearch {
     /// For the first position that may be in time, between the first and the one after the last.
     pub(super) fn since(filter: &EventFilter, (first, end): (i64, i64)) -> Self {
         match filter.since {
@@ -60,15 +60,15 @@ impl Halving {
     }
 
     /// Behind which position to look for an event; `None` when it is found.
-    pub(super) fn look(&self) -> Option<i64> {
+    pub(super) fn next_probe(&self) -> Option<i64> {
         (self.lower < self.upper).then(|| self.lower + (self.upper - self.lower) / 2)
     }
 
     /// What the first event at or behind that position is, and when it was created, if there is one.
-    pub(super) fn saw(&mut self, looked: i64, event: Option<(i64, Timestamp)>) {
+    pub(super) fn narrow(&mut self, probed: i64, event: Option<(i64, Timestamp)>) {
         match event {
             Some((position, time)) if time < self.time => self.lower = position.saturating_add(1),
-            _ => self.upper = looked,
+            _ => self.upper = probed,
         }
     }
 
@@ -162,12 +162,12 @@ mod tests {
         let events: Vec<(i64, Timestamp)> = (1..=100).map(|n| (n * 3, second(n * 3_600))).collect();
         for hour in 0..110 {
             let filter = EventFilter { since: Some(second(hour * 3_600)), ..EventFilter::default() };
-            let mut halving = Halving::since(&filter, (3, 301));
-            while let Some(at) = halving.look() {
-                halving.saw(at, events.iter().find(|(position, _)| *position >= at).copied());
+            let mut search = TimeSearch::since(&filter, (3, 301));
+            while let Some(at) = search.next_probe() {
+                search.narrow(at, events.iter().find(|(position, _)| *position >= at).copied());
             }
             let wanted = events.iter().find(|(_, time)| time.as_micros() >= (hour - 1) * 3_600_000_000);
-            let found = events.iter().find(|(position, _)| *position >= halving.found());
+            let found = events.iter().find(|(position, _)| *position >= search.found());
             assert_eq!(found, wanted, "{hour}");
         }
     }

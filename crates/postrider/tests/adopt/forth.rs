@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::adopt::Copying;
 use postrider::layout::RowLayout;
-use postrider::store::{Start, Trim};
+use postrider::store::{Purge, Start};
 use postrider::{Result, Timestamp};
 
 use crate::stage::*;
@@ -99,7 +99,7 @@ pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage
     if stage.layout() == RowLayout::Outbox {
         stage.run("UPDATE {t} SET expires_at = '2020-01-01 00:00:00'").await?;
     }
-    assert_eq!(source.trim(Trim::new(Duration::ZERO, 100)).await?.deleted, 0);
+    assert_eq!(source.purge(Purge::new(Duration::ZERO, 100)).await?.deleted, 0);
     assert_eq!(states(stage).await?, (0, 10), "all of them are there");
     Ok(())
 }

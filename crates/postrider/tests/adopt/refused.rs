@@ -48,7 +48,7 @@ pub(crate) async fn nothing_moves_while_a_relay_works(stage: &impl Stage) -> Res
 pub(crate) async fn nothing_moves_between_outboxes_of_one_kind(stage: &impl Stage) -> Result<()> {
     let error = refusal(&*stage.rows().await?, stage.to_rows(), all()).await;
     assert_eq!(error.code(), Code::AdoptionRefused);
-    assert!(error.to_string().contains("by way of an outbox with the layout `postrider`"), "{error}");
+    assert!(error.to_string().contains("adopt into an outbox with the layout `postrider`"), "{error}");
     let log = stage.log().await?;
     log.subscribe(NAME, Start::Now).await?;
     assert_eq!(refusal(&*log, stage.to_log(), all()).await.code(), Code::AdoptionRefused);

@@ -128,7 +128,7 @@ async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_d
         let error = MySqlStore::connect(&config).await.unwrap_err();
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
         // Who only looks needs none of it.
-        assert_eq!(MySqlStore::look(&config, 10).await?.subscriptions.len(), 0);
+        assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
         MySqlStore::tally(&config, TallyBy::Type, 10).await?;
         // And whoever makes the tables is told before there are any.
         case.run("DROP DATABASE {schema}").await?;

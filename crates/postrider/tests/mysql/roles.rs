@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, LeaseRequest, Settled, Settlement, Start, Store, Trim,
+    Acquired, Budget, Claimed, Epoch, LeaseRequest, Purge, Settled, Settlement, Start, Store,
 };
 use postrider::{Event, Ident, Position, Result};
 
@@ -72,8 +72,8 @@ case! {
         };
         assert_eq!(store.settle(settlement).await?, Settled::Done);
         store.renew(lease, loaded.epoch).await?;
-        let trim = Trim::new(std::time::Duration::ZERO, 9);
-        store.trim(trim).await?;
+        let trim = Purge::new(std::time::Duration::ZERO, 9);
+        store.purge(trim).await?;
         store.fetch(written, 999).await?;
         store.overview(9).await?;
         store.halt("s", Epoch(i64::MAX), "because").await?;

@@ -9,7 +9,7 @@ use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresNotifier, PostgresStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, EventFilter, LeaseRequest, Settlement, Start, Store, TallyBy, Trim,
+    Acquired, Budget, Claimed, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store, TallyBy,
 };
 use postrider::{Code, Event, Position, Result};
 use postrider_testkit::servers::{pgbouncer, postgres};
@@ -68,7 +68,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     store.pause_as_owner(&name, loaded.epoch, "why").await?;
     store.overview(100).await?;
     store.counts(&name).await?;
-    store.trim(Trim::new(Duration::from_secs(60), 10)).await?;
+    store.purge(Purge::new(Duration::from_secs(60), 10)).await?;
     store.release(&name, loaded.epoch, true).await?;
     store.halt(&name, Epoch(9), "why").await?;
     store.accept_history(&name, Start::Now).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider::relay::{Relay, Retention, Subscription};
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
-use postrider::store::{Start, Store, Trim};
+use postrider::store::{Purge, Start, Store};
 use postrider::{BoxFuture, Code, Position, Result};
 
 use super::case::{Case, case, failed};
@@ -126,8 +126,8 @@ case! {
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
         let relay = Relay::builder().outbox_keeping(store.clone(), [subscription], soon()).spawn().await?;
         wait_until(&case, "SELECT floor FROM {schema}.subscriptions", 500).await?;
-        let trim = Trim::new(Duration::from_secs(60), 10);
-        let refused = store.trim(trim).await.unwrap_err();
+        let trim = Purge::new(Duration::from_secs(60), 10);
+        let refused = store.purge(trim).await.unwrap_err();
         assert_eq!(refused.code(), Code::PrivilegeMissing);
         relay.shutdown().await?;
         assert_eq!(case.one::<i64>(COUNT).await?, 500);

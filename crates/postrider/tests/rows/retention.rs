@@ -6,7 +6,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
-use postrider::store::{Start, Trim};
+use postrider::store::{Purge, Start};
 
 use super::case::Case;
 use super::relay::eventually;
@@ -79,7 +79,7 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
     // A row that somebody deleted leaves no note behind.
     case.run("DELETE FROM outbox WHERE payload->>'n' = '5'").await?;
     let store = case.store().await?;
-    store.trim(Trim { at_expiry: true, ..Trim::new(Duration::ZERO, 10) }).await?;
+    store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 10) }).await?;
     assert_eq!(case.one::<i64>("SELECT count(*) FROM {ledger}.row_done").await?, 3);
     Ok(())
 }
@@ -141,7 +141,7 @@ async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_a
     let groups = "SELECT string_agg(consumer_group, '' ORDER BY consumer_group) FROM processed_events";
     let store = case.store().await?;
     for left in ["aabbbbbccccc", "bbbbccccc", "bccccc", "ccccc", "ccccc"] {
-        store.trim(Trim { at_expiry: true, ..Trim::new(Duration::ZERO, 3) }).await?;
+        store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 3) }).await?;
         assert_eq!(case.one::<String>(groups).await?, left);
     }
     Ok(())

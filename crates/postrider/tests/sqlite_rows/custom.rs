@@ -8,8 +8,8 @@ use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{
-    Acquired, Budget, Claimed, LeaseRequest, RetentionScope, RowExtras, Settled, Settlement, Start, Store,
-    Trim,
+    Acquired, Budget, Claimed, LeaseRequest, Purge, RetentionScope, RowExtras, Settled, Settlement, Start,
+    Store,
 };
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
@@ -414,8 +414,8 @@ async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> 
         let store = case.0.store()?;
         let mut deleted = Vec::new();
         for _ in 0..4 {
-            let trim = Trim { scope, ..Trim::new(Duration::from_secs(60), 1) };
-            deleted.push(store.trim(trim).await?.deleted);
+            let trim = Purge { scope, ..Purge::new(Duration::from_secs(60), 1) };
+            deleted.push(store.purge(trim).await?.deleted);
         }
         assert_eq!(deleted, [0, 1, 1, 0], "a row that stays delays no other");
         assert_eq!((case.delivered().await?, case.undelivered().await?), (1, vec![]));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::Result;
 use postrider::ledger::ParkedState;
-use postrider::store::{RetentionScope, Trim};
+use postrider::store::{Purge, RetentionScope};
 
 use super::RowsUnderTest;
 use super::stage::{Owner, failed, owned, parked, subscribed};
@@ -17,12 +17,12 @@ pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else<S: RowsUnderT
     owner.store.trace_deliveries();
     owner.deliver(&events[..3]).await?;
     owner.park(vec![parked(&events[3], ParkedState::Dead, 1)]).await?;
-    let trim = |events_max| Trim::new(DAY, events_max);
-    assert_eq!(owner.store.trim(trim(10)).await?.deleted, 0, "all are young");
+    let purge = |events_max| Purge::new(DAY, events_max);
+    assert_eq!(owner.store.purge(purge(10)).await?.deleted, 0, "all are young");
     table.age().await?;
-    let first = owner.store.trim(trim(2)).await?;
+    let first = owner.store.purge(purge(2)).await?;
     assert_eq!((first.deleted, first.more), (2, true));
-    let rest = owner.store.trim(trim(2)).await?;
+    let rest = owner.store.purge(purge(2)).await?;
     assert_eq!((rest.deleted, rest.more), (1, false));
     for (id, stays) in ids.iter().zip([false, false, false, true, true]) {
         assert_eq!(table.row(id).await?.is_some(), stays, "{id}");
@@ -46,15 +46,15 @@ pub async fn what_others_delivered_stays_unless_it_is_asked_for<S: RowsUnderTest
     owner.store.trace_deliveries();
     owner.deliver(&events[1..]).await?;
     table.age().await?;
-    let trim = Trim::new(DAY, 10);
-    assert_eq!(owner.store.trim(trim).await?.deleted, 1, "the one that was noted");
+    let purge = Purge::new(DAY, 10);
+    assert_eq!(owner.store.purge(purge).await?.deleted, 1, "the one that was noted");
     assert!(table.row(&ours[1]).await?.is_none());
-    assert_eq!(owner.store.trim(trim).await?.deleted, 0);
+    assert_eq!(owner.store.purge(purge).await?.deleted, 0);
     for id in [&theirs[0], &ours[0]] {
         assert!(table.row(id).await?.is_some(), "{id} is not ours to delete");
     }
-    let all = Trim { scope: RetentionScope::All, ..trim };
-    assert_eq!(owner.store.trim(all).await?.deleted, 2, "asked for");
+    let all = Purge { scope: RetentionScope::All, ..purge };
+    assert_eq!(owner.store.purge(all).await?.deleted, 2, "asked for");
     Ok(())
 }
 

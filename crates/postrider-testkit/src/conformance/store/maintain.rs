@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
 use postrider::store::{
-    Acquired, Epoch, HeldBack, LeaseRequest, Settled, Settlement, Start, Store, Trim, Trimmed,
+    Acquired, Epoch, LeaseRequest, Purge, Purged, RetentionHold, Settled, Settlement, Start, Store,
 };
 use postrider::{Code, Event, Position, Result, Timestamp};
 
@@ -13,7 +13,7 @@ use super::StoreUnderTest;
 use super::stage::{NAME, drain, failed, granted, lease, positions, settlement, subscribed};
 
 /// Deletes what is older than an hour.
-const TRIM: Trim = Trim::new(Duration::from_secs(3_600), 100);
+const PURGE: Purge = Purge::new(Duration::from_secs(3_600), 100);
 
 /// Long ago: old on every clock a test may run on.
 const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);
@@ -62,10 +62,10 @@ async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
 pub async fn what_is_delivered_and_old_is_deleted<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 5, 4, &[]).await?;
-    let trimmed = store.trim(TRIM).await?;
-    assert_eq!(trimmed, Trimmed { deleted: 4, reached: written[4], more: false, held: None });
+    let purged = store.purge(PURGE).await?;
+    assert_eq!(purged, Purged { deleted: 4, reached: written[4], more: false, held: None });
     assert_eq!(left(&store).await?, written[4..]);
-    let again = store.trim(Trim { after: trimmed.reached, ..TRIM }).await?;
+    let again = store.purge(Purge { after: purged.reached, ..PURGE }).await?;
     assert_eq!((again.deleted, again.reached, again.more), (0, written[4], false));
     let owner = granted(&store, "reader").await?;
     let mut claimer = store.claimer(&owner.progress);
@@ -81,9 +81,9 @@ pub async fn deleting_keeps_to_its_batch<S: StoreUnderTest>() -> Result<()> {
     let written = settled(&under_test, &store, 6, 5, &[]).await?;
     let mut after = Position::ZERO;
     for (deleted, reached, more) in [(2, 1, true), (2, 3, true), (1, 5, true), (0, 5, false)] {
-        let trimmed = store.trim(Trim { after, events_max: 2, ..TRIM }).await?;
-        assert_eq!((trimmed.deleted, trimmed.reached, trimmed.more), (deleted, written[reached], more));
-        after = trimmed.reached;
+        let purged = store.purge(Purge { after, events_max: 2, ..PURGE }).await?;
+        assert_eq!((purged.deleted, purged.reached, purged.more), (deleted, written[reached], more));
+        after = purged.reached;
     }
     assert_eq!(left(&store).await?, written[5..]);
     Ok(())
@@ -96,8 +96,8 @@ pub async fn a_young_event_ends_the_deleting<S: StoreUnderTest>() -> Result<()> 
     let now = store.overview(0).await?.now;
     written.extend(under_test.write(vec![Event::new("young", "").with_time(now)]).await?);
     written.extend(settled(&under_test, &store, 2, 1, &[]).await?);
-    let trimmed = store.trim(TRIM).await?;
-    assert_eq!((trimmed.deleted, trimmed.reached, trimmed.more), (2, written[1], false));
+    let purged = store.purge(PURGE).await?;
+    assert_eq!((purged.deleted, purged.reached, purged.more), (2, written[1], false));
     assert_eq!(left(&store).await?, written[2..]);
     Ok(())
 }
@@ -109,7 +109,7 @@ pub async fn what_is_parked_stays<S: StoreUnderTest>() -> Result<()> {
     let count = parked.len();
     let written = settled(&under_test, &store, count + 2, count + 1, &parked).await?;
     store.subscribe("other", Start::Now).await?;
-    assert_eq!(store.trim(TRIM).await?.deleted, 1);
+    assert_eq!(store.purge(PURGE).await?.deleted, 1);
     let kept: Vec<Position> =
         written.iter().copied().filter(|position| *position != written[count]).collect();
     assert_eq!(left(&store).await?, kept);
@@ -121,12 +121,12 @@ pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>()
     let (under_test, store) = subscribed::<S>().await?;
     store.subscribe("slow", Start::Beginning).await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
-    let trimmed = store.trim(TRIM).await?;
-    let held = HeldBack { subscription: "slow".to_owned(), floor: Position::ZERO, oldest: OLD };
-    assert_eq!(trimmed, Trimmed { held: Some(held.clone()), ..Trimmed::default() });
+    let purged = store.purge(PURGE).await?;
+    let held = RetentionHold { subscription: "slow".to_owned(), floor: Position::ZERO, oldest: OLD };
+    assert_eq!(purged, Purged { held: Some(held.clone()), ..Purged::default() });
     assert_eq!(left(&store).await?, written);
     let overview = store.overview(0).await?;
-    assert_eq!(overview.held_back(TRIM.older_than), Some(held));
+    assert_eq!(overview.held_back(PURGE.older_than), Some(held));
     assert_eq!(overview.held_back(Duration::MAX), None);
     Ok(())
 }
@@ -136,12 +136,12 @@ pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() ->
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
     store.halt(NAME, Epoch(i64::MAX), "restored").await?;
-    let held = HeldBack { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
-    assert_eq!(store.trim(TRIM).await?, Trimmed { held: Some(held.clone()), ..Trimmed::default() });
+    let held = RetentionHold { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
+    assert_eq!(store.purge(PURGE).await?, Purged { held: Some(held.clone()), ..Purged::default() });
     assert_eq!(left(&store).await?, written);
     // Whoever asks is told the same, whatever the others have done.
     store.subscribe("other", Start::Now).await?;
-    assert_eq!(store.overview(0).await?.held_back(TRIM.older_than), Some(held));
+    assert_eq!(store.overview(0).await?.held_back(PURGE.older_than), Some(held));
     Ok(())
 }
 
@@ -150,7 +150,7 @@ pub async fn without_a_subscription_nothing_is_deleted<S: StoreUnderTest>() -> R
     let under_test = S::fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(old(3)).await?;
-    assert_eq!(store.trim(TRIM).await?, Trimmed::default());
+    assert_eq!(store.purge(PURGE).await?, Purged::default());
     assert_eq!(left(&store).await?, written);
     Ok(())
 }
@@ -160,12 +160,12 @@ pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: Sto
     let (under_test, store) = subscribed::<S>().await?;
     settled(&under_test, &store, 50, 49, &[]).await?;
     let other = under_test.open().await?;
-    let trims = async {
+    let purges = async {
         let mut after = Position::ZERO;
         loop {
-            match store.trim(Trim { after, events_max: 5, ..TRIM }).await {
-                Ok(trimmed) if !trimmed.more => return Ok(()),
-                Ok(trimmed) => after = trimmed.reached,
+            match store.purge(Purge { after, events_max: 5, ..PURGE }).await {
+                Ok(purged) if !purged.more => return Ok(()),
+                Ok(purged) => after = purged.reached,
                 Err(error) if error.code() == Code::StoreBusy => {}
                 Err(error) => return Err(error),
             }
@@ -175,8 +175,8 @@ pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: Sto
         other.subscribe("late", Start::Beginning).await?;
         left(&other).await
     };
-    let (trimmed, counted_on) = tokio::join!(trims, late);
-    trimmed?;
+    let (purged, counted_on) = tokio::join!(purges, late);
+    purged?;
     assert_eq!(left(&store).await?, counted_on?);
     Ok(())
 }
@@ -185,9 +185,9 @@ pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: Sto
 pub async fn a_subscription_moved_back_keeps_what_is_left<S: StoreUnderTest>() -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 4, 3, &[]).await?;
-    assert_eq!(store.trim(Trim { events_max: 2, ..TRIM }).await?.deleted, 2);
+    assert_eq!(store.purge(Purge { events_max: 2, ..PURGE }).await?.deleted, 2);
     store.accept_history(NAME, Start::Beginning).await?;
-    assert_eq!(store.trim(TRIM).await?.deleted, 0);
+    assert_eq!(store.purge(PURGE).await?.deleted, 0);
     assert_eq!(left(&store).await?, written[2..]);
     Ok(())
 }
@@ -198,13 +198,13 @@ pub async fn a_subscription_that_begins_after_what_was_deleted_holds_nothing_bac
 -> Result<()> {
     let (under_test, store) = subscribed::<S>().await?;
     let written = settled(&under_test, &store, 5, 4, &[]).await?;
-    assert_eq!(store.trim(TRIM).await?.deleted, 4);
+    assert_eq!(store.purge(PURGE).await?.deleted, 4);
     store.subscribe("now", Start::Now).await?;
     store.subscribe("later", Start::Time(Timestamp::from_micros(OLD.as_micros() + 1))).await?;
     let floors = store.overview(0).await?.subscriptions.into_iter().map(|of| (of.name, of.floor));
     let all = ["later", NAME, "now"].map(|name| (name.to_owned(), written[4]));
     assert_eq!(floors.collect::<Vec<_>>(), all);
-    assert_eq!(store.trim(TRIM).await?.held, None);
+    assert_eq!(store.purge(PURGE).await?.held, None);
     let next = under_test.write(old(1)).await?;
     for subscription in ["now", "later"] {
         let lease = LeaseRequest { subscription: subscription.to_owned(), ..lease("reader") };

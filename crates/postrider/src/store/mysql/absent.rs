@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::ranges::within;
 use super::row::{get, get_opt};
-use super::session::{Alone, Params, Session, params};
+use super::session::{Access, Params, Session, params};
 use crate::ledger::Intervals;
 use crate::store::Epoch;
 use crate::{Code, Position, Result};
@@ -82,7 +82,7 @@ impl Absent {
 
     /// Writes down what is new and looks for rows that have turned up, if it is time for that. What fails here has changed
     /// nothing, and is done by the next call.
-    pub(super) async fn look(
+    pub(super) async fn check(
         &mut self,
         session: &mut Session,
         done: &Intervals,
@@ -123,7 +123,7 @@ impl Absent {
         self.floor = done.floor().get();
         if let Some((name, _)) = &self.owner {
             let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
-            let read = session.alone(Alone::Reads, sql, params![name.as_str()]).await;
+            let read = session.autocommit(Access::Reads, sql, params![name.as_str()]).await;
             let rows = self.allowed(read)?;
             if let Some(text) = rows.first().map(|row| get::<String>(row, 0)).transpose()? {
                 self.ranges = parsed(&text);
@@ -140,7 +140,7 @@ impl Absent {
                    SELECT COALESCE(MAX(position), ?), ? FROM {schema}.events WHERE position BETWEEN ? AND ?";
         let end = last.saturating_add(1);
         let values = params![first - 1, first, last, first - 1, end, first, last];
-        for row in session.alone(Alone::Reads, sql, values).await? {
+        for row in session.autocommit(Access::Reads, sql, values).await? {
             let (before, next): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
             self.insert_done(done, before.saturating_add(1), next.saturating_sub(1).min(last));
         }
@@ -161,7 +161,7 @@ impl Absent {
     async fn extend_to_first_event(&mut self, session: &mut Session) -> Result<()> {
         // Index: the primary key (position), its first entry.
         let sql = "SELECT MIN(position) FROM {schema}.events";
-        let rows = session.alone(Alone::Reads, sql, Params::new()).await?;
+        let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
         let first = rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten();
         let before = first.map_or(self.floor, |first| first.saturating_sub(1)).min(self.floor);
         if before >= 1 && self.ranges.get(&1).is_none_or(|last| *last < before) {
@@ -179,7 +179,7 @@ impl Absent {
                    SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
                    ON DUPLICATE KEY UPDATE ranges = VALUES(ranges), updated_at = UTC_TIMESTAMP(6)";
         let values = params![text(&self.ranges), name.as_str(), epoch.0];
-        let written = session.alone(Alone::Writes, sql, values).await;
+        let written = session.autocommit(Access::Writes, sql, values).await;
         self.allowed(written)?;
         self.is_changed = false;
         Ok(())
@@ -248,7 +248,7 @@ impl Absent {
 pub(super) async fn turned_up(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
     // No index: one row per subscription.
     let rows = session
-        .alone(Alone::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
+        .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
         .await?;
     let mut found = Vec::new();
     for row in rows {
@@ -280,7 +280,7 @@ async fn rows_at(
          FROM {{schema}}.events AS e FORCE INDEX (PRIMARY)
          WHERE {ranges} ORDER BY position LIMIT {ROWS_MAX}"
     );
-    let rows = session.alone(Alone::Reads, &sql, params![subscription]).await?;
+    let rows = session.autocommit(Access::Reads, &sql, params![subscription]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
 

@@ -4,7 +4,7 @@ use super::history::{last_row, mark_at_or_below};
 use super::lease::unknown;
 use super::ranges::listed;
 use super::row::{self, get_opt};
-use super::session::{Alone, Session, Work, params};
+use super::session::{Access, Session, Tx, params};
 use super::writers::decided_up_to;
 use super::{maintain, progress};
 use crate::ledger::{Intervals, Progress};
@@ -15,47 +15,47 @@ use crate::{Error, Position, Result, Timestamp};
 pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = ?";
-    Ok(!session.alone(Alone::Reads, sql, params![subscription]).await?.is_empty())
+    Ok(!session.autocommit(Access::Reads, sql, params![subscription]).await?.is_empty())
 }
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
-pub(super) async fn subscribe(work: &mut Work<'_>, subscription: &str, start: Start) -> Result<bool> {
-    maintain::keep_events(work).await?;
-    if progress::load(work, subscription).await?.is_some() {
+pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
+    maintain::keep_events(tx).await?;
+    if progress::load(tx, subscription).await?.is_some() {
         return Ok(false);
     }
-    let history = work.server().history.clone();
+    let history = tx.server().history.clone();
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history, done) VALUES (?, ?, '0')";
-    work.execute(sql, params![subscription, history]).await?;
-    let progress = begin(work, start).await?;
-    progress::put(work, subscription, Epoch::default(), &progress).await?;
+    tx.execute(sql, params![subscription, history]).await?;
+    let progress = begin(tx, start).await?;
+    progress::put(tx, subscription, Epoch::default(), &progress).await?;
     Ok(true)
 }
 
 /// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
 /// counts as its end: beyond it there is no history to compare with.
-async fn begin(work: &mut Work<'_>, start: Start) -> Result<Progress> {
+async fn begin(tx: &mut Tx<'_>, start: Start) -> Result<Progress> {
     let done = match start {
-        Start::Now => visible(work, None).await?,
+        Start::Now => visible(tx, None).await?,
         Start::Beginning => Intervals::default(),
         Start::Position(position) => {
             // Not the counter: a crash of the server may take it back to the last event.
-            let end = last_row(work).await?;
+            let end = last_row(tx).await?;
             Intervals::up_to(position.max(Position::new(1)).previous().min(end))
         }
-        Start::Time(time) => visible(work, Some(time)).await?,
+        Start::Time(time) => visible(tx, Some(time)).await?,
     };
-    let highest = mark_at_or_below(work, done.highest()).await?;
+    let highest = mark_at_or_below(tx, done.highest()).await?;
     Ok(Progress { done, highest, trial: None })
 }
 
 /// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
 /// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
 /// its event is later than the snapshot.
-async fn visible(work: &mut Work<'_>, until: Option<Timestamp>) -> Result<Intervals> {
+async fn visible(tx: &mut Tx<'_>, until: Option<Timestamp>) -> Result<Intervals> {
     // Before the snapshot, or its proof is none.
-    let decided = decided_up_to(work).await?;
+    let decided = decided_up_to(tx).await?;
     // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
     // before it and where it ends; and where the last event stands, with the end of what is decided.
     let sql = "WITH seen AS (
@@ -77,7 +77,7 @@ async fn visible(work: &mut Work<'_>, until: Option<Timestamp>) -> Result<Interv
     let until = until.map(Timestamp::as_micros);
     let mut done = Intervals::default();
     let mut first = Position::new(1);
-    for step in work.query(sql, params![until, decided.get(), until]).await? {
+    for step in tx.query(sql, params![until, decided.get(), until]).await? {
         let (last, next): (i64, Option<i64>) = (row::get(&step, 0)?, get_opt(&step, 1)?);
         if let Some(decided) = get_opt::<i64>(&step, 2)? {
             done.insert_range(Position::new(1), Position::new(decided));
@@ -89,83 +89,78 @@ async fn visible(work: &mut Work<'_>, until: Option<Timestamp>) -> Result<Interv
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
-pub(super) async fn pause(work: &mut Work<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+pub(super) async fn pause(tx: &mut Tx<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET paused = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, work.execute(sql, params![reason, subscription]).await?)
+    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
 pub(super) async fn pause_as_owner(
-    work: &mut Work<'_>,
+    tx: &mut Tx<'_>,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
 ) -> Result<Settled> {
-    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+    let row = progress::lock(tx, subscription).await?.ok_or_else(|| unknown(subscription))?;
     if row.epoch != epoch {
         return Ok(Settled::Fenced);
     }
-    pause(work, subscription, Some(reason)).await?;
+    pause(tx, subscription, Some(reason)).await?;
     Ok(Settled::Done)
 }
 
 /// See [`Store::halt`](crate::store::Store::halt).
-pub(super) async fn halt(
-    work: &mut Work<'_>,
-    subscription: &str,
-    epoch: Epoch,
-    reason: &str,
-) -> Result<Settled> {
-    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+pub(super) async fn halt(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, reason: &str) -> Result<Settled> {
+    let row = progress::lock(tx, subscription).await?.ok_or_else(|| unknown(subscription))?;
     if row.epoch > epoch {
         return Ok(Settled::Fenced);
     }
-    set_halted(work, subscription, reason).await?;
+    set_halted(tx, subscription, reason).await?;
     Ok(Settled::Done)
 }
 
 /// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
-pub(super) async fn set_halted(work: &mut Work<'_>, subscription: &str, reason: &str) -> Result<()> {
+pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, work.execute(sql, params![reason, subscription]).await?)
+    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
-pub(super) async fn accept_history(work: &mut Work<'_>, subscription: &str, start: Start) -> Result<()> {
-    maintain::keep_events(work).await?;
-    let history = work.server().history.clone();
+pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
+    maintain::keep_events(tx).await?;
+    let history = tx.server().history.clone();
     // Index: the primary key (name), of both tables.
-    let row = progress::lock(work, subscription).await?.ok_or_else(|| unknown(subscription))?;
+    let row = progress::lock(tx, subscription).await?.ok_or_else(|| unknown(subscription))?;
     let epoch = Epoch(row.epoch.0 + 1);
     let sql = "UPDATE {schema}.subscriptions SET epoch = ?, halted = NULL, history = ? WHERE name = ?";
-    work.execute(sql, params![epoch.0, history, subscription]).await?;
-    work.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
+    tx.execute(sql, params![epoch.0, history, subscription]).await?;
+    tx.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
     // In another history other events may have these positions.
-    work.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
-    let progress = begin(work, start).await?;
-    forget_parked(work, subscription, &progress.done).await?;
-    progress::put(work, subscription, epoch, &progress).await
+    tx.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
+    let progress = begin(tx, start).await?;
+    forget_parked(tx, subscription, &progress.done).await?;
+    progress::put(tx, subscription, epoch, &progress).await
 }
 
 /// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
 /// gone. What is done above the floor is not read again: its rows stay.
-async fn forget_parked(work: &mut Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
+async fn forget_parked(tx: &mut Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Indexes: the primary keys (subscription, position) and (position).
     let others = "DELETE FROM {schema}.parked
                   WHERE subscription = ?
                     AND EXISTS (SELECT 1 FROM {schema}.events AS e
                                 WHERE e.position = parked.position AND e.id <> parked.event_id)";
-    work.execute(others, params![subscription]).await?;
+    tx.execute(others, params![subscription]).await?;
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = ? AND position > ?";
-    let rows = work.query(above, params![subscription, done.floor().get()]).await?;
+    let rows = tx.query(above, params![subscription, done.floor().get()]).await?;
     let parked = rows.iter().map(|row| row::position(row, 0)).collect::<Result<Vec<_>>>()?;
     let again = listed(parked.into_iter().filter(|position| !done.contains(*position)));
     let forget = format!("DELETE FROM {{schema}}.parked WHERE subscription = ? AND position IN ({again})");
-    work.execute(&forget, params![subscription]).await?;
+    tx.execute(&forget, params![subscription]).await?;
     Ok(())
 }
 

@@ -2,11 +2,11 @@
 
 use mysql_async::Value;
 
-use super::line::Reached;
+use super::connection::Reached;
 use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
-use super::session::{Params, Work, params};
+use super::session::{Params, Tx, params};
 use super::{MySqlStore, overview};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
 use crate::layout::{RowLayout, RowTable};
@@ -21,31 +21,31 @@ impl HandsOver for MySqlStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let mut work = turn.look().await?;
-            let counted = counts(&mut work, &name).await;
-            work.finish(counted).await
+            let mut conn = self.0.reader.lock().await?;
+            let mut tx = conn.begin_read().await?;
+            let counted = counts(&mut tx, &name).await;
+            tx.finish(counted).await
         })
     }
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut conn = self.0.settler.lock().await?;
             let (name, epoch) = (parcel.settlement.subscription.clone(), parcel.settlement.epoch);
-            turn.check_lease(&name)?;
+            conn.check_lease(&name)?;
             let reached = Reached { epoch, floor: parcel.settlement.done.floor() };
-            let mut work = turn.begin().await?;
-            let handed_over = hand_over(&mut work, parcel).await;
-            let handed_over = work.finish(handed_over).await?;
+            let mut tx = conn.begin().await?;
+            let handed_over = hand_over(&mut tx, parcel).await;
+            let handed_over = tx.finish(handed_over).await?;
             if handed_over == HandedOver::Done {
-                turn.set_reached(&name, Some(reached));
+                conn.set_reached(&name, Some(reached));
             }
             Ok(handed_over)
         })
     }
 }
 
-async fn counts(snapshot: &mut Work<'_>, name: &str) -> Result<Counts> {
+async fn counts(snapshot: &mut Tx<'_>, name: &str) -> Result<Counts> {
     // Index: the smallest there is, all of it.
     let total = snapshot.query_opt("SELECT COUNT(*) FROM {schema}.events", Params::new()).await?;
     let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
@@ -53,11 +53,11 @@ async fn counts(snapshot: &mut Work<'_>, name: &str) -> Result<Counts> {
     Counts::of(&overview, name, total.unsigned_abs())
 }
 
-async fn hand_over(work: &mut Work<'_>, parcel: Parcel) -> Result<HandedOver> {
+async fn hand_over(tx: &mut Tx<'_>, parcel: Parcel) -> Result<HandedOver> {
     let settlement = parcel.settlement.clone();
     let (name, unpark) = (settlement.subscription, settlement.unpark);
     let progress = Progress { done: settlement.done, highest: settlement.highest, trial: settlement.trial };
-    if work.execute(RECORD, recorded(&name, settlement.epoch, &progress)).await? == 0 {
+    if tx.execute(RECORD, recorded(&name, settlement.epoch, &progress)).await? == 0 {
         return Ok(HandedOver::Fenced);
     }
     if !unpark.is_empty() {
@@ -66,9 +66,9 @@ async fn hand_over(work: &mut Work<'_>, parcel: Parcel) -> Result<HandedOver> {
             "DELETE FROM {{schema}}.parked WHERE subscription = ? AND position IN ({})",
             listed(unpark)
         );
-        work.execute(&sql, params![name]).await?;
+        tx.execute(&sql, params![name]).await?;
     }
-    write(work, parcel).await.map(|()| HandedOver::Done)
+    write(tx, parcel).await.map(|()| HandedOver::Done)
 }
 
 /// Writes down tries: how many, at most, id. Who has used up its tries has one left, or it would count as given up. Index:
@@ -84,30 +84,30 @@ const fn tried(layout: RowLayout) -> &'static str {
 }
 
 /// Writes the events of a parcel, in the transaction that settles them.
-pub(super) async fn write(work: &mut Work<'_>, mut parcel: Parcel) -> Result<()> {
+pub(super) async fn write(tx: &mut Tx<'_>, mut parcel: Parcel) -> Result<()> {
     let table = parcel.to.table().cloned();
     if let Some(table) = table.as_ref().filter(|table| table.layout() == RowLayout::EventOutbox) {
-        make_way(work, table, &parcel).await?;
+        make_way(tx, table, &parcel).await?;
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
-        written.extend(work.write(&parcel.to, call).await?);
+        written.extend(tx.write(&parcel.to, call).await?);
     }
     let Some(table) = table else { return Ok(()) };
     let sql = table.put_into_mysql(tried(table.layout()));
     let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
     for (written, attempts) in tried {
         let most = table.max_attempts.saturating_sub(1);
-        work.execute(&sql, params![*attempts, most, written.position.get()]).await?;
+        tx.execute(&sql, params![*attempts, most, written.position.get()]).await?;
     }
     Ok(())
 }
 
 /// Deletes delivered rows with the ids of these events: an event that came from this table and comes back finds the row
 /// it was handed over from. Index: uq_event_outbox_key (event_key).
-async fn make_way(work: &mut Work<'_>, table: &RowTable, parcel: &Parcel) -> Result<()> {
+async fn make_way(tx: &mut Tx<'_>, table: &RowTable, parcel: &Parcel) -> Result<()> {
     let ids: Vec<Value> = parcel.events.iter().map(|event| Value::from(event.id.to_string())).collect();
     let places = vec!["?"; ids.len()].join(", ");
     let sql = format!("DELETE FROM {{table}} WHERE event_key IN ({places}) AND status = 'sent'");
-    work.execute(&table.put_into_mysql(&sql), ids).await.map(|_| ())
+    tx.execute(&table.put_into_mysql(&sql), ids).await.map(|_| ())
 }

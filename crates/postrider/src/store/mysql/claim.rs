@@ -18,10 +18,10 @@ use super::history::{NEXT, before};
 use super::page::{Read, small};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
-use super::session::{Alone, Params, Prepared, Session, params};
+use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Intervals, Mark, Progress};
-use crate::store::holes::{Holes, Look, Ranges};
+use crate::store::holes::{Holes, Ranges, Scan};
 use crate::store::{Budget, Claimed, Claimer, Loaded, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -132,12 +132,12 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        self.absent.look(session, &self.done, now).await?;
+        self.absent.check(session, &self.done, now).await?;
         let mut read = answer.read.complete(session).await?;
 
         // From here on nothing waits and nothing fails.
         self.reached = self.reached.max(answer.last);
-        if let Some(last) = read.filling.events.last()
+        if let Some(last) = read.builder.events.last()
             && self.highest.is_none_or(|mark| mark.position < last.position)
         {
             self.highest = Some(Mark { position: last.position, id: last.event.id });
@@ -150,10 +150,10 @@ impl MySqlClaimer {
             None => (None, Position::new(i64::MAX), Vec::new()),
         };
         let (left, held) = (read.left, &held);
-        let look = Look { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
-        let dead = self.holes.enter_between(look, now, self.clock.now().elapsed);
+        let scan = Scan { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
+        let dead = self.holes.apply_between(scan, now, self.clock.now().elapsed);
         let dead = self.absent.add(dead);
-        read.filling.damaged.extend(self.absent.take());
+        read.builder.damaged.extend(self.absent.take());
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
@@ -164,9 +164,9 @@ impl MySqlClaimer {
         // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
-            events: read.filling.events,
+            events: read.builder.events,
             dead,
-            damaged: read.filling.damaged,
+            damaged: read.builder.damaged,
             more_at_once,
             left_unread: !to_the_end,
             holes: self.holes.len(),
@@ -193,7 +193,7 @@ impl MySqlClaimer {
         if last < self.reached {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
             let next = NEXT.replace("{name}", session.schema().as_str());
-            let rows = session.alone(Alone::Reads, &next, Params::new()).await?;
+            let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
         }
         Ok(Answer { listed, read, found, last })

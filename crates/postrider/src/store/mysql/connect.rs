@@ -214,7 +214,7 @@ impl MySqlConfig {
     }
 
     /// A connection to look at a database with the schema this program knows, on any server.
-    pub(super) async fn connect_to_look(&self) -> Result<Session> {
+    pub(super) async fn connect_read_only(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
         migrate::check(&mut session).await?;
         Ok(session)

@@ -18,8 +18,8 @@ use mysql_async::Row;
 
 use super::row::get;
 use super::server::Product;
-use super::session::{Params, Session, Work};
-use crate::store::watch::Writers;
+use super::session::{Params, Session, Tx};
+use crate::store::writer_watch::Writers;
 use crate::{Code, Error, Result};
 
 /// Between two lists of one claimer, at least: a copy is 0.1 s old before another is made. Odd parts of it are added by
@@ -59,18 +59,18 @@ impl Engine {
         let number = next_number();
         // Two claimers that have begun together do not stay so.
         self.asked = self.asked.wrapping_add(u32::try_from(number % 5).unwrap_or(0) + 1);
-        let mut work = session.begin().await?;
-        let rows = read(&mut work, number).await;
-        writers(&work.finish(rows).await?)
+        let mut tx = session.begin().await?;
+        let rows = read(&mut tx, number).await;
+        writers(&tx.finish(rows).await?)
     }
 }
 
 /// Whether the server shows this connection its own transaction. Without the right it shows nobody's.
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let product = session.server.product;
-    let mut work = session.begin().await?;
-    let rows = work.query("SELECT COUNT(*) FROM information_schema.innodb_trx", Params::new()).await;
-    match work.finish(rows).await {
+    let mut tx = session.begin().await?;
+    let rows = tx.query("SELECT COUNT(*) FROM information_schema.innodb_trx", Params::new()).await;
+    match tx.finish(rows).await {
         Ok(_) => Ok(()),
         Err(error) => Err(hidden(product).source(error)),
     }
@@ -98,10 +98,10 @@ fn next_number() -> u64 {
     LISTS.fetch_add(1, Ordering::Relaxed)
 }
 
-async fn read(work: &mut Work<'_>, number: u64) -> Result<Vec<Row>> {
-    work.query(BEGIN, Params::new()).await?;
+async fn read(tx: &mut Tx<'_>, number: u64) -> Result<Vec<Row>> {
+    tx.query(BEGIN, Params::new()).await?;
     let list = LIST.replace("{number}", &number.to_string());
-    work.query(&list.replace("{limit}", &(TRANSACTIONS_MAX + 1).to_string()), Params::new()).await
+    tx.query(&list.replace("{limit}", &(TRANSACTIONS_MAX + 1).to_string()), Params::new()).await
 }
 
 fn writers(rows: &[Row]) -> Result<Option<Writers>> {

@@ -2,7 +2,7 @@
 
 use super::history::{last_position, mark_at_or_below};
 use super::progress::SubscriptionRow;
-use super::session::{Work, params};
+use super::session::{Tx, params};
 use crate::Result;
 use crate::store::{AfterFailover, history};
 
@@ -13,12 +13,12 @@ use crate::store::{AfterFailover, history};
 /// [`AfterFailover::Check`] the events themselves have to: there must be a highest event seen, and it must stand
 /// where it stood.
 pub(super) async fn refusal(
-    work: &mut Work<'_>,
+    tx: &mut Tx<'_>,
     name: &str,
     row: &SubscriptionRow,
     choice: AfterFailover,
 ) -> Result<Option<String>> {
-    let now = work.server().history.clone();
+    let now = tx.server().history.clone();
     let Some(known) = row.history.as_deref().filter(|known| *known != now) else {
         return Ok(None);
     };
@@ -30,12 +30,12 @@ pub(super) async fn refusal(
         let offer = crate::store::history::floor_offer(row.progress.done.floor());
         return Ok(Some(format!("{moved}. {offer}")));
     }
-    if let Some(change) = change(work, row).await? {
+    if let Some(change) = change(tx, row).await? {
         return Ok(Some(format!("{moved}; {change}")));
     }
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET history = ? WHERE name = ?";
-    work.execute(sql, params![now.as_str(), name]).await?;
+    tx.execute(sql, params![now.as_str(), name]).await?;
     tracing::warn!(
         subscription = name,
         before = known,
@@ -47,12 +47,12 @@ pub(super) async fn refusal(
 }
 
 /// What the progress knows and the events do not bear out, if anything.
-async fn change(work: &mut Work<'_>, row: &SubscriptionRow) -> Result<Option<String>> {
+async fn change(tx: &mut Tx<'_>, row: &SubscriptionRow) -> Result<Option<String>> {
     let (done, highest) = (&row.progress.done, row.progress.highest);
     let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));
     let found = match highest {
-        Some(mark) => mark_at_or_below(work, mark.position).await?.filter(|at| at.position == mark.position),
+        Some(mark) => mark_at_or_below(tx, mark.position).await?.filter(|at| at.position == mark.position),
         None => None,
     };
-    Ok(history::change(last_position(work).await?, seen, highest, found.map(|mark| mark.id)))
+    Ok(history::change(last_position(tx).await?, seen, highest, found.map(|mark| mark.id)))
 }

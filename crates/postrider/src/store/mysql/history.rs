@@ -3,7 +3,7 @@
 use mysql_async::Row;
 
 use super::row::{self, get, get_opt};
-use super::session::{Params, Work, params};
+use super::session::{Params, Tx, params};
 use crate::ledger::Mark;
 use crate::{Position, Result};
 
@@ -15,12 +15,12 @@ pub(super) const NEXT: &str = "
     WHERE table_schema = '{name}' AND table_name = 'events'";
 
 /// The highest position ever taken, committed or not.
-pub(super) async fn last_position(work: &mut Work<'_>) -> Result<Position> {
-    let sql = NEXT.replace("{name}", work.schema().as_str());
-    let row = work.query_opt(&sql, Params::new()).await?;
+pub(super) async fn last_position(tx: &mut Tx<'_>) -> Result<Position> {
+    let sql = NEXT.replace("{name}", tx.schema().as_str());
+    let row = tx.query_opt(&sql, Params::new()).await?;
     let given = row.map_or(Ok(Position::ZERO), |row| before(&row))?;
     // The counter of MySQL stops at the last position there can be.
-    Ok(if given >= Position::LAST.previous() { given.max(last_row(work).await?) } else { given })
+    Ok(if given >= Position::LAST.previous() { given.max(last_row(tx).await?) } else { given })
 }
 
 /// The position before the one that the counter would give next. The counter is unsigned, and beyond every position once the
@@ -35,21 +35,21 @@ pub(super) fn below(next: u64) -> Position {
 }
 
 /// Where the last event stands that is there.
-pub(super) async fn last_row(work: &mut Work<'_>) -> Result<Position> {
+pub(super) async fn last_row(tx: &mut Tx<'_>) -> Result<Position> {
     // Index: the primary key (position), its last entry.
-    let row = work.query_opt("SELECT MAX(position) FROM {schema}.events", Params::new()).await?;
+    let row = tx.query_opt("SELECT MAX(position) FROM {schema}.events", Params::new()).await?;
     let last = row.map(|row| get_opt::<i64>(&row, 0)).transpose()?.flatten();
     Ok(last.map_or(Position::ZERO, Position::new))
 }
 
 /// The last event at or below a position.
-pub(super) async fn mark_at_or_below(work: &mut Work<'_>, position: Position) -> Result<Option<Mark>> {
+pub(super) async fn mark_at_or_below(tx: &mut Tx<'_>, position: Position) -> Result<Option<Mark>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
                FROM {schema}.events
                WHERE position <= ?
                ORDER BY position DESC
                LIMIT 1";
-    let row = work.query_opt(sql, params![position.get()]).await?;
+    let row = tx.query_opt(sql, params![position.get()]).await?;
     row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::uuid(&row, 1)? })).transpose()
 }

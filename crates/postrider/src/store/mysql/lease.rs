@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use super::line::{Reached, Turn};
+use super::connection::{Guard, Reached};
 use super::progress::SubscriptionRow;
 use super::row::{get, get_opt};
-use super::session::{Alone, Work, params};
+use super::session::{Access, Tx, params};
 use super::{failover, park, progress};
 use crate::ledger::{KnownRows, ParkedState};
 use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
@@ -15,28 +15,28 @@ use crate::{Code, Error, Result};
 
 /// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
 pub(super) async fn acquire(
-    work: &mut Work<'_>,
+    tx: &mut Tx<'_>,
     lease: &LeaseRequest,
     after_failover: AfterFailover,
     reached: Option<Reached>,
 ) -> Result<(Acquired, Option<KnownRows>)> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
-    if let Some(refused) = refusal(work, lease).await? {
+    if let Some(refused) = refusal(tx, lease).await? {
         return Ok((refused, None));
     }
-    let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
-    if let Some(refused) = refusal(work, lease).await? {
+    let row = progress::lock(tx, name).await?.ok_or_else(|| unknown(name))?;
+    if let Some(refused) = refusal(tx, lease).await? {
         return Ok((refused, None));
     }
-    let moved = failover::refusal(work, name, &row, after_failover).await?;
+    let moved = failover::refusal(tx, name, &row, after_failover).await?;
     if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
-        super::admin::set_halted(work, name, &reason).await?;
+        super::admin::set_halted(tx, name, &reason).await?;
         return Ok((Acquired::Halted(reason), None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
-    take(work, lease, epoch).await?;
-    let rows = park::load(work, name).await?;
+    take(tx, lease, epoch).await?;
+    let rows = park::load(tx, name).await?;
     let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
@@ -48,20 +48,20 @@ pub(super) async fn acquire(
         parked_count,
         clean: row.clean,
         paused: row.paused,
-        origin: Some(work.server().origin()),
+        origin: Some(tx.server().origin()),
     };
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
-pub(super) async fn refusal(work: &mut Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
                FROM {schema}.subscriptions AS s
                LEFT JOIN {schema}.leases AS l
                  ON l.name = s.name AND l.holder <> ? AND l.expires_at > UTC_TIMESTAMP(6)
                WHERE s.name = ?";
-    let row = work.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
+    let row = tx.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
     let row = row.ok_or_else(|| unknown(&lease.subscription))?;
     if let Some(reason) = get_opt(&row, 0)? {
         return Ok(Some(Acquired::Halted(reason)));
@@ -90,12 +90,12 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-pub(super) async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+pub(super) async fn take(tx: &mut Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions
                  SET epoch = ?, clean = FALSE, updated_at = UTC_TIMESTAMP(6)
                  WHERE name = ?";
-    work.execute(raise, params![epoch.0, lease.subscription.as_str()]).await?;
+    tx.execute(raise, params![epoch.0, lease.subscription.as_str()]).await?;
     let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
                 VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
                 ON DUPLICATE KEY UPDATE
@@ -103,49 +103,44 @@ pub(super) async fn take(work: &mut Work<'_>, lease: &LeaseRequest, epoch: Epoch
                     acquired_at = VALUES(acquired_at), expires_at = VALUES(expires_at)";
     let LeaseRequest { subscription, holder, duration } = lease;
     let values = params![subscription.as_str(), holder.as_str(), epoch.0, micros(*duration)];
-    work.execute(take, values).await?;
+    tx.execute(take, values).await?;
     Ok(())
 }
 
 /// See [`Store::renew`](crate::store::Store::renew).
-pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
     // Index: the primary key (name).
     let renew = "UPDATE {schema}.leases
                  SET expires_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
                  WHERE name = ? AND holder = ? AND epoch = ?";
     let LeaseRequest { subscription, holder, duration } = lease;
     let values = params![micros(*duration), subscription.as_str(), holder.as_str(), epoch.0];
-    if turn.session()?.alone_changes(renew, values).await? == 0 {
+    if conn.session()?.autocommit_changes(renew, values).await? == 0 {
         return Ok(Renewed::Lost);
     }
     // Index: the primary key (name).
     let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
-    let rows = turn.session()?.alone(Alone::Reads, paused, params![subscription.as_str()]).await?;
+    let rows = conn.session()?.autocommit(Access::Reads, paused, params![subscription.as_str()]).await?;
     let paused = rows.first().map_or(Ok(None), |row| get(row, 0))?;
-    let (is_known, rows_max) = (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+    let (is_known, rows_max) = (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
     if !is_known {
         return Ok(Renewed::Held { paused, parked_changed: false });
     }
-    let found = park::seals(turn.session()?, subscription, rows_max).await?;
-    Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+    let found = park::seals(conn.session()?, subscription, rows_max).await?;
+    Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
 }
 
 /// See [`Store::release`](crate::store::Store::release). A lease that was not taken on this server is not ours to
 /// give up here.
-pub(super) async fn release(
-    work: &mut Work<'_>,
-    subscription: &str,
-    epoch: Epoch,
-    clean: bool,
-) -> Result<()> {
+pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, clean: bool) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let owned = "UPDATE {schema}.subscriptions AS s
                  JOIN {schema}.leases AS l ON l.name = s.name AND l.epoch = s.epoch
                  SET s.clean = ?
                  WHERE s.name = ? AND s.epoch = ?";
-    if work.execute(owned, params![clean, subscription, epoch.0]).await? > 0 {
+    if tx.execute(owned, params![clean, subscription, epoch.0]).await? > 0 {
         let free = "DELETE FROM {schema}.leases WHERE name = ? AND epoch = ?";
-        work.execute(free, params![subscription, epoch.0]).await?;
+        tx.execute(free, params![subscription, epoch.0]).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use mysql_async::{Conn, Row};
 use super::failure::failed;
 use super::row::{self, get, get_opt};
 use super::session::{Params, params};
-use crate::store::search::{Halving, page, passes, refuse_status, text};
+use crate::store::search::{TimeSearch, page, passes, refuse_status, text};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
 
@@ -119,20 +119,20 @@ async fn bounds(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Resu
         Some(row) => (get(&row, 0)?, get(&row, 1)?),
         None => (1, 1),
     };
-    let lower = search(client, schema, Halving::since(filter, (first, end))).await?;
-    let upper = search(client, schema, Halving::until(filter, (lower, end))).await?;
+    let lower = search(client, schema, TimeSearch::since(filter, (first, end))).await?;
+    let upper = search(client, schema, TimeSearch::until(filter, (lower, end))).await?;
     Ok((lower, upper))
 }
 
-async fn search(client: &mut Conn, schema: &Ident, mut halving: Halving) -> Result<i64> {
+async fn search(client: &mut Conn, schema: &Ident, mut search: TimeSearch) -> Result<i64> {
     let sql = schema.put_into_mysql(AT);
-    while let Some(middle) = halving.look() {
+    while let Some(middle) = search.next_probe() {
         let row: Option<Row> = client.exec_first(sql.as_str(), params![middle]).await.map_err(failed)?;
         let at = |row: Row| -> Result<(i64, Timestamp)> { Ok((get(&row, 0)?, row::time(&row, 1)?)) };
         let event = row.map(at).transpose()?;
-        halving.saw(middle, event);
+        search.narrow(middle, event);
     }
-    Ok(halving.found())
+    Ok(search.found())
 }
 
 fn listed(mut row: Row) -> Result<ListedEvent> {

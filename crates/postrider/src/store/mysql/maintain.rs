@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use super::ranges::listed;
 use super::row::{self, get, get_opt, micros};
-use super::session::{Params, Work, params};
-use crate::store::{Choice, Standing, Trim, Trimmed};
+use super::session::{Params, Tx, params};
+use crate::store::{Purge, PurgeBound, PurgePlan, Purged};
 use crate::{Position, Result, Timestamp};
 
 /// The lock of retention. Index: the primary key (version).
@@ -21,41 +21,41 @@ macro_rules! lock_for {
 }
 
 /// Keeps events from being deleted until the transaction ends, and subscriptions from being created or moved.
-pub(super) async fn keep_events(work: &mut Work<'_>) -> Result<()> {
-    work.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
+pub(super) async fn keep_events(tx: &mut Tx<'_>) -> Result<()> {
+    tx.query(lock_for!("FOR UPDATE"), Params::new()).await.map(|_| ())
 }
 
-/// See [`Store::trim`](crate::store::Store::trim).
-pub(super) async fn trim(work: &mut Work<'_>, trim: &Trim) -> Result<Trimmed> {
+/// See [`Store::purge`](crate::store::Store::purge).
+pub(super) async fn purge(tx: &mut Tx<'_>, purge: &Purge) -> Result<Purged> {
     // Does not wait: one who deletes is enough, and subscriptions come first.
-    work.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
-    let all = standings(work).await?;
-    let Some(lowest) = Standing::lowest(&all) else {
-        return Ok(Trimmed { reached: trim.after, ..Trimmed::default() });
+    tx.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await?;
+    let all = bounds(tx).await?;
+    let Some(lowest) = PurgeBound::lowest(&all) else {
+        return Ok(Purged { reached: purge.after, ..Purged::default() });
     };
-    let now = clock(work).await?;
-    let rows = delivered(work, trim, lowest.floor).await?;
+    let now = clock(tx).await?;
+    let rows = delivered(tx, purge, lowest.floor).await?;
     let kept = match rows.last() {
-        Some((last, _)) => needed(work, &all, trim.after, *last).await?,
+        Some((last, _)) => needed(tx, &all, purge.after, *last).await?,
         None => BTreeSet::new(),
     };
-    let Choice { doomed, reached, more } = trim.choose(now, &rows, &kept);
-    if !doomed.is_empty() {
-        delete(work, &doomed).await?;
+    let PurgePlan { expired, reached, more } = purge.plan(now, &rows, &kept);
+    if !expired.is_empty() {
+        delete(tx, &expired).await?;
     }
-    let held = lowest.held_back(first_above(work, lowest.floor).await?, trim.cutoff(now));
-    Ok(Trimmed { deleted: doomed.len() as u64, reached, more, held })
+    let held = lowest.held_back(first_above(tx, lowest.floor).await?, purge.cutoff(now));
+    Ok(Purged { deleted: expired.len() as u64, reached, more, held })
 }
 
-async fn standings(work: &mut Work<'_>) -> Result<Vec<Standing>> {
+async fn bounds(tx: &mut Tx<'_>) -> Result<Vec<PurgeBound>> {
     // A floor of another history says nothing about these events: until an operator decides, it needs them all.
     let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                FROM {schema}.subscriptions
                ORDER BY name";
-    let rows = work.query(sql, Params::new()).await?;
+    let rows = tx.query(sql, Params::new()).await?;
     rows.iter()
         .map(|row| {
-            Ok(Standing {
+            Ok(PurgeBound {
                 subscription: get(row, 0)?,
                 floor: row::position(row, 1)?,
                 highest: get_opt::<i64>(row, 2)?.map(Position::new),
@@ -65,14 +65,14 @@ async fn standings(work: &mut Work<'_>) -> Result<Vec<Standing>> {
 }
 
 /// The database's clock.
-pub(super) async fn clock(work: &mut Work<'_>) -> Result<Timestamp> {
-    let row = work.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
+pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
+    let row = tx.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
     // Without an answer nothing is old.
     row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| row::time(&row, 0))
 }
 
 /// The first events above the cursor and up to the floor, with their times.
-async fn delivered(work: &mut Work<'_>, trim: &Trim, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
+async fn delivered(tx: &mut Tx<'_>, purge: &Purge, floor: Position) -> Result<Vec<(Position, Timestamp)>> {
     // Index: the primary key (position), one range.
     let sql = concat!(
         "SELECT position, ",
@@ -82,15 +82,15 @@ async fn delivered(work: &mut Work<'_>, trim: &Trim, floor: Position) -> Result<
           ORDER BY position
           LIMIT ?"
     );
-    let limit = u64::try_from(trim.events_max).unwrap_or(u64::MAX);
-    let rows = work.query(sql, params![trim.after.get(), floor.get(), limit]).await?;
+    let limit = u64::try_from(purge.events_max).unwrap_or(u64::MAX);
+    let rows = tx.query(sql, params![purge.after.get(), floor.get(), limit]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, row::time(row, 1)?))).collect()
 }
 
 /// Positions in a range that are parked, and the highest event of every subscription.
 async fn needed(
-    work: &mut Work<'_>,
-    all: &[Standing],
+    tx: &mut Tx<'_>,
+    all: &[PurgeBound],
     after: Position,
     last: Position,
 ) -> Result<BTreeSet<Position>> {
@@ -98,27 +98,27 @@ async fn needed(
     let sql = "SELECT STRAIGHT_JOIN p.position
                FROM {schema}.subscriptions AS s
                JOIN {schema}.parked AS p ON p.subscription = s.name AND p.position > ? AND p.position <= ?";
-    let mut needed: BTreeSet<Position> = all.iter().filter_map(|standing| standing.highest).collect();
-    for row in work.query(sql, params![after.get(), last.get()]).await? {
+    let mut needed: BTreeSet<Position> = all.iter().filter_map(|bound| bound.highest).collect();
+    for row in tx.query(sql, params![after.get(), last.get()]).await? {
         needed.insert(row::position(&row, 0)?);
     }
     Ok(needed)
 }
 
-async fn delete(work: &mut Work<'_>, doomed: &[Position]) -> Result<()> {
+async fn delete(tx: &mut Tx<'_>, expired: &[Position]) -> Result<()> {
     // Index: the primary key (position).
-    let doomed = listed(doomed.iter().copied());
-    let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({doomed})");
-    work.execute(&sql, Params::new()).await.map(|_| ())
+    let expired = listed(expired.iter().copied());
+    let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({expired})");
+    tx.execute(&sql, Params::new()).await.map(|_| ())
 }
 
-async fn first_above(work: &mut Work<'_>, floor: Position) -> Result<Option<Timestamp>> {
+async fn first_above(tx: &mut Tx<'_>, floor: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position), one row.
     let sql = concat!(
         "SELECT ",
         micros!("time"),
         " FROM {schema}.events WHERE position > ? ORDER BY position LIMIT 1"
     );
-    let row = work.query_opt(sql, params![floor.get()]).await?;
+    let row = tx.query_opt(sql, params![floor.get()]).await?;
     row.map(|row| row::time(&row, 0)).transpose()
 }

@@ -1,7 +1,7 @@
 //! Bringing a database to the schema this program knows, and telling whether it is there.
 
 use super::row::{get, get_opt};
-use super::session::{Alone, Params, Session, params};
+use super::session::{Access, Params, Session, params};
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
@@ -44,8 +44,9 @@ pub(super) async fn lock(session: &mut Session) -> Result<String> {
     let lock = format!("postrider migrations {}", session.schema().as_str());
     // A name of a lock has at most 64 characters.
     let lock: String = lock.chars().take(64).collect();
-    let taken =
-        session.alone(Alone::Reads, "SELECT GET_LOCK(?, ?)", params![lock.as_str(), WAIT_SECONDS]).await?;
+    let taken = session
+        .autocommit(Access::Reads, "SELECT GET_LOCK(?, ?)", params![lock.as_str(), WAIT_SECONDS])
+        .await?;
     if taken.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() != Some(1) {
         return Err(Error::new(Code::StoreBusy, "another process migrates the database"));
     }
@@ -53,7 +54,7 @@ pub(super) async fn lock(session: &mut Session) -> Result<String> {
 }
 
 pub(super) async fn unlock(session: &mut Session, lock: &str) -> Result<()> {
-    session.alone(Alone::Reads, "SELECT RELEASE_LOCK(?)", params![lock]).await.map(drop)
+    session.autocommit(Access::Reads, "SELECT RELEASE_LOCK(?)", params![lock]).await.map(drop)
 }
 
 async fn apply(session: &mut Session) -> Result<Migrated> {
@@ -63,7 +64,7 @@ async fn apply(session: &mut Session) -> Result<Migrated> {
         refuse_missing(session).await?;
     }
     for migration in all(&session.schema().clone()).filter(|migration| migration.version > from) {
-        session.several(Alone::Writes, &migration.sql).await?;
+        session.several(Access::Writes, &migration.sql).await?;
     }
     Ok(Migrated { from, to: LATEST })
 }
@@ -96,7 +97,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
                JOIN information_schema.columns AS c
                  ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = 'position'
                WHERE t.table_schema = ? AND t.table_name = 'events'";
-    let rows = session.alone(Alone::Reads, sql, params![name.as_str()]).await?;
+    let rows = session.autocommit(Access::Reads, sql, params![name.as_str()]).await?;
     if rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() == Some(1) {
         return Ok(());
     }
@@ -110,7 +111,7 @@ async fn refuse_missing(session: &mut Session) -> Result<()> {
     // Index: the dictionary's own, by name.
     let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?";
     let name = session.schema().as_str().to_owned();
-    let rows = session.alone(Alone::Reads, sql, params![name.as_str()]).await?;
+    let rows = session.autocommit(Access::Reads, sql, params![name.as_str()]).await?;
     let there = rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>>>()?;
     let gone = schema::TABLES.into_iter().filter(|table| !there.iter().any(|known| known == table));
     let missing: Vec<String> = gone.map(|table| format!("{name}.{table}")).collect();
@@ -122,11 +123,12 @@ async fn version(session: &mut Session) -> Result<i64> {
     let known = "SELECT COUNT(*) FROM information_schema.tables
                  WHERE table_schema = ? AND table_name = 'migrations'";
     let name = session.schema().as_str().to_owned();
-    let rows = session.alone(Alone::Reads, known, params![name.as_str()]).await?;
+    let rows = session.autocommit(Access::Reads, known, params![name.as_str()]).await?;
     if rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))? == 0 {
         return Ok(0);
     }
-    let newest =
-        session.alone(Alone::Reads, "SELECT MAX(version) FROM {schema}.migrations", Params::new()).await?;
+    let newest = session
+        .autocommit(Access::Reads, "SELECT MAX(version) FROM {schema}.migrations", Params::new())
+        .await?;
     Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
 }

@@ -21,7 +21,7 @@ mod failover;
 mod failure;
 mod history;
 mod lease;
-mod line;
+mod connection;
 mod list;
 mod locks;
 mod maintain;
@@ -53,25 +53,25 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use rows::MySqlRowStore;
 pub use server::Product;
 
-use self::line::{Line, Reached};
+use self::connection::{Reached, SharedConnection};
 use self::session::Session;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
 };
 use crate::ledger::{Change, Progress};
 use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
-pub struct MySqlStore(Arc<Lines>);
+pub struct MySqlStore(Arc<Connections>);
 
-struct Lines {
+struct Connections {
     config: MySqlConfig,
-    settler: Line,
-    reader: Line,
+    settler: SharedConnection,
+    reader: SharedConnection,
     /// Deletes what is delivered, so that nobody who publishes waits for that.
-    cleaner: Line,
+    cleaner: SharedConnection,
 }
 
 impl MySqlStore {
@@ -129,7 +129,7 @@ impl MySqlStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        tally::tally(&mut config.connect_to_look().await?, by, groups_max, &views::events()).await
+        tally::tally(&mut config.connect_read_only().await?, by, groups_max, &views::events()).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -140,7 +140,7 @@ impl MySqlStore {
     /// trustworthy, `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a replica. Nothing was changed.
     pub async fn connect(config: &MySqlConfig) -> Result<Self> {
         let store = Self::unconnected(config);
-        store.0.settler.turn().await?;
+        store.0.settler.lock().await?;
         Ok(store)
     }
 
@@ -148,11 +148,11 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect), but for `ServerUnfit`.
-    pub async fn look(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
-        let mut session = config.connect_to_look().await?;
-        let mut work = session.look().await?;
-        let seen = overview::overview(&mut work, backlog_max).await;
-        work.finish(seen).await
+    pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
+        let mut session = config.connect_read_only().await?;
+        let mut tx = session.begin_read().await?;
+        let seen = overview::overview(&mut tx, backlog_max).await;
+        tx.finish(seen).await
     }
 
     /// The transactions of the server that are prepared and not decided, as one would write their names in `XA COMMIT`.
@@ -196,9 +196,9 @@ impl MySqlStore {
     /// What the database says.
     pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
         let mut session = config.connect_unchecked().await?;
-        let mut work = session.look().await?;
-        let last = history::last_position(&mut work).await;
-        work.finish(last).await
+        let mut tx = session.begin_read().await?;
+        let last = history::last_position(&mut tx).await;
+        tx.finish(last).await
     }
 
     /// The newest events that pass a filter, newest first. Changes nothing.
@@ -220,13 +220,18 @@ impl MySqlStore {
     /// A database that may be away: every connection is made when it is needed, and checked then as
     /// [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &MySqlConfig) -> Self {
-        let line = || Line::new(config.clone());
-        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
-        Self(Arc::new(lines))
+        let connection = || SharedConnection::new(config.clone());
+        let connections = Connections {
+            config: config.clone(),
+            settler: connection(),
+            reader: connection(),
+            cleaner: connection(),
+        };
+        Self(Arc::new(connections))
     }
 }
 
-impl Lines {
+impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
     async fn apart(&self) -> Result<Session> {
@@ -235,15 +240,15 @@ impl Lines {
     }
 
     async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
-        let mut turn = self.settler.turn().await?;
-        let server = turn.server()?;
+        let mut conn = self.settler.lock().await?;
+        let server = conn.server()?;
         // A lease that was not taken here is not ours to give up.
-        if turn.lease_taken_on(name) != Some(server) {
+        if conn.lease_taken_on(name) != Some(server) {
             return Ok(());
         }
-        let mut work = turn.begin().await?;
-        let released = lease::release(&mut work, name, epoch, clean).await;
-        work.finish(released).await
+        let mut tx = conn.begin().await?;
+        let released = lease::release(&mut tx, name, epoch, clean).await;
+        tx.finish(released).await
     }
 }
 
@@ -258,33 +263,33 @@ impl Store for MySqlStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             // A relay asks at every start; only the first time there is something to do.
-            if admin::is_known(self.0.settler.turn().await?.session()?, &name).await? {
+            if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
                 return Ok(false);
             }
             let mut apart = self.0.apart().await?;
-            let mut work = apart.begin().await?;
-            let created = admin::subscribe(&mut work, &name, start).await;
-            work.finish(created).await
+            let mut tx = apart.begin().await?;
+            let created = admin::subscribe(&mut tx, &name, start).await;
+            tx.finish(created).await
         })
     }
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let reached = turn.reached(&lease.subscription);
+            let mut conn = self.0.settler.lock().await?;
+            let reached = conn.reached(&lease.subscription);
             let choice = self.0.config.failover_choice();
-            let mut work = turn.begin().await?;
-            let acquired = lease::acquire(&mut work, &lease, choice, reached).await;
-            let (acquired, known) = work.finish(acquired).await?;
+            let mut tx = conn.begin().await?;
+            let acquired = lease::acquire(&mut tx, &lease, choice, reached).await;
+            let (acquired, known) = tx.finish(acquired).await?;
             match &acquired {
                 Acquired::Granted(loaded) => {
-                    *turn.known(&lease.subscription) = known.unwrap_or_default();
+                    *conn.known(&lease.subscription) = known.unwrap_or_default();
                     let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
-                    turn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
-                    turn.remember_lease(&lease.subscription)?;
+                    conn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
+                    conn.remember_lease(&lease.subscription)?;
                 }
                 // From here on it is for the operator to know.
-                Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
+                Acquired::Halted(_) => conn.set_reached(&lease.subscription, None),
                 Acquired::Held { .. } => {}
             }
             Ok(acquired)
@@ -293,9 +298,9 @@ impl Store for MySqlStore {
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            turn.check_lease(&lease.subscription)?;
-            lease::renew(&mut turn, &lease, epoch).await
+            let mut conn = self.0.settler.lock().await?;
+            conn.check_lease(&lease.subscription)?;
+            lease::renew(&mut conn, &lease, epoch).await
         })
     }
 
@@ -325,26 +330,26 @@ impl Store for MySqlStore {
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
+            let mut conn = self.0.reader.lock().await?;
             // What is fetched belongs to leases that were taken on the settler's server.
-            if self.0.settler.server().is_some_and(|server| turn.server().ok() != Some(server)) {
-                return Err(turn.give_up());
+            if self.0.settler.server().is_some_and(|server| conn.server().ok() != Some(server)) {
+                return Err(conn.give_up());
             }
-            page::fetch(turn.session()?, &positions, bytes_max).await
+            page::fetch(conn.session()?, &positions, bytes_max).await
         })
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            turn.check_lease(&settlement.subscription)?;
+            let mut conn = self.0.settler.lock().await?;
+            conn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
             let change = Change::of(&settlement);
-            let settled = settle::settle(&mut turn, settlement).await?;
+            let settled = settle::settle(&mut conn, settlement).await?;
             if settled == Settled::Done {
-                turn.known(&name).settle(change);
-                turn.set_reached(&name, Some(reached));
+                conn.known(&name).settle(change);
+                conn.set_reached(&name, Some(reached));
             }
             Ok(settled)
         })
@@ -353,10 +358,10 @@ impl Store for MySqlStore {
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
-            let paused = admin::pause(&mut work, &name, reason.as_deref()).await;
-            work.finish(paused).await
+            let mut conn = self.0.settler.lock().await?;
+            let mut tx = conn.begin().await?;
+            let paused = admin::pause(&mut tx, &name, reason.as_deref()).await;
+            tx.finish(paused).await
         })
     }
 
@@ -368,20 +373,20 @@ impl Store for MySqlStore {
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
-            let paused = admin::pause_as_owner(&mut work, &name, epoch, &reason).await;
-            work.finish(paused).await
+            let mut conn = self.0.settler.lock().await?;
+            let mut tx = conn.begin().await?;
+            let paused = admin::pause_as_owner(&mut tx, &name, epoch, &reason).await;
+            tx.finish(paused).await
         })
     }
 
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let mut work = turn.begin().await?;
-            let halted = admin::halt(&mut work, &name, epoch, &reason).await;
-            work.finish(halted).await
+            let mut conn = self.0.settler.lock().await?;
+            let mut tx = conn.begin().await?;
+            let halted = admin::halt(&mut tx, &name, epoch, &reason).await;
+            tx.finish(halted).await
         })
     }
 
@@ -389,32 +394,32 @@ impl Store for MySqlStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut apart = self.0.apart().await?;
-            let mut work = apart.begin().await?;
-            let accepted = admin::accept_history(&mut work, &name, start).await;
-            work.finish(accepted).await
+            let mut tx = apart.begin().await?;
+            let accepted = admin::accept_history(&mut tx, &name, start).await;
+            tx.finish(accepted).await
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
-            let mut turn = self.0.cleaner.turn().await?;
-            let mut work = turn.begin().await?;
-            let trimmed = maintain::trim(&mut work, &trim).await;
-            work.finish(trimmed).await
+            let mut conn = self.0.cleaner.lock().await?;
+            let mut tx = conn.begin().await?;
+            let purged = maintain::purge(&mut tx, &purge).await;
+            tx.finish(purged).await
         })
     }
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let mut work = turn.look().await?;
-            let seen = overview::overview(&mut work, backlog_max).await;
-            work.finish(seen).await
+            let mut conn = self.0.reader.lock().await?;
+            let mut tx = conn.begin_read().await?;
+            let seen = overview::overview(&mut tx, backlog_max).await;
+            tx.finish(seen).await
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::locks::Holders;
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 
 /// Gives every transaction a name that it keeps, from one list to the next.
 ///

@@ -4,14 +4,14 @@ use super::history::{last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::ranges::within;
 use super::row::{self, get, get_opt, micros};
-use super::session::{Params, Work, params};
+use super::session::{Params, Tx, params};
 use super::{maintain, park, progress, relays};
 use crate::ledger::Intervals;
 use crate::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
-pub(super) async fn overview(snapshot: &mut Work<'_>, backlog_max: u64) -> Result<Overview> {
+pub(super) async fn overview(snapshot: &mut Tx<'_>, backlog_max: u64) -> Result<Overview> {
     let last = last_position(snapshot).await?;
     let newest = match mark_at_or_below(snapshot, last).await? {
         Some(mark) => time_of(snapshot, mark.position).await?.map(|time| (mark, time)),
@@ -31,7 +31,7 @@ pub(super) async fn overview(snapshot: &mut Work<'_>, backlog_max: u64) -> Resul
 }
 
 async fn subscription(
-    snapshot: &mut Work<'_>,
+    snapshot: &mut Tx<'_>,
     name: String,
     last: Position,
     backlog_max: u64,
@@ -56,7 +56,7 @@ async fn subscription(
 }
 
 /// Counts the events in the gaps of what is done, and stops at the limit.
-async fn backlog(snapshot: &mut Work<'_>, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
+async fn backlog(snapshot: &mut Tx<'_>, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
     // One more than fits tells whether there are more.
     let limit = max.saturating_add(1);
     let gaps = within(done.gaps(last).into_iter().map(|(first, last)| (first.get(), last.get())));
@@ -78,14 +78,14 @@ async fn backlog(snapshot: &mut Work<'_>, done: &Intervals, last: Position, max:
     Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
 }
 
-async fn time_of(snapshot: &mut Work<'_>, position: Position) -> Result<Option<Timestamp>> {
+async fn time_of(snapshot: &mut Tx<'_>, position: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position).
     let sql = concat!("SELECT ", micros!("time"), " FROM {schema}.events WHERE position = ?");
     let row = snapshot.query_opt(sql, params![position.get()]).await?;
     row.map(|row| row::time(&row, 0)).transpose()
 }
 
-pub(super) async fn lease(snapshot: &mut Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+pub(super) async fn lease(snapshot: &mut Tx<'_>, name: &str) -> Result<Option<LeaseOverview>> {
     // Index: the primary key (name).
     let sql = concat!("SELECT holder, ", micros!("expires_at"), " FROM {schema}.leases WHERE name = ?");
     let row = snapshot.query_opt(sql, params![name]).await?;

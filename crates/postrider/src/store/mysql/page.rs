@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::ranges::listed;
 use super::row::{self, event_columns};
-use super::session::{Alone, Params, Prepared, Session, params};
-use crate::store::filling::Filling;
+use super::session::{Access, Params, Prepared, Session, params};
+use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Error, Position, Result};
 
@@ -34,7 +34,7 @@ pub(super) fn small(budget: Budget) -> Params {
 
 /// Events that fit the budget.
 pub(super) struct Read {
-    pub(super) filling: Filling,
+    pub(super) builder: PageBuilder,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
     /// Places of events of which some is still to come.
@@ -45,7 +45,7 @@ impl Read {
     /// Nothing yet.
     pub(super) fn new(budget: Budget) -> Self {
         let room = budget.events_max.min(ROOM_EVENTS_MAX);
-        Self { filling: Filling::new(budget, room), left: None, bare: Vec::new() }
+        Self { builder: PageBuilder::new(budget, room), left: None, bare: Vec::new() }
     }
 
     /// Takes the event of the next row in, as far as the budget goes.
@@ -54,17 +54,17 @@ impl Read {
             return Ok(());
         }
         let (position, bytes) = (row::position(&row, 0)?, row::size_bytes(&row)?);
-        if self.filling.is_full_for(bytes) {
+        if self.builder.is_full_for(bytes) {
             self.left = Some(position);
             return Ok(());
         }
         let event = row::event(row).map(|(event, is_bare)| {
             if is_bare {
-                self.bare.push(self.filling.events.len());
+                self.bare.push(self.builder.events.len());
             }
             event
         });
-        self.filling.take(position, event, bytes)
+        self.builder.take(position, event, bytes)
     }
 
     /// Reads what stayed behind.
@@ -73,17 +73,17 @@ impl Read {
             return Ok(self);
         }
         // Index: the primary key (position).
-        let list = listed(self.bare.iter().map(|place| self.filling.events[*place].position));
+        let list = listed(self.bare.iter().map(|place| self.builder.events[*place].position));
         let sql = format!(
             "SELECT position, id, payload, headers, action FROM {{schema}}.events WHERE position IN ({list})"
         );
         let mut rests: HashMap<(Position, Uuid), Row> = HashMap::new();
-        for row in session.alone(Alone::Reads, &sql, Params::new()).await? {
+        for row in session.autocommit(Access::Reads, &sql, Params::new()).await? {
             rests.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), row);
         }
         let mut damaged = Vec::new();
         for place in std::mem::take(&mut self.bare) {
-            let event = &mut self.filling.events[place];
+            let event = &mut self.builder.events[place];
             // With the id, so that an event never gets the payload of another.
             let Some(row) = rests.remove(&(event.position, event.event.id)) else {
                 return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
@@ -96,17 +96,17 @@ impl Read {
             }
         }
         for (place, why) in damaged.into_iter().rev() {
-            let event = self.filling.events.remove(place);
-            self.filling.damaged.push((event.position, why));
+            let event = self.builder.events.remove(place);
+            self.builder.damaged.push((event.position, why));
         }
         Ok(self)
     }
 
     /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
     pub(super) fn found(&self) -> Vec<Position> {
-        let events = self.filling.events.iter().map(|event| event.position);
-        let mut found: Vec<Position> = events.chain(self.filling.damaged.iter().map(|(at, _)| *at)).collect();
-        if !self.filling.damaged.is_empty() {
+        let events = self.builder.events.iter().map(|event| event.position);
+        let mut found: Vec<Position> = events.chain(self.builder.damaged.iter().map(|(at, _)| *at)).collect();
+        if !self.builder.damaged.is_empty() {
             found.sort_unstable();
         }
         found
@@ -141,7 +141,7 @@ pub(super) async fn fetch(
     let read = read.complete(session).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
-    let mut found = read.filling.events.iter().map(|event| event.position).peekable();
+    let mut found = read.builder.events.iter().map(|event| event.position).peekable();
     let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
-    Ok(Fetched { events: read.filling.events, gone, ..Fetched::default() })
+    Ok(Fetched { events: read.builder.events, gone, ..Fetched::default() })
 }

@@ -6,13 +6,13 @@ use mysql_async::Row;
 use serde::Serialize;
 
 use super::row::{self, get, get_opt, micros};
-use super::session::{Alone, Session, Work, params};
+use super::session::{Access, Session, Tx, params};
 use crate::ledger::{KnownRows, ParkedRow, ParkedState};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result, Timestamp};
 
 /// All rows of a subscription, by position.
-pub(super) async fn load(work: &mut Work<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
+pub(super) async fn load(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
     // Index: the primary key (subscription, position).
     let sql = concat!(
         "SELECT position, `key`, destination, state, attempts, ",
@@ -22,7 +22,7 @@ pub(super) async fn load(work: &mut Work<'_>, subscription: &str) -> Result<Vec<
          WHERE subscription = ?
          ORDER BY position"
     );
-    work.query(sql, params![subscription]).await?.iter().map(read).collect()
+    tx.query(sql, params![subscription]).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<ParkedRow> {
@@ -71,7 +71,7 @@ pub(super) async fn seals(
         seal!("p"),
         " FROM {schema}.parked AS p WHERE p.subscription = ? LIMIT ?"
     );
-    let rows = session.alone(Alone::Reads, sql, params![subscription, rows_max]).await?;
+    let rows = session.autocommit(Access::Reads, sql, params![subscription, rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 

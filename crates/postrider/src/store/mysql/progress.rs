@@ -3,7 +3,7 @@
 use mysql_async::{Row, Value};
 
 use super::row::{self, get, get_opt};
-use super::session::{Params, Work, params};
+use super::session::{Params, Tx, params};
 use crate::ledger::{Mark, Progress, Trial};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
@@ -29,14 +29,14 @@ macro_rules! subscription {
 }
 
 /// The state of a subscription, if there is one of this name.
-pub(super) async fn load(work: &mut Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
-    read(name, work.query_opt(subscription!(), params![name]).await?)
+pub(super) async fn load(tx: &mut Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
+    read(name, tx.query_opt(subscription!(), params![name]).await?)
 }
 
 /// The same, locked until the end of the transaction: a settle in progress is waited for, and none begins
 /// before the transaction is over.
-pub(super) async fn lock(work: &mut Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
-    read(name, work.query_opt(concat!(subscription!(), " FOR UPDATE"), params![name]).await?)
+pub(super) async fn lock(tx: &mut Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
+    read(name, tx.query_opt(concat!(subscription!(), " FOR UPDATE"), params![name]).await?)
 }
 
 fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
@@ -74,8 +74,8 @@ pub(super) fn recorded(name: &str, epoch: Epoch, progress: &Progress) -> Params 
 }
 
 /// Replaces the progress of a subscription whose row is locked.
-pub(super) async fn put(work: &mut Work<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
-    work.execute(RECORD, recorded(name, epoch, progress)).await?;
+pub(super) async fn put(tx: &mut Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
+    tx.execute(RECORD, recorded(name, epoch, progress)).await?;
     Ok(())
 }
 

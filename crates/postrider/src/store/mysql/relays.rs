@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::row::{self, get, get_opt, micros};
-use super::session::{Work, params};
+use super::session::{Tx, params};
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report). Each statement is a transaction of its own: nothing is decided
 /// by what they write.
-pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<()> {
+pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result<()> {
     let RelayReport { subscription, relay, role, duration, down } = report;
     let (subscription, relay) = (subscription.as_str(), relay.as_str());
-    let session = turn.session()?;
+    let session = conn.session()?;
     if *role == RelayRole::Gone {
         // Index: the primary key (subscription, relay).
         let sql = "DELETE FROM {schema}.relays WHERE subscription = ? AND relay = ?";
-        return session.alone_changes(sql, params![subscription, relay]).await.map(drop);
+        return session.autocommit_changes(sql, params![subscription, relay]).await.map(drop);
     }
     // Index: the primary key (subscription, relay).
     let sql = "INSERT INTO {schema}.relays (subscription, relay, leads, down, seen_at, expires_at)
@@ -26,11 +26,11 @@ pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<
                    leads = VALUES(leads), down = VALUES(down),
                    seen_at = VALUES(seen_at), expires_at = VALUES(expires_at)";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
-    session.alone_changes(sql, params![subscription, relay, leading, down, whole(*duration)]).await?;
+    session.autocommit_changes(sql, params![subscription, relay, leading, down, whole(*duration)]).await?;
     // Index: the primary key (subscription, relay), its first part.
     let old = "DELETE FROM {schema}.relays
                WHERE subscription = ? AND expires_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND";
-    session.alone_changes(old, params![subscription, whole(KEPT_AFTER)]).await.map(drop)
+    session.autocommit_changes(old, params![subscription, whole(KEPT_AFTER)]).await.map(drop)
 }
 
 fn whole(duration: Duration) -> i64 {
@@ -38,7 +38,7 @@ fn whole(duration: Duration) -> i64 {
 }
 
 /// Those whose report still holds.
-pub(super) async fn load(snapshot: &mut Work<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
+pub(super) async fn load(snapshot: &mut Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = concat!(
         "SELECT relay, leads, ",

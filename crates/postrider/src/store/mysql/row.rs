@@ -12,7 +12,7 @@ use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
-use crate::store::filling::Widths;
+use crate::store::page_builder::Widths;
 use crate::{Action, Aggregate, Code, Error, Event, Headers, Position, Result, StoredEvent, Timestamp};
 
 /// A time as microseconds since 1970, whatever the session's zone: `DATETIME` has none.

@@ -43,9 +43,9 @@ pub(super) struct Session {
     is_broken: bool,
 }
 
-/// What a statement that stands alone does.
+/// Whether a statement or transaction writes: without an answer, the outcome of one that writes is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alone {
+pub(super) enum Access {
     Reads,
     Writes,
 }
@@ -93,16 +93,21 @@ impl Session {
     }
 
     /// Runs one statement as a transaction of its own.
-    pub(super) async fn alone(&mut self, does: Alone, statement: &str, params: Params) -> Result<Vec<Row>> {
+    pub(super) async fn autocommit(
+        &mut self,
+        access: Access,
+        statement: &str,
+        params: Params,
+    ) -> Result<Vec<Row>> {
         self.is_busy = true;
-        let rows = self.ask(self.answer_within, does, statement, params).await;
+        let rows = self.ask(self.answer_within, access, statement, params).await;
         self.is_busy = false;
         rows
     }
 
     /// The same; answers how many rows it found to change.
-    pub(super) async fn alone_changes(&mut self, statement: &str, params: Params) -> Result<u64> {
-        self.alone(Alone::Writes, statement, params).await?;
+    pub(super) async fn autocommit_changes(&mut self, statement: &str, params: Params) -> Result<u64> {
+        self.autocommit(Access::Writes, statement, params).await?;
         Ok(self.conn.affected_rows())
     }
 
@@ -138,14 +143,14 @@ impl Session {
             Ok(())
         };
         let answer = tokio::time::timeout(self.answer_within, answer).await;
-        let answer = self.in_time(self.answer_within, Alone::Reads, answer);
+        let answer = self.in_time(self.answer_within, Access::Reads, answer);
         self.is_busy = false;
         answer.and(taken)
     }
 
     /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
     /// them to the end, whether anybody waits or not. An error leaves out those that follow.
-    pub(super) async fn several(&mut self, does: Alone, statements: &str) -> Result<Vec<Vec<Row>>> {
+    pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);
         let answers = async {
@@ -159,18 +164,18 @@ impl Session {
             Ok(all)
         };
         let answers = tokio::time::timeout(self.answer_within, answers).await;
-        let answers = self.in_time(self.answer_within, does, answers);
+        let answers = self.in_time(self.answer_within, access, answers);
         self.is_busy = false;
         answers
     }
 
     /// Begins a transaction that writes. It sees what is committed at each of its statements.
-    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.begin_as("START TRANSACTION READ WRITE").await
     }
 
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
+    pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
         self.begin_as(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
              START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -178,16 +183,16 @@ impl Session {
         .await
     }
 
-    async fn begin_as(&mut self, statements: &str) -> Result<Work<'_>> {
-        self.several(Alone::Reads, statements).await?;
+    async fn begin_as(&mut self, statements: &str) -> Result<Tx<'_>> {
+        self.several(Access::Reads, statements).await?;
         self.is_busy = true;
-        Ok(Work { session: self })
+        Ok(Tx { session: self })
     }
 
     async fn ask(
         &mut self,
         within: Duration,
-        does: Alone,
+        access: Access,
         statement: &str,
         params: Params,
     ) -> Result<Vec<Row>> {
@@ -197,25 +202,25 @@ impl Session {
             if params.is_empty() { self.conn.query(text).await } else { self.conn.exec(text, params).await }
         };
         let answer = tokio::time::timeout(within, answer).await;
-        self.in_time(within, does, answer)
+        self.in_time(within, access, answer)
     }
 
     /// An answer, if there was one in time and the connection is good for another.
     fn in_time<T>(
         &mut self,
         within: Duration,
-        does: Alone,
+        access: Access,
         answer: Result<Result<T, SqlError>, tokio::time::error::Elapsed>,
     ) -> Result<T> {
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 self.is_broken |= error.is_fatal();
-                Err(if does == Alone::Writes { commit_failed(error) } else { failed(error) })
+                Err(if access == Access::Writes { commit_failed(error) } else { failed(error) })
             }
             Err(_) => {
                 self.is_broken = true;
-                let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
+                let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
                 Err(Error::new(code, format!("the database has not answered within {within:?}"))
                     .hint("nothing to do: another connection is made and the subscription is loaded anew"))
             }
@@ -224,13 +229,13 @@ impl Session {
 }
 
 /// A transaction of several statements. Dropped without [`finish`](Self::finish) it takes its connection along.
-pub(super) struct Work<'a> {
+pub(super) struct Tx<'a> {
     session: &'a mut Session,
 }
 
-impl Work<'_> {
+impl Tx<'_> {
     pub(super) async fn query(&mut self, statement: &str, params: Params) -> Result<Vec<Row>> {
-        self.session.ask(LONG_ANSWER_WITHIN, Alone::Reads, statement, params).await
+        self.session.ask(LONG_ANSWER_WITHIN, Access::Reads, statement, params).await
     }
 
     /// The first row, if there is one.
@@ -265,11 +270,11 @@ impl Work<'_> {
 
     /// Commits what went well and takes back what did not.
     pub(super) async fn finish<T>(self, result: Result<T>) -> Result<T> {
-        let (does, last) = match &result {
-            Ok(_) => (Alone::Writes, "COMMIT"),
-            Err(_) => (Alone::Reads, "ROLLBACK"),
+        let (access, last) = match &result {
+            Ok(_) => (Access::Writes, "COMMIT"),
+            Err(_) => (Access::Reads, "ROLLBACK"),
         };
-        let ended = self.session.ask(self.session.answer_within, does, last, Params::new()).await;
+        let ended = self.session.ask(self.session.answer_within, access, last, Params::new()).await;
         match (result, ended) {
             (Ok(answer), Ok(_)) => {
                 self.session.is_busy = false;

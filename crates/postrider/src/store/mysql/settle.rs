@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use mysql_async::Row;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::park::{self, seal};
 use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
-use super::session::{Alone, params};
+use super::session::{Access, params};
 use crate::ledger::Progress;
 use crate::store::{Settled, Settlement};
 use crate::{Code, Error, Position, Result};
@@ -70,25 +70,25 @@ const SETTLE: &str = concat!(
 );
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Result<Settled> {
+pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
     let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
     let mut values = recorded(&subscription, epoch, &Progress { done, highest, trial });
     if park.is_empty() && unpark.is_empty() {
         // One statement is enough, and it finds the row or not.
-        let found = turn.session()?.alone_changes(RECORD, values).await?;
+        let found = conn.session()?.autocommit_changes(RECORD, values).await?;
         return Ok(if found > 0 { Settled::Done } else { Settled::Fenced });
     }
     // What is written stays, whether it is also to be removed or not.
     let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
-    let known = turn.known(&subscription);
+    let known = conn.known(&subscription);
     values
         .extend(params![park::to_json(park, epoch, known)?, park::removed_to_json(&removed, epoch, known)?]);
-    turn.session()?.alone(Alone::Reads, REMEMBER, values).await?;
+    conn.session()?.autocommit(Access::Reads, REMEMBER, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
-    let session = turn.session()?;
-    let settled = owns(session.several(Alone::Writes, &statements).await);
-    if settled.is_err() && session.several(Alone::Reads, "ROLLBACK").await.is_err() {
+    let session = conn.session()?;
+    let settled = owns(session.several(Access::Writes, &statements).await);
+    if settled.is_err() && session.several(Access::Reads, "ROLLBACK").await.is_err() {
         // An error leaves out what follows, the end of the transaction as well. The next one would commit it.
         _ = session.give_up();
     }

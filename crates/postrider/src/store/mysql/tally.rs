@@ -79,7 +79,7 @@ pub(super) async fn tally(
 ) -> Result<Tally> {
     let statement =
         by.put_into(TALLY, HOUR, events).replace("{most}", &groups_max.saturating_add(1).to_string());
-    let mut snapshot = session.look().await?;
+    let mut snapshot = session.begin_read().await?;
     let rows = snapshot.query(&statement, Params::new()).await;
     let rows = snapshot.finish(rows).await?;
     let groups = rows.iter().map(|row| {

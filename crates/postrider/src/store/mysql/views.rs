@@ -1,7 +1,7 @@
 //! Views over the default layout, for people with a tool of their own. Made when somebody asks for them.
 
 use super::migrate;
-use super::session::{Alone, Session};
+use super::session::{Access, Session};
 use crate::Result;
 
 /// Every event with its state.
@@ -23,7 +23,7 @@ pub(super) fn events() -> String {
 pub(super) async fn make(session: &mut Session) -> Result<()> {
     migrate::check(session).await?;
     let lock = migrate::lock(session).await?;
-    let made = session.several(Alone::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
+    let made = session.several(Access::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
     migrate::unlock(session, &lock).await?;
     made.map(drop)
 }

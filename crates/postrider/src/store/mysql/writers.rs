@@ -13,9 +13,9 @@ use super::locks::{Holders, Locks};
 use super::names::Names;
 use super::ranges::within;
 use super::row::{get_opt, position};
-use super::session::{Alone, Params, Session, Work};
+use super::session::{Access, Params, Session, Tx};
 use crate::store::holes::Holes;
-use crate::store::watch::Writers;
+use crate::store::writer_watch::Writers;
 use crate::{Position, Result};
 
 /// The next position the counter would give, if the server tells. Index: the dictionary's own, by name.
@@ -91,7 +91,7 @@ impl Lister {
 async fn holders(session: &mut Session, locks: Locks) -> Result<Option<(Holders, Position)>> {
     let counter = COUNTER.replace("{name}", session.schema().as_str());
     let statements = format!("{};\n{counter}", locks.statements(session.schema()));
-    let mut answers = session.several(Alone::Reads, &statements).await?;
+    let mut answers = session.several(Access::Reads, &statements).await?;
     let next = answers.pop().and_then(|rows| rows.into_iter().next());
     // A server that does not tell its counter has given nothing yet, or is being altered: then nothing is known.
     let next = next.map(|row| get_opt::<u64>(&row, 0)).transpose()?.flatten();
@@ -118,11 +118,11 @@ pub(super) async fn uncommitted(
     let old = within(holes.old(now).map(|(first, last)| (first.get(), last.get())));
     // For the next statement alone.
     let level = "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
-    session.alone(Alone::Reads, level, Params::new()).await?;
+    session.autocommit(Access::Reads, level, Params::new()).await?;
     // Index: the primary key (position), one range per hole.
     let sql =
         format!("SELECT position FROM {{schema}}.events FORCE INDEX (PRIMARY) WHERE {old} ORDER BY position");
-    let rows = session.alone(Alone::Reads, &sql, Params::new()).await.inspect_err(|_| {
+    let rows = session.autocommit(Access::Reads, &sql, Params::new()).await.inspect_err(|_| {
         // The level may still be there, and the next statement would read what is not committed.
         _ = session.give_up();
     })?;
@@ -139,27 +139,27 @@ const PAUSE: Duration = Duration::from_millis(25);
 ///
 /// Never above the last event there is: a crash of the server may take back positions that nothing was
 /// committed at or above, and give them again.
-pub(super) async fn decided_up_to(work: &mut Work<'_>) -> Result<Position> {
-    let last = last_row(work).await?;
+pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
+    let last = last_row(tx).await?;
     let mut names = Names::default();
-    let Some(mut awaited) = listed(work, &mut names).await? else { return Ok(Position::ZERO) };
+    let Some(mut awaited) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
     for _ in 0..LOOKS_MAX {
         if awaited.is_empty() {
             return Ok(last);
         }
         tokio::time::sleep(PAUSE).await;
-        let Some(present) = listed(work, &mut names).await? else { return Ok(Position::ZERO) };
+        let Some(present) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
         awaited.retain(|name, _| present.contains_key(name));
     }
     Ok(Position::ZERO)
 }
 
-async fn listed(work: &mut Work<'_>, names: &mut Names) -> Result<Option<Writers>> {
-    let Some(locks) = work.server().locks else { return Ok(None) };
-    let statements = locks.statements(work.schema());
+async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
+    let Some(locks) = tx.server().locks else { return Ok(None) };
+    let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();
     for statement in statements.split(";\n") {
-        answers.push(work.query(statement, Vec::new()).await?);
+        answers.push(tx.query(statement, Vec::new()).await?);
     }
     Ok(locks.read(answers)?.map(|holders| names.of(holders)))
 }

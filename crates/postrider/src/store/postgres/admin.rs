@@ -2,10 +2,10 @@
 
 use tokio_postgres::Row;
 
+use super::connection::Guard;
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
-use super::line::Turn;
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use super::writers::decided_up_to;
 use super::{maintain, progress, row};
@@ -14,53 +14,53 @@ use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
 /// Whether somebody has created the subscription.
-pub(super) async fn is_known(turn: &mut Turn<'_>, subscription: &str) -> Result<bool> {
+pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
-    Ok(!turn.read(sql, &[&subscription]).await?.is_empty())
+    Ok(!conn.read(sql, &[&subscription]).await?.is_empty())
 }
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     subscription: &str,
     start: Start,
     server: &Incarnation,
 ) -> Result<bool> {
-    maintain::keep_events(work).await?;
+    maintain::keep_events(tx).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
                ON CONFLICT (name) DO NOTHING";
-    let created = work.execute(sql, &[&subscription, &server.history]).await?;
+    let created = tx.execute(sql, &[&subscription, &server.history]).await?;
     if created > 0 {
-        progress::put(work, subscription, Epoch::default(), &begin(work, start).await?).await?;
+        progress::put(tx, subscription, Epoch::default(), &begin(tx, start).await?).await?;
     }
     Ok(created > 0)
 }
 
 /// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
 /// counts as its end: beyond it there is no history to compare with.
-async fn begin(work: &Work<'_>, start: Start) -> Result<Progress> {
+async fn begin(tx: &Tx<'_>, start: Start) -> Result<Progress> {
     let done = match start {
-        Start::Now => visible(work, None).await?,
+        Start::Now => visible(tx, None).await?,
         Start::Beginning => Intervals::default(),
         Start::Position(position) => {
-            let end = last_position(work).await?;
+            let end = last_position(tx).await?;
             Intervals::up_to(position.max(Position::new(1)).previous().min(end))
         }
-        Start::Time(time) => visible(work, Some(time)).await?,
+        Start::Time(time) => visible(tx, Some(time)).await?,
     };
-    let highest = mark_at_or_below(work, done.highest()).await?;
+    let highest = mark_at_or_below(tx, done.highest()).await?;
     Ok(Progress { done, highest, trial: None })
 }
 
 /// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
 /// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
 /// its event is later than the snapshot.
-async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals> {
+async fn visible(tx: &Tx<'_>, until: Option<Timestamp>) -> Result<Intervals> {
     // Before the snapshot, or its proof is none.
-    let decided = decided_up_to(work).await?;
+    let decided = decided_up_to(tx).await?;
     // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
     // before it and where it ends; and where the last event stands, with the end of what is decided.
     let sql = "WITH first AS MATERIALIZED (
@@ -81,7 +81,7 @@ async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals>
                ORDER BY 1";
     let mut done = Intervals::default();
     let mut first = Position::new(1);
-    for step in work.query(sql, &[&until.map(Time), &decided.get()]).await? {
+    for step in tx.query(sql, &[&until.map(Time), &decided.get()]).await? {
         let (last, next): (Option<i64>, Option<i64>) = (row::get(&step, 0)?, row::get(&step, 1)?);
         if let Some(decided) = row::get::<Option<i64>>(&step, 2)? {
             done.insert_range(Position::new(1), Position::new(decided));
@@ -93,18 +93,18 @@ async fn visible(work: &Work<'_>, until: Option<Timestamp>) -> Result<Intervals>
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
-pub(super) async fn pause(turn: &mut Turn<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+pub(super) async fn pause(conn: &mut Guard<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions
                SET paused = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, turn.query(sql, &[&subscription, &reason]).await?.len())
+    known(subscription, conn.query(sql, &[&subscription, &reason]).await?.len())
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
 pub(super) async fn pause_as_owner(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
@@ -119,12 +119,12 @@ pub(super) async fn pause_as_owner(
                SELECT paused.name IS NOT NULL
                FROM {schema}.subscriptions AS s LEFT JOIN paused ON true
                WHERE s.name = $1";
-    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
 /// See [`Store::halt`](crate::store::Store::halt).
 pub(super) async fn halt(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     reason: &str,
@@ -139,17 +139,17 @@ pub(super) async fn halt(
                SELECT halted.name IS NOT NULL
                FROM {schema}.subscriptions AS s LEFT JOIN halted ON true
                WHERE s.name = $1";
-    fenced(subscription, &turn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
 /// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
-pub(super) async fn set_halted(work: &Work<'_>, subscription: &str, reason: &str) -> Result<()> {
+pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions
                SET halted = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, work.query(sql, &[&subscription, &reason]).await?.len())
+    known(subscription, tx.query(sql, &[&subscription, &reason]).await?.len())
 }
 
 /// Whether the owner's word was taken. Without a row there is no such subscription.
@@ -161,41 +161,41 @@ fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
 pub(super) async fn accept_history(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     subscription: &str,
     start: Start,
     server: &Incarnation,
 ) -> Result<()> {
-    maintain::keep_events(work).await?;
+    maintain::keep_events(tx).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2
                WHERE name = $1
                RETURNING epoch";
-    let raised = work.query_opt(sql, &[&subscription, &server.history]).await?;
+    let raised = tx.query_opt(sql, &[&subscription, &server.history]).await?;
     let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
-    work.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
-    let progress = begin(work, start).await?;
-    forget_parked(work, subscription, &progress.done).await?;
-    progress::put(work, subscription, epoch, &progress).await
+    tx.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
+    let progress = begin(tx, start).await?;
+    forget_parked(tx, subscription, &progress.done).await?;
+    progress::put(tx, subscription, epoch, &progress).await
 }
 
 /// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
 /// gone. What is done above the floor is not read again: its rows stay.
-async fn forget_parked(work: &Work<'_>, subscription: &str, done: &Intervals) -> Result<()> {
+async fn forget_parked(tx: &Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
-    let rows = work.query(above, &[&subscription, &done.floor().get()]).await?;
+    let rows = tx.query(above, &[&subscription, &done.floor().get()]).await?;
     let parked = rows.iter().map(|row| row::position(row, 0)).collect::<Result<Vec<_>>>()?;
     let again: Vec<i64> =
         parked.into_iter().filter(|position| !done.contains(*position)).map(Position::get).collect();
     let forget = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position = ANY ($2::bigint[])";
-    work.execute(forget, &[&subscription, &again]).await?;
+    tx.execute(forget, &[&subscription, &again]).await?;
     // Indexes: the primary keys (subscription, position) and (position).
     let others = "DELETE FROM {schema}.parked AS p
                   USING ONLY {schema}.events AS e
                   WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
-    work.execute(others, &[&subscription]).await?;
+    tx.execute(others, &[&subscription]).await?;
     Ok(())
 }
 

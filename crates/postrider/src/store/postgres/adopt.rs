@@ -1,9 +1,9 @@
 //! Handing events over to a table with a state per row in the same database.
 
+use super::connection::Reached;
 use super::failure::failed;
-use super::line::Reached;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::statement::{Params, query_unnamed};
 use super::{PostgresStore, overview, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
@@ -19,8 +19,8 @@ impl HandsOver for PostgresStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let snapshot = turn.look().await?;
+            let mut conn = self.0.reader.lock().await?;
+            let snapshot = conn.begin_read().await?;
             // Index: the primary key (position), all of it.
             let total = snapshot.query_opt("SELECT count(*) FROM ONLY {schema}.events", &[]).await?;
             let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
@@ -31,19 +31,19 @@ impl HandsOver for PostgresStore {
 
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut conn = self.0.settler.lock().await?;
             let settlement = parcel.settlement.clone();
             let name = settlement.subscription.clone();
-            turn.check_lease(&name)?;
-            let server = turn.incarnation()?;
+            conn.check_lease(&name)?;
+            let server = conn.incarnation()?;
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
-            let work = turn.begin().await?;
-            if settle::settle_in(&work, settlement, &server).await? == Settled::Fenced {
+            let tx = conn.begin().await?;
+            if settle::settle_in(&tx, settlement, &server).await? == Settled::Fenced {
                 return Ok(HandedOver::Fenced);
             }
-            write(&work, parcel).await?;
-            work.commit().await?;
-            turn.set_reached(&name, Some(reached));
+            write(&tx, parcel).await?;
+            tx.commit().await?;
+            conn.set_reached(&name, Some(reached));
             Ok(HandedOver::Done)
         })
     }
@@ -86,27 +86,27 @@ const fn needs(layout: RowLayout) -> Needs {
 }
 
 /// Writes the events of a parcel, in the transaction that settles them.
-pub(super) async fn write(work: &Work<'_>, mut parcel: Parcel) -> Result<()> {
+pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     let Some(table) = parcel.to.table().cloned() else {
         for call in parcel.calls() {
-            work.in_time(parcel.to.write_all(work.client(), call)).await?;
+            tx.in_time(parcel.to.write_all(tx.client(), call)).await?;
         }
         return Ok(());
     };
     let needs = needs(table.layout());
     if let Some(make_way) = needs.make_way {
         let ids: Vec<String> = parcel.events.iter().map(|event| event.id.to_string()).collect();
-        run(work, &table, make_way, &[&ids]).await?;
+        run(tx, &table, make_way, &[&ids]).await?;
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
         // Rows with UUIDs are told apart within one microsecond by the number of their statement.
         if table.layout() == RowLayout::Outbox {
             for event in call {
-                written.push(work.in_time(parcel.to.write(work.client(), event)).await?);
+                written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);
             }
         } else {
-            written.extend(work.in_time(parcel.to.write_all(work.client(), call)).await?);
+            written.extend(tx.in_time(parcel.to.write_all(tx.client(), call)).await?);
         }
     }
     let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
@@ -118,14 +118,14 @@ pub(super) async fn write(work: &Work<'_>, mut parcel: Parcel) -> Result<()> {
             }
         };
         let (attempts, limit) = (i64::from(*attempts), i64::from(table.max_attempts));
-        run(work, &table, needs.tried, &[&id, &attempts, &limit]).await?;
+        run(tx, &table, needs.tried, &[&id, &attempts, &limit]).await?;
     }
     Ok(())
 }
 
 /// Runs a statement about a table that is not the store's own.
-async fn run(work: &Work<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
+async fn run(tx: &Tx<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
     let sql = table.put_into(statement);
-    let answer = async { query_unnamed(work.client(), &sql, params).await.map_err(failed) };
-    work.in_time(answer).await.map(|_| ())
+    let answer = async { query_unnamed(tx.client(), &sql, params).await.map_err(failed) };
+    tx.in_time(answer).await.map(|_| ())
 }

@@ -21,13 +21,13 @@ use super::failure::failed;
 use super::history::{Incarnation, last_taken, started, timeline};
 use super::page::{Read, payload_limit};
 use super::row::{self, event_columns, get};
-use super::session::{Alone, Session};
+use super::session::{Access, Session};
 use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::writers::{self, WRITERS};
 use crate::ledger::{Mark, Progress};
-use crate::store::holes::{Holes, Look, Ranges};
-use crate::store::watch::Writers;
+use crate::store::holes::{Holes, Ranges, Scan};
+use crate::store::writer_watch::Writers;
 use crate::store::{Budget, Claimed, Claimer, Page, history};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
 
@@ -130,7 +130,7 @@ impl PostgresClaimer {
         let was_full = self.holes.is_full();
         let asked = self.holes.ranges(budget.events_max);
         let ask = |payload_bytes_max| {
-            session.in_time(Alone::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
+            session.in_time(Access::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
         };
         let answer = match ask(payload_limit(budget)).await {
             // The server cannot read some of a row. What is large is then asked for event by event.
@@ -154,7 +154,7 @@ impl PostgresClaimer {
         let has_left = read.left.is_some();
         let found = read.found();
         let horizon = u64::try_from(get::<i64>(&answer.head, 3)?).ok();
-        let look = Look {
+        let scan = Scan {
             asked,
             found: &found,
             left: read.left,
@@ -164,7 +164,7 @@ impl PostgresClaimer {
             taken: sequence,
             held: &[],
         };
-        let dead = self.holes.enter(look, now);
+        let dead = self.holes.apply(scan, now);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
@@ -172,7 +172,7 @@ impl PostgresClaimer {
                 "too many open transactions: nothing new is read until they end"
             );
         }
-        // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
+        // At the limit, read_transaction again at once helps nobody; but nobody may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
             events: read.events,

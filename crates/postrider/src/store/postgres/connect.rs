@@ -14,7 +14,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Soc
 use super::address::{Address, Certificates};
 use super::failure::connect_failed;
 use super::pooler::{Pooler, Told, Word, options_refused, set_for_session};
-use super::session::{ANSWER_WITHIN, Alone, Session, Sharing, looking};
+use super::session::{ANSWER_WITHIN, Access, Session, Sharing, read_transaction};
 use super::{migrate, rows};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
@@ -267,11 +267,11 @@ impl PostgresConfig {
         let check = async {
             let client = &session.client;
             match &self.rows {
-                Some(rows) => looking(client, rows::check(client, &self.schema, rows)).await,
-                None => looking(client, migrate::check(client, &self.schema)).await.map(|()| None),
+                Some(rows) => read_transaction(client, rows::check(client, &self.schema, rows)).await,
+                None => read_transaction(client, migrate::check(client, &self.schema)).await.map(|()| None),
             }
         };
-        if let Some(rows) = session.in_time(Alone::Reads, check).await? {
+        if let Some(rows) = session.in_time(Access::Reads, check).await? {
             session.statements.learn(rows);
         }
         Ok(session)

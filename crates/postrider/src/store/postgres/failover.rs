@@ -2,7 +2,7 @@
 
 use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::progress::SubscriptionRow;
-use super::session::Work;
+use super::session::Tx;
 use crate::Result;
 use crate::store::{AfterFailover, history};
 
@@ -10,7 +10,7 @@ use crate::store::{AfterFailover, history};
 /// on with it. If it may, the new history is written down. `back` is what else speaks against it. The row of the
 /// subscription and the events are locked.
 pub(super) async fn refusal(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     name: &str,
     row: &SubscriptionRow,
     server: &Incarnation,
@@ -31,12 +31,12 @@ pub(super) async fn refusal(
     if choice == AfterFailover::Halt || !is_later(known, now) {
         return Ok(Some(format!("{moved}. {}", history::floor_offer(row.progress.done.floor()))));
     }
-    if let Some(change) = change(work, row).await? {
+    if let Some(change) = change(tx, row).await? {
         return Ok(Some(format!("{moved}; {change}")));
     }
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET history = $2 WHERE name = $1";
-    work.execute(sql, &[&name, &now.as_str()]).await?;
+    tx.execute(sql, &[&name, &now.as_str()]).await?;
     tracing::warn!(
         subscription = name,
         before = known,
@@ -48,14 +48,14 @@ pub(super) async fn refusal(
 }
 
 /// What the progress knows and the events do not bear out, if anything.
-async fn change(work: &Work<'_>, row: &SubscriptionRow) -> Result<Option<String>> {
+async fn change(tx: &Tx<'_>, row: &SubscriptionRow) -> Result<Option<String>> {
     let (done, highest) = (&row.progress.done, row.progress.highest);
     let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));
     let found = match highest {
-        Some(mark) => mark_at_or_below(work, mark.position).await?.filter(|at| at.position == mark.position),
+        Some(mark) => mark_at_or_below(tx, mark.position).await?.filter(|at| at.position == mark.position),
         None => None,
     };
-    Ok(history::change(last_position(work).await?, seen, highest, found.map(|mark| mark.id)))
+    Ok(history::change(last_position(tx).await?, seen, highest, found.map(|mark| mark.id)))
 }
 
 /// Whether a history is a later timeline of the same cluster. Both are `CLUSTER/TIMELINE`, the timeline in

@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 
 use super::failure::failed;
 use super::row;
-use super::session::Work;
+use super::session::Tx;
 use super::statement::query_unnamed;
 use crate::ledger::{Intervals, Mark};
 use crate::store::Origin;
@@ -115,22 +115,22 @@ macro_rules! last_taken {
 pub(super) use last_taken;
 
 /// The highest position ever taken, committed or not.
-pub(super) async fn last_position(work: &Work<'_>) -> Result<Position> {
+pub(super) async fn last_position(tx: &Tx<'_>) -> Result<Position> {
     // No index: the one row of a sequence.
     let sql = concat!("SELECT ", last_taken!(), " FROM {schema}.events_position_seq");
-    let row = work.query_opt(sql, &[]).await?;
+    let row = tx.query_opt(sql, &[]).await?;
     row.map_or(Ok(Position::ZERO), |row| row::position(&row, 0))
 }
 
 /// The last event at or below a position.
-pub(super) async fn mark_at_or_below(work: &Work<'_>, position: Position) -> Result<Option<Mark>> {
+pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<Option<Mark>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
                FROM ONLY {schema}.events
                WHERE position <= $1
                ORDER BY position DESC
                LIMIT 1";
-    let row = work.query_opt(sql, &[&position.get()]).await?;
+    let row = tx.query_opt(sql, &[&position.get()]).await?;
     row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
 }
 
@@ -145,7 +145,7 @@ const TOP_EVENTS: i64 = 1_000;
 /// read. Nor does one that comes from a dump of another server: its id is not of this one, and the row itself was stored
 /// before the progress was.
 pub(super) async fn given_again(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     done: &Intervals,
     seen_tx: Option<&str>,
 ) -> Result<Option<String>> {
@@ -163,7 +163,7 @@ pub(super) async fn given_again(
     let highest = done.highest();
     let gaps = done.gaps(highest).into_iter().map(|(first, last)| (first.get(), last.get()));
     let (firsts, lasts): (Vec<i64>, Vec<i64>) = gaps.unzip();
-    let row = work.query_opt(sql, &[&highest.get(), &TOP_EVENTS, &seen_tx, &firsts, &lasts]).await?;
+    let row = tx.query_opt(sql, &[&highest.get(), &TOP_EVENTS, &seen_tx, &firsts, &lasts]).await?;
     let Some(row) = row else { return Ok(None) };
     let (first, last, count): (Option<i64>, Option<i64>, i64) =
         (row::get(&row, 0)?, row::get(&row, 1)?, row::get(&row, 2)?);

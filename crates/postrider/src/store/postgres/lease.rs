@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use super::begin::LOCK;
+use super::connection::{Guard, Reached};
 use super::history::{Incarnation, given_again, on_server, started, timeline};
-use super::line::{Reached, Turn};
 use super::progress::SubscriptionRow;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::{failover, park, progress};
@@ -29,7 +29,7 @@ pub(super) struct Tried {
 
 /// See [`Store::acquire`](crate::store::Store::acquire).
 pub(super) async fn acquire(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     lease: &LeaseRequest,
     server: &Incarnation,
     after_failover: AfterFailover,
@@ -37,21 +37,21 @@ pub(super) async fn acquire(
 ) -> Result<Tried> {
     let name = &lease.subscription;
     // Relays that stand by ask often; they must not lock the row that the owner settles on.
-    if let Some(refused) = refusal(work, lease).await? {
-        return stood_by(work, name, refused).await;
+    if let Some(refused) = refusal(tx, lease).await? {
+        return stood_by(tx, name, refused).await;
     }
-    let row = progress::lock(work, name).await?.ok_or_else(|| unknown(name))?;
-    if let Some(refused) = refusal(work, lease).await? {
-        return stood_by(work, name, refused).await;
+    let row = progress::lock(tx, name).await?.ok_or_else(|| unknown(name))?;
+    if let Some(refused) = refusal(tx, lease).await? {
+        return stood_by(tx, name, refused).await;
     }
-    shape::check(&work.query(SHAPE, &[]).await?)?;
-    if let Some(reason) = changed(work, name, &row, server, after_failover, reached).await? {
-        super::admin::set_halted(work, name, &reason).await?;
+    shape::check(&tx.query(SHAPE, &[]).await?)?;
+    if let Some(reason) = changed(tx, name, &row, server, after_failover, reached).await? {
+        super::admin::set_halted(tx, name, &reason).await?;
         return Ok(Tried { acquired: Acquired::Halted(reason), reached: None, known: None });
     }
     let epoch = Epoch(row.epoch.0 + 1);
-    take(work, lease, epoch).await?;
-    let rows = park::load(work, name).await?;
+    take(tx, lease, epoch).await?;
+    let rows = park::load(tx, name).await?;
     let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
     let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
     let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
@@ -71,29 +71,29 @@ pub(super) async fn acquire(
 
 /// Why the subscription must halt: the database is not the one that its progress, or this process, knew.
 async fn changed(
-    work: &Work<'_>,
+    tx: &Tx<'_>,
     name: &str,
     row: &SubscriptionRow,
     server: &Incarnation,
     after_failover: AfterFailover,
     reached: Option<Reached>,
 ) -> Result<Option<String>> {
-    work.execute(LOCK, &[]).await?;
+    tx.execute(LOCK, &[]).await?;
     let back = match went_back(row, reached) {
         Some(reason) => Some(reason),
-        None => given_again(work, &row.progress.done, row.seen_tx.as_deref()).await?,
+        None => given_again(tx, &row.progress.done, row.seen_tx.as_deref()).await?,
     };
-    let moved = failover::refusal(work, name, row, server, after_failover, back.as_deref()).await?;
+    let moved = failover::refusal(tx, name, row, server, after_failover, back.as_deref()).await?;
     Ok(moved.or(back))
 }
 
 /// How far the owner of a subscription has come, for who stands by: should everything be put back to an older state, it is
 /// noticed by whoever knew the newer one.
-async fn stood_by(work: &Work<'_>, name: &str, refused: Acquired) -> Result<Tried> {
+async fn stood_by(tx: &Tx<'_>, name: &str, refused: Acquired) -> Result<Tried> {
     // Index: the primary key (name).
     let sql = "SELECT epoch, floor FROM {schema}.subscriptions WHERE name = $1";
     let row = match refused {
-        Acquired::Held { .. } => work.query_opt(sql, &[&name]).await?,
+        Acquired::Held { .. } => tx.query_opt(sql, &[&name]).await?,
         Acquired::Granted(_) | Acquired::Halted(_) => None,
     };
     let reached = match row {
@@ -104,7 +104,7 @@ async fn stood_by(work: &Work<'_>, name: &str, refused: Acquired) -> Result<Trie
 }
 
 /// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
-pub(super) async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder,
                       (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
@@ -112,7 +112,7 @@ pub(super) async fn refusal(work: &Work<'_>, lease: &LeaseRequest) -> Result<Opt
                LEFT JOIN {schema}.leases AS l
                  ON l.name = s.name AND l.holder <> $2 AND l.expires_at > clock_timestamp()
                WHERE s.name = $1";
-    let row = work.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
+    let row = tx.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
     let row = row.ok_or_else(|| unknown(&lease.subscription))?;
     if let Some(reason) = get(&row, 0)? {
         return Ok(Some(Acquired::Halted(reason)));
@@ -141,18 +141,18 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
 /// Until it is released in good order, the subscription counts as left in the middle of something.
-pub(super) async fn take(work: &Work<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+pub(super) async fn take(tx: &Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions
                  SET epoch = $2, clean = false, updated_at = clock_timestamp()
                  WHERE name = $1";
-    work.execute(raise, &[&lease.subscription, &epoch.0]).await?;
+    tx.execute(raise, &[&lease.subscription, &epoch.0]).await?;
     let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
                 VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond')
                 ON CONFLICT (name) DO UPDATE
                 SET holder = excluded.holder, epoch = excluded.epoch,
                     acquired_at = excluded.acquired_at, expires_at = excluded.expires_at";
-    work.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+    tx.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
     Ok(())
 }
 
@@ -174,23 +174,23 @@ const RENEW: &str = concat!(
 );
 
 /// See [`Store::renew`](crate::store::Store::renew).
-pub(super) async fn renew(turn: &mut Turn<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
-    let server = turn.incarnation()?;
+pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+    let server = conn.incarnation()?;
     let LeaseRequest { subscription, holder, duration } = lease;
     let params: Params<'_> =
         &[subscription, holder, &epoch.0, &micros(*duration), &server.started, &server.timeline()];
-    let rows = turn.query(RENEW, params).await?;
+    let rows = conn.query(RENEW, params).await?;
     match rows.first() {
-        Some(row) if !get::<bool>(row, 0)? => Err(turn.give_up()),
+        Some(row) if !get::<bool>(row, 0)? => Err(conn.give_up()),
         Some(row) if get(row, 1)? => {
             let paused = get(row, 2)?;
             let (is_known, rows_max) =
-                (turn.known(subscription).is_of(epoch), turn.known(subscription).count() + 1);
+                (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
             if !is_known {
                 return Ok(Renewed::Held { paused, parked_changed: false });
             }
-            let found = park::seals(turn, subscription, rows_max).await?;
-            Ok(Renewed::Held { paused, parked_changed: turn.known(subscription).differ(epoch, &found) })
+            let found = park::seals(conn, subscription, rows_max).await?;
+            Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
         }
         _ => Ok(Renewed::Lost),
     }
@@ -211,14 +211,14 @@ const RELEASE: &str = concat!(
 
 /// See [`Store::release`](crate::store::Store::release). A lease that was not taken here is not ours to give up.
 pub(super) async fn release(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     epoch: Epoch,
     clean: bool,
 ) -> Result<()> {
-    let Some(server) = turn.lease_taken_on(subscription) else { return Ok(()) };
+    let Some(server) = conn.lease_taken_on(subscription) else { return Ok(()) };
     let params: Params<'_> = &[&subscription, &epoch.0, &clean, &server.started, &server.timeline()];
-    turn.query(RELEASE, params).await?;
+    conn.query(RELEASE, params).await?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::{Params, query_unnamed};
 use super::time::Time;
-use crate::store::search::{Halving, page, passes, refuse_status};
+use crate::store::search::{TimeSearch, page, passes, refuse_status};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
 
@@ -79,20 +79,20 @@ async fn bounds(client: &Client, schema: &Ident, filter: &EventFilter) -> Result
         Some(row) => (get(row, 0)?, get(row, 1)?),
         None => (1, 1),
     };
-    let lower = search(client, schema, Halving::since(filter, (first, end))).await?;
-    let upper = search(client, schema, Halving::until(filter, (lower, end))).await?;
+    let lower = search(client, schema, TimeSearch::since(filter, (first, end))).await?;
+    let upper = search(client, schema, TimeSearch::until(filter, (lower, end))).await?;
     Ok((lower, upper))
 }
 
-async fn search(client: &Client, schema: &Ident, mut halving: Halving) -> Result<i64> {
+async fn search(client: &Client, schema: &Ident, mut search: TimeSearch) -> Result<i64> {
     let sql = schema.put_into(AT);
-    while let Some(middle) = halving.look() {
+    while let Some(middle) = search.next_probe() {
         let rows = query_unnamed(client, &sql, &[&middle]).await.map_err(failed)?;
         let at = |row: &Row| -> Result<(i64, Timestamp)> { Ok((get(row, 0)?, get::<Time>(row, 1)?.0)) };
         let event = rows.first().map(at).transpose()?;
-        halving.saw(middle, event);
+        search.narrow(middle, event);
     }
-    Ok(halving.found())
+    Ok(search.found())
 }
 
 /// Nine columns: place, id, type, aggregate type and id, time, status, attempts, payload.

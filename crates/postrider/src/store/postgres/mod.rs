@@ -19,7 +19,7 @@ mod failover;
 mod failure;
 mod history;
 mod lease;
-mod line;
+mod connection;
 mod list;
 mod maintain;
 mod migrate;
@@ -55,14 +55,14 @@ pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
 
+use self::connection::{Reached, SharedConnection};
 use self::history::Incarnation;
 use self::lease::Tried;
-use self::line::{Line, Reached};
-use self::session::{Alone, Session, Sharing, looking};
+use self::session::{Access, Session, Sharing, read_transaction};
 use self::shape::SHAPE;
 use super::{
     Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
     Wakes,
 };
 use crate::ledger::{Change, Progress};
@@ -70,17 +70,17 @@ use crate::{BoxFuture, Ident, Position, Recovery, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Lines>);
+pub struct PostgresStore(Arc<Connections>);
 
-struct Lines {
+struct Connections {
     config: PostgresConfig,
-    settler: Line,
-    reader: Line,
+    settler: SharedConnection,
+    reader: SharedConnection,
     /// Deletes what is delivered, so that nobody who publishes waits for that.
-    cleaner: Line,
+    cleaner: SharedConnection,
 }
 
-impl Lines {
+impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
     async fn apart(&self) -> Result<Session> {
@@ -108,7 +108,7 @@ impl PostgresStore {
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
         let client = &session.client;
-        looking(client, migrate::schema(client, config.schema_name())).await
+        read_transaction(client, migrate::schema(client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
@@ -131,7 +131,7 @@ impl PostgresStore {
     /// What the database says.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::list(&client, config.schema_name(), filter)).await
+        read_transaction(&client, list::list(&client, config.schema_name(), filter)).await
     }
 
     /// How the database finds those events, in its own words.
@@ -140,7 +140,7 @@ impl PostgresStore {
     /// What the database says.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::plan(&client, config.schema_name(), filter)).await
+        read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
     /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
@@ -159,7 +159,7 @@ impl PostgresStore {
     /// As [`connect`](Self::connect).
     pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
         let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
-        looking(&client, tally::tally(&client, by, groups_max, &events)).await
+        read_transaction(&client, tally::tally(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.
@@ -170,16 +170,21 @@ impl PostgresStore {
     /// `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a standby. Nothing was changed.
     pub async fn connect(config: &PostgresConfig) -> Result<Self> {
         let store = Self::unconnected(config);
-        store.0.settler.turn().await?;
+        store.0.settler.lock().await?;
         Ok(store)
     }
 
     /// A database that may be away: every connection is made when it is needed, and checked then as
     /// [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &PostgresConfig) -> Self {
-        let line = || Line::new(config.clone());
-        let lines = Lines { config: config.clone(), settler: line(), reader: line(), cleaner: line() };
-        Self(Arc::new(lines))
+        let connection = || SharedConnection::new(config.clone());
+        let connections = Connections {
+            config: config.clone(),
+            settler: connection(),
+            reader: connection(),
+            cleaner: connection(),
+        };
+        Self(Arc::new(connections))
     }
 
     /// Whether the connection is taken for one through a transaction pooler; see [`Pooler`].
@@ -187,7 +192,7 @@ impl PostgresStore {
     /// # Errors
     /// What the database says, if a new connection has to be made.
     pub async fn is_pooled(&self) -> Result<bool> {
-        Ok(self.0.settler.turn().await?.sharing()? == Sharing::Pooled)
+        Ok(self.0.settler.lock().await?.sharing()? == Sharing::Pooled)
     }
 }
 
@@ -201,35 +206,35 @@ impl Store for PostgresStore {
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            if admin::is_known(&mut self.0.settler.turn().await?, &name).await? {
+            if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
                 return Ok(false);
             }
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let work = apart.begin(Alone::Writes).await?;
-            let created = admin::subscribe(&work, &name, start, &server).await?;
-            work.commit().await.map(|()| created)
+            let tx = apart.begin(Access::Writes).await?;
+            let created = admin::subscribe(&tx, &name, start, &server).await?;
+            tx.commit().await.map(|()| created)
         })
     }
 
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            let (server, reached) = (turn.incarnation()?, turn.reached(&lease.subscription));
-            let work = turn.begin().await?;
+            let mut conn = self.0.settler.lock().await?;
+            let (server, reached) = (conn.incarnation()?, conn.reached(&lease.subscription));
+            let tx = conn.begin().await?;
             let choice = self.0.config.failover_choice();
             let Tried { acquired, reached, known } =
-                lease::acquire(&work, &lease, &server, choice, reached).await?;
-            work.commit().await?;
+                lease::acquire(&tx, &lease, &server, choice, reached).await?;
+            tx.commit().await?;
             match &acquired {
                 Acquired::Granted(_) => {
-                    *turn.known(&lease.subscription) = known.unwrap_or_default();
-                    turn.set_reached(&lease.subscription, reached);
-                    turn.remember_lease(&lease.subscription)?;
+                    *conn.known(&lease.subscription) = known.unwrap_or_default();
+                    conn.set_reached(&lease.subscription, reached);
+                    conn.remember_lease(&lease.subscription)?;
                 }
                 // From here on it is for the operator to know.
-                Acquired::Halted(_) => turn.set_reached(&lease.subscription, None),
-                Acquired::Held { .. } => turn.raise_reached(&lease.subscription, reached),
+                Acquired::Halted(_) => conn.set_reached(&lease.subscription, None),
+                Acquired::Held { .. } => conn.raise_reached(&lease.subscription, reached),
             }
             Ok(acquired)
         })
@@ -237,10 +242,10 @@ impl Store for PostgresStore {
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            turn.check_lease(&lease.subscription)?;
-            let renewed = lease::renew(&mut turn, &lease, epoch).await?;
-            shape::check(&turn.read(SHAPE, &[]).await?)?;
+            let mut conn = self.0.settler.lock().await?;
+            conn.check_lease(&lease.subscription)?;
+            let renewed = lease::renew(&mut conn, &lease, epoch).await?;
+            shape::check(&conn.read(SHAPE, &[]).await?)?;
             Ok(renewed)
         })
     }
@@ -249,7 +254,7 @@ impl Store for PostgresStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let release =
-                async || lease::release(&mut self.0.settler.turn().await?, &name, epoch, clean).await;
+                async || lease::release(&mut self.0.settler.lock().await?, &name, epoch, clean).await;
             match release().await {
                 // A cut connection took the request or its answer with it. Asked again over another, it does the
                 // same once at most; left at that, everybody would wait for the lease to run out.
@@ -271,26 +276,26 @@ impl Store for PostgresStore {
 
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
+            let mut conn = self.0.reader.lock().await?;
             // What is fetched belongs to leases that were taken on the settler's server.
-            if self.0.settler.server().is_some_and(|server| turn.incarnation().ok() != Some(server)) {
-                return Err(turn.give_up());
+            if self.0.settler.server().is_some_and(|server| conn.incarnation().ok() != Some(server)) {
+                return Err(conn.give_up());
             }
-            page::fetch(&mut turn, &positions, bytes_max).await
+            page::fetch(&mut conn, &positions, bytes_max).await
         })
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
-            turn.check_lease(&settlement.subscription)?;
+            let mut conn = self.0.settler.lock().await?;
+            conn.check_lease(&settlement.subscription)?;
             let name = settlement.subscription.clone();
             let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
             let change = Change::of(&settlement);
-            let settled = settle::settle(&mut turn, settlement).await?;
+            let settled = settle::settle(&mut conn, settlement).await?;
             if settled == Settled::Done {
-                turn.known(&name).settle(change);
-                turn.set_reached(&name, Some(reached));
+                conn.known(&name).settle(change);
+                conn.set_reached(&name, Some(reached));
             }
             Ok(settled)
         })
@@ -299,7 +304,7 @@ impl Store for PostgresStore {
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
         Box::pin(
-            async move { admin::pause(&mut self.0.settler.turn().await?, &name, reason.as_deref()).await },
+            async move { admin::pause(&mut self.0.settler.lock().await?, &name, reason.as_deref()).await },
         )
     }
 
@@ -311,13 +316,13 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            admin::pause_as_owner(&mut self.0.settler.turn().await?, &name, epoch, &reason).await
+            admin::pause_as_owner(&mut self.0.settler.lock().await?, &name, epoch, &reason).await
         })
     }
 
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move { admin::halt(&mut self.0.settler.turn().await?, &name, epoch, &reason).await })
+        Box::pin(async move { admin::halt(&mut self.0.settler.lock().await?, &name, epoch, &reason).await })
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
@@ -325,30 +330,30 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let mut apart = self.0.apart().await?;
             let server = apart.incarnation.clone();
-            let work = apart.begin(Alone::Writes).await?;
-            admin::accept_history(&work, &name, start, &server).await?;
-            work.commit().await
+            let tx = apart.begin(Access::Writes).await?;
+            admin::accept_history(&tx, &name, start, &server).await?;
+            tx.commit().await
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
-            let mut turn = self.0.cleaner.turn().await?;
-            let work = turn.begin().await?;
-            let trimmed = maintain::trim(&work, &trim).await?;
-            work.commit().await.map(|()| trimmed)
+            let mut conn = self.0.cleaner.lock().await?;
+            let tx = conn.begin().await?;
+            let purged = maintain::purge(&tx, &purge).await?;
+            tx.commit().await.map(|()| purged)
         })
     }
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            overview::overview(&turn.look().await?, backlog_max).await
+            let mut conn = self.0.reader.lock().await?;
+            overview::overview(&conn.begin_read().await?, backlog_max).await
         })
     }
 

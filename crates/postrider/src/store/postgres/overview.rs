@@ -3,7 +3,7 @@
 use super::history::{last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use super::{park, progress, relays};
 use crate::ledger::Intervals;
@@ -11,7 +11,7 @@ use crate::store::{Backlog, LeaseOverview, Overview, ParkedOverview, Subscriptio
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
-pub(super) async fn overview(snapshot: &Work<'_>, backlog_max: u64) -> Result<Overview> {
+pub(super) async fn overview(snapshot: &Tx<'_>, backlog_max: u64) -> Result<Overview> {
     let last = last_position(snapshot).await?;
     let newest = match mark_at_or_below(snapshot, last).await? {
         Some(mark) => time_of(snapshot, mark.position).await?.map(|time| (mark, time)),
@@ -31,7 +31,7 @@ pub(super) async fn overview(snapshot: &Work<'_>, backlog_max: u64) -> Result<Ov
 }
 
 async fn subscription(
-    snapshot: &Work<'_>,
+    snapshot: &Tx<'_>,
     name: String,
     last: Position,
     backlog_max: u64,
@@ -56,7 +56,7 @@ async fn subscription(
 }
 
 /// Counts the events in the gaps of what is done, and stops at the limit.
-async fn backlog(snapshot: &Work<'_>, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
+async fn backlog(snapshot: &Tx<'_>, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
     // Index: the primary key (position); one range per gap. No other column is read.
     let sql = "SELECT count(*), min(position)
                FROM (SELECT found.position
@@ -85,14 +85,14 @@ async fn backlog(snapshot: &Work<'_>, done: &Intervals, last: Position, max: u64
     Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
 }
 
-async fn time_of(snapshot: &Work<'_>, position: Position) -> Result<Option<Timestamp>> {
+async fn time_of(snapshot: &Tx<'_>, position: Position) -> Result<Option<Timestamp>> {
     // Index: the primary key (position).
     let sql = "SELECT time FROM ONLY {schema}.events WHERE position = $1";
     let row = snapshot.query_opt(sql, &[&position.get()]).await?;
     row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
 }
 
-pub(super) async fn lease(snapshot: &Work<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+pub(super) async fn lease(snapshot: &Tx<'_>, name: &str) -> Result<Option<LeaseOverview>> {
     // Index: the primary key (name).
     let sql = "SELECT holder, expires_at FROM {schema}.leases WHERE name = $1";
     let row = snapshot.query_opt(sql, &[&name]).await?;

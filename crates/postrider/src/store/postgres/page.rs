@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::rest::{self, Rest};
 use super::row::{self, event_columns};
 use super::session::Session;
-use crate::store::filling::Filling;
+use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Position, Result, StoredEvent};
 
@@ -40,23 +40,23 @@ pub(super) struct Read {
 impl Read {
     /// The events of the rows, in their order, as far as the budget goes.
     pub(super) fn of(rows: &[Row], budget: Budget) -> Result<Self> {
-        let mut filling = Filling::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut builder = PageBuilder::new(budget, rows.len().min(budget.events_max).min(ROOM_EVENTS_MAX));
         let (mut bare, mut left) = (Vec::new(), None);
         for row in rows {
             let (position, bytes) = (row::position(row, 0)?, row::size_bytes(row)?);
-            if filling.is_full_for(bytes) {
+            if builder.is_full_for(bytes) {
                 left = Some(position);
                 break;
             }
             let event = row::event(row).map(|(event, is_bare)| {
                 if is_bare {
-                    bare.push(filling.events.len());
+                    bare.push(builder.events.len());
                 }
                 event
             });
-            filling.take(position, event, bytes)?;
+            builder.take(position, event, bytes)?;
         }
-        Ok(Self { events: filling.events, damaged: filling.damaged, left, bare })
+        Ok(Self { events: builder.events, damaged: builder.damaged, left, bare })
     }
 
     /// Reads what stayed behind.
@@ -111,18 +111,18 @@ const FETCH: &str = concat!(
 );
 
 /// See [`Store::fetch`](crate::store::Store::fetch).
-pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max: usize) -> Result<Fetched> {
+pub(super) async fn fetch(conn: &mut Guard<'_>, positions: &[Position], bytes_max: usize) -> Result<Fetched> {
     if positions.is_empty() {
         return Ok(Fetched::default());
     }
     let budget = Budget { events_max: positions.len(), bytes_max };
     let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
-    let rows = match ask(turn, &asked, payload_limit(budget)).await {
+    let rows = match ask(conn, &asked, payload_limit(budget)).await {
         // The server cannot read some of a row. What is large is then asked for event by event.
-        Err(error) if error.code() == Code::RowDamaged => ask(turn, &asked, -1).await?,
+        Err(error) if error.code() == Code::RowDamaged => ask(conn, &asked, -1).await?,
         rows => rows?,
     };
-    let read = Read::of(&rows, budget)?.complete(turn.session()?).await?;
+    let read = Read::of(&rows, budget)?.complete(conn.session()?).await?;
     // What stands before the first event that did not fit, and was not found, is gone.
     let looked_at = positions.iter().take_while(|position| Some(**position) != read.left);
     let mut found = read.events.iter().map(|event| event.position).peekable();
@@ -130,10 +130,10 @@ pub(super) async fn fetch(turn: &mut Turn<'_>, positions: &[Position], bytes_max
     Ok(Fetched { events: read.events, gone, ..Fetched::default() })
 }
 
-async fn ask(turn: &mut Turn<'_>, positions: &Vec<i64>, payload_bytes_max: i32) -> Result<Vec<Row>> {
+async fn ask(conn: &mut Guard<'_>, positions: &Vec<i64>, payload_bytes_max: i32) -> Result<Vec<Row>> {
     // An event that is not seen counts as deleted: the look has to be one that a rewritten table cannot deceive.
-    let work = turn.look().await?;
-    let rows = work.query(FETCH, &[&payload_bytes_max, positions]).await?;
-    work.commit().await?;
+    let tx = conn.begin_read().await?;
+    let rows = tx.query(FETCH, &[&payload_bytes_max, positions]).await?;
+    tx.commit().await?;
     Ok(rows)
 }

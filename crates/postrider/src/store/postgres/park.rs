@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::row::{self, get};
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use crate::ledger::{KnownRows, ParkedRow, ParkedState};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
 
 /// All rows of a subscription, by position.
-pub(super) async fn load(work: &Work<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
+pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
     // Index: the primary key (subscription, position).
     let sql = "SELECT position, key, destination, state, attempts, next_attempt_at, last_error
                FROM {schema}.parked
                WHERE subscription = $1
                ORDER BY position";
-    work.query(sql, &[&subscription]).await?.iter().map(read).collect()
+    tx.query(sql, &[&subscription]).await?.iter().map(read).collect()
 }
 
 /// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). The ends of time, which have no number, as
@@ -40,12 +40,12 @@ const SEALS: &str =
 
 /// The seals of all rows of a subscription, or of as many as may be.
 pub(super) async fn seals(
-    turn: &mut Turn<'_>,
+    conn: &mut Guard<'_>,
     subscription: &str,
     rows_max: usize,
 ) -> Result<Vec<(Position, String)>> {
     let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
-    let rows = turn.read(SEALS, &[&subscription, &rows_max]).await?;
+    let rows = conn.read(SEALS, &[&subscription, &rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 

@@ -109,7 +109,7 @@ pub const GUARD: &str = guard_here!();
 pub const BEGIN_GUARDED: &str = concat!("BEGIN; ", guard_here!());
 
 /// The same in which nothing is written and everything is of one moment.
-pub(super) const BEGIN_LOOK: &str =
+pub(super) const BEGIN_READ: &str =
     concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", guard_here!());
 
 /// The word of one connection, under a name that the server keeps without knowing it.

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::row::{self, get};
-use super::session::Work;
+use super::session::Tx;
 use crate::ledger::{Mark, Progress, Trial};
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
@@ -33,14 +33,14 @@ macro_rules! subscription {
 }
 
 /// The state of a subscription, if there is one of this name.
-pub(super) async fn load(work: &Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
-    read(name, work.query_opt(subscription!(), &[&name]).await?)
+pub(super) async fn load(tx: &Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
+    read(name, tx.query_opt(subscription!(), &[&name]).await?)
 }
 
 /// The same, locked until the end of the transaction: a settle in progress is waited for, and none begins
 /// before the transaction is over.
-pub(super) async fn lock(work: &Work<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
-    read(name, work.query_opt(concat!(subscription!(), " FOR UPDATE"), &[&name]).await?)
+pub(super) async fn lock(tx: &Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
+    read(name, tx.query_opt(concat!(subscription!(), " FOR UPDATE"), &[&name]).await?)
 }
 
 fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
@@ -70,9 +70,9 @@ macro_rules! record {
 pub(super) use record;
 
 /// Replaces the progress of a subscription whose row is locked.
-pub(super) async fn put(work: &Work<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
+pub(super) async fn put(tx: &Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
     let p = Columns::of(progress);
-    work.execute(
+    tx.execute(
         record!(),
         &[&name, &epoch.0, &p.floor, &p.done, &p.highest_position, &p.highest_id, &p.trial, &p.trial_deaths],
     )

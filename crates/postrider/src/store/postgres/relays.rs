@@ -1,19 +1,19 @@
 //! What relays say of themselves.
 
-use super::line::Turn;
+use super::connection::Guard;
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::time::Time;
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report).
-pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<()> {
+pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result<()> {
     let RelayReport { subscription, relay, role, duration, down } = report;
     if *role == RelayRole::Gone {
         // Index: the primary key (subscription, relay).
         let sql = "DELETE FROM {schema}.relays WHERE subscription = $1 AND relay = $2";
-        return turn.query(sql, &[subscription, relay]).await.map(drop);
+        return conn.query(sql, &[subscription, relay]).await.map(drop);
     }
     // Index: the primary key (subscription, relay). Old reports go with the new one.
     let sql = "WITH old AS (
@@ -29,13 +29,13 @@ pub(super) async fn record(turn: &mut Turn<'_>, report: &RelayReport) -> Result<
                    seen_at = excluded.seen_at, expires_at = excluded.expires_at";
     let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
-    turn.query(sql, &[subscription, relay, &leading, &down, &micros(*duration), &micros(KEPT_AFTER)])
+    conn.query(sql, &[subscription, relay, &leading, &down, &micros(*duration), &micros(KEPT_AFTER)])
         .await
         .map(drop)
 }
 
 /// Those whose report still holds.
-pub(super) async fn load(snapshot: &Work<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
+pub(super) async fn load(snapshot: &Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {schema}.relays
                WHERE subscription = $1 AND expires_at > clock_timestamp() ORDER BY relay";

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::row::{Json, get};
-use super::session::{Alone, Session};
+use super::session::{Access, Session};
 use crate::event::columns;
 use crate::{Action, Code, Error, Event, Headers, Result};
 
@@ -57,7 +57,8 @@ impl Rest {
         let mut payload = BytesMut::from(&self.payload[..]);
         loop {
             let from = i32::try_from(payload.len() + 1).unwrap_or(i32::MAX);
-            let rows = session.alone(Alone::Reads, NEXT, &[&position, &id, &from, &SLICE_BYTES]).await?;
+            let rows =
+                session.autocommit(Access::Reads, NEXT, &[&position, &id, &from, &SLICE_BYTES]).await?;
             let slice: &[u8] = get(rows.first().ok_or_else(deleted)?, 0)?;
             payload.extend_from_slice(slice);
             if slice.len() < SLICE_BYTES.unsigned_abs() as usize {
@@ -95,7 +96,7 @@ pub(super) async fn of(session: &Session, positions: &[i64], ids: &[Uuid]) -> Re
 
 async fn first(session: &Session, positions: &[i64], ids: &[Uuid]) -> Result<Vec<Row>> {
     let (positions, ids) = (positions.to_vec(), ids.to_vec());
-    let rows = session.alone(Alone::Reads, FIRST, &[&positions, &ids, &SLICE_BYTES]).await?;
+    let rows = session.autocommit(Access::Reads, FIRST, &[&positions, &ids, &SLICE_BYTES]).await?;
     if rows.len() == positions.len() { Ok(rows) } else { Err(deleted()) }
 }
 

@@ -13,7 +13,7 @@ use tokio_postgres::types::{FromSql, Type, accepts};
 
 use super::time::Time;
 use crate::event::columns;
-use crate::store::filling::Widths;
+use crate::store::page_builder::Widths;
 use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
 /// A text, cut off where a relay would no longer read it: one that is longer than the limit is named and not carried.

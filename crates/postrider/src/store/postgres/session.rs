@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
 use super::history::{Incarnation, Kind, WHO};
-use super::pooler::{BEGIN_LOOK, newer_settings};
+use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Heard, Params, Ready, Statements};
 use crate::layout::RowTable;
@@ -58,9 +58,9 @@ struct Trust {
     heard: Heard,
 }
 
-/// What a statement that stands alone does.
+/// Whether a statement or transaction writes: without an answer, the outcome of one that writes is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alone {
+pub(super) enum Access {
     Reads,
     Writes,
 }
@@ -74,7 +74,7 @@ impl Session {
         rows: Option<Arc<RowTable>>,
         answer_within: Duration,
     ) -> Result<Self> {
-        let (incarnation, kind) = looking(&client, Incarnation::of(&client)).await?;
+        let (incarnation, kind) = read_transaction(&client, Incarnation::of(&client)).await?;
         refuse(&kind)?;
         let newer = newer_settings(kind.version, "SET");
         if sharing == Sharing::Own && !newer.is_empty() {
@@ -120,33 +120,37 @@ impl Session {
     }
 
     /// The answer to a question, if it comes in time; else nothing more is asked on this connection.
-    pub(super) async fn in_time<T>(&self, does: Alone, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        self.trust.in_time(1, does, answer).await
+    pub(super) async fn in_time<T>(
+        &self,
+        access: Access,
+        answer: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.trust.in_time(1, access, answer).await
     }
 
     /// Runs one statement as a transaction of its own, in one round trip.
-    pub(super) async fn alone(
+    pub(super) async fn autocommit(
         &self,
-        does: Alone,
+        access: Access,
         statement: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>> {
-        self.in_time(does, self.alone_whenever(does, statement, params)).await
+        self.in_time(access, self.autocommit_unbounded(access, statement, params)).await
     }
 
-    async fn alone_whenever(
+    async fn autocommit_unbounded(
         &self,
-        does: Alone,
+        access: Access,
         statement: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>> {
         let Self { client, statements, incarnation, sharing, begins, trust } = self;
-        let unanswered = if does == Alone::Writes { commit_failed } else { failed };
+        let unanswered = if access == Access::Writes { commit_failed } else { failed };
         let ready = statements.get(client, statement, params).await?;
         if *sharing == Sharing::Own {
             return ready.query(client, params).await.map_err(unanswered);
         }
-        let begin = if does == Alone::Writes { &begins.write } else { &begins.read };
+        let begin = if access == Access::Writes { &begins.write } else { &begins.read };
         let who = statements.get(client, WHO, &[]).await?;
         // Each future sends its statement when it is first asked, and they are asked in this order. All of it
         // is on its way before anything is waited for, so nobody who stops leaves a lock behind.
@@ -172,7 +176,7 @@ impl Session {
             let who = self.statements.get(&self.client, WHO, &[]).await?;
             self.trust.check(&self.incarnation, who.query(&self.client, &[]).await, failed)
         };
-        self.in_time(Alone::Reads, begin).await
+        self.in_time(Access::Reads, begin).await
     }
 
     /// Runs one statement in the transaction that is held.
@@ -181,24 +185,24 @@ impl Session {
             let ready = self.statements.get(&self.client, statement, params).await?;
             ready.query(&self.client, params).await.map_err(failed)
         };
-        self.in_time(Alone::Reads, rows).await
+        self.in_time(Access::Reads, rows).await
     }
 
     /// Ends the transaction that is held.
     pub(super) async fn let_go(&self) -> Result<()> {
         let end = async { self.client.batch_execute("ROLLBACK").await.map_err(failed) };
-        self.in_time(Alone::Reads, end).await
+        self.in_time(Access::Reads, end).await
     }
 
     /// Begins a transaction of several statements; dropped without a commit it is rolled back. One that reads sees one
     /// snapshot of the events.
-    pub(super) async fn begin(&mut self, does: Alone) -> Result<Work<'_>> {
+    pub(super) async fn begin(&mut self, access: Access) -> Result<Tx<'_>> {
         let Self { client, statements, incarnation, sharing, begins, trust } = self;
-        let writes = does == Alone::Writes;
+        let writes = access == Access::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
         let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
         let begun = async { beginning.start().await.map_err(failed) };
-        let transaction = trust.in_time(1, Alone::Reads, begun).await?;
+        let transaction = trust.in_time(1, Access::Reads, begun).await?;
         let first = begins.after[usize::from(!writes)].as_str();
         let client = transaction.client();
         if *sharing == Sharing::Pooled {
@@ -208,35 +212,38 @@ impl Session {
             trust.check(incarnation, who, failed)?;
         } else if !first.is_empty() {
             let said = async { client.batch_execute(first).await.map_err(failed) };
-            trust.in_time(1, Alone::Reads, said).await?;
+            trust.in_time(1, Access::Reads, said).await?;
         }
-        Ok(Work { transaction, statements, trust })
+        Ok(Tx { transaction, statements, trust })
     }
 }
 
 /// Asks something in a transaction in which every name is ours, on whichever connection. After an error the connection is
 /// of no use any more.
-pub(super) async fn looking<T>(client: &Client, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    client.batch_execute(BEGIN_LOOK).await.map_err(failed)?;
+pub(super) async fn read_transaction<T>(
+    client: &Client,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    client.batch_execute(BEGIN_READ).await.map_err(failed)?;
     let answer = answer.await?;
     client.batch_execute("COMMIT").await.map_err(failed)?;
     Ok(answer)
 }
 
 /// A transaction of several statements.
-pub(super) struct Work<'a> {
+pub(super) struct Tx<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
     trust: &'a Trust,
 }
 
-impl Work<'_> {
+impl Tx<'_> {
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         let client = self.transaction.client();
         let rows = async {
             self.statements.get(client, statement, params).await?.query(client, params).await.map_err(failed)
         };
-        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, rows).await
+        self.trust.in_time(LONG_ANSWER_FACTOR, Access::Reads, rows).await
     }
 
     /// The first row, if there is one.
@@ -255,7 +262,7 @@ impl Work<'_> {
                 .await
                 .map_err(failed)
         };
-        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, rows).await
+        self.trust.in_time(LONG_ANSWER_FACTOR, Access::Reads, rows).await
     }
 
     /// The connection, for a writer to write in this transaction.
@@ -265,13 +272,13 @@ impl Work<'_> {
 
     /// What a writer says, if it comes in time.
     pub(super) async fn in_time<T>(&self, written: impl Future<Output = Result<T>>) -> Result<T> {
-        self.trust.in_time(LONG_ANSWER_FACTOR, Alone::Reads, written).await
+        self.trust.in_time(LONG_ANSWER_FACTOR, Access::Reads, written).await
     }
 
     pub(super) async fn commit(self) -> Result<()> {
         let Self { transaction, trust, .. } = self;
         let committed = async { transaction.commit().await.map_err(commit_failed) };
-        trust.in_time(1, Alone::Writes, committed).await
+        trust.in_time(1, Access::Writes, committed).await
     }
 }
 
@@ -288,7 +295,7 @@ impl Trust {
     async fn in_time<T>(
         &self,
         times: u32,
-        does: Alone,
+        access: Access,
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let within = self.answer_within.saturating_mul(times);
@@ -303,7 +310,7 @@ impl Trust {
         };
         let Some(answer) = answer else {
             self.is_lost.store(true, Ordering::Relaxed);
-            let code = if does == Alone::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
+            let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
             return Err(Error::new(code, format!("PostgreSQL has not answered within {within:?}"))
                 .hint("nothing to do: another connection is made and the subscription is loaded anew"));
         };

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
+use super::connection::Guard;
 use super::history::{Incarnation, on_server, started, timeline};
-use super::line::Turn;
 use super::park::{Rows, seal};
 use super::progress::{Columns, record};
 use super::row::get;
-use super::session::Work;
+use super::session::Tx;
 use super::statement::Param;
 use crate::Result;
 use crate::ledger::{KnownRows, Progress};
@@ -135,25 +135,21 @@ fn settled(rows: &[Row]) -> Result<Option<Settled>> {
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(turn: &mut Turn<'_>, settlement: Settlement) -> Result<Settled> {
-    let server = turn.incarnation()?;
+pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
+    let server = conn.incarnation()?;
     let name = settlement.subscription.clone();
-    let values = Values::of(settlement, &server, turn.known(&name));
-    let rows = turn.query(SETTLE, &values.params()).await?;
+    let values = Values::of(settlement, &server, conn.known(&name));
+    let rows = conn.query(SETTLE, &values.params()).await?;
     match settled(&rows)? {
         Some(settled) => Ok(settled),
-        None => Err(turn.give_up()),
+        None => Err(conn.give_up()),
     }
 }
 
 /// The same within a transaction that does more.
-pub(super) async fn settle_in(
-    work: &Work<'_>,
-    settlement: Settlement,
-    server: &Incarnation,
-) -> Result<Settled> {
+pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
     let values = Values::of(settlement, server, &KnownRows::default());
-    let rows = work.query(SETTLE, &values.params()).await?;
+    let rows = tx.query(SETTLE, &values.params()).await?;
     // Unlike a statement on its own, a transaction stays on the server where it began.
     Ok(settled(&rows)?.unwrap_or(Settled::Fenced))
 }

@@ -7,8 +7,8 @@ use tokio_postgres::Row;
 
 use super::history::{last_position, started, timeline};
 use super::row;
-use super::session::Work;
-use crate::store::watch::Writers;
+use super::session::Tx;
+use crate::store::writer_watch::Writers;
 use crate::{Position, Result};
 
 /// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
@@ -71,22 +71,22 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// The proof is that of the [book of holes](crate::store::holes). The sequence is read before the writers are
 /// listed, so whoever took a position up to it is in the list, or has ended. The floors of other subscriptions
 /// are no such proof: one that began at a position of the operator's choice never looked at what is below.
-pub(super) async fn decided_up_to(work: &Work<'_>) -> Result<Position> {
-    let last = last_position(work).await?;
-    let mut awaited = list(work).await?;
+pub(super) async fn decided_up_to(tx: &Tx<'_>) -> Result<Position> {
+    let last = last_position(tx).await?;
+    let mut awaited = list(tx).await?;
     for _ in 0..LOOKS_MAX {
         if awaited.is_empty() {
             return Ok(last);
         }
         tokio::time::sleep(PAUSE).await;
-        let present = list(work).await?;
+        let present = list(tx).await?;
         awaited.retain(|name| present.contains(name));
     }
     Ok(Position::ZERO)
 }
 
 /// The names of all writers. Within a transaction the server is always the same, so its name says nothing.
-async fn list(work: &Work<'_>) -> Result<BTreeSet<String>> {
-    let writers = read(&work.query(WRITERS, &[]).await?)?;
+async fn list(tx: &Tx<'_>) -> Result<BTreeSet<String>> {
+    let writers = read(&tx.query(WRITERS, &[]).await?)?;
     Ok(writers.into_keys().filter(|name| !name.starts_with("server ")).collect())
 }

@@ -17,14 +17,14 @@ pub(crate) mod tables;
 pub use tables::{RowExtras, RowsMigrated};
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-use super::{RetentionScope, Trim};
+use super::{Purge, RetentionScope};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::layout::RowTable;
 use crate::{Code, Error};
 
 /// Which rows retention deletes. Where a note is all that tells of a delivery, every delivery was made from here.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn scope(trim: &Trim, table: &RowTable) -> RetentionScope {
+pub(crate) fn scope(trim: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { trim.scope }
 }
 

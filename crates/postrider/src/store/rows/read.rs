@@ -11,7 +11,7 @@ use super::refused::Unchanged;
 use crate::event::columns;
 use crate::layout::made_id;
 use crate::store::Budget;
-use crate::store::filling::Widths;
+use crate::store::page_builder::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// What a statement told of one row beside its event.

@@ -11,9 +11,9 @@ use rusqlite::{Connection, params};
 use super::failure::Attempt;
 use super::history;
 use super::row::{self, event_columns};
-use super::thread::Thread;
+use super::worker::Worker;
 use crate::ledger::{Intervals, Mark, Progress};
-use crate::store::filling::Filling;
+use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
 use crate::{BoxFuture, Position, Result};
 
@@ -22,7 +22,7 @@ const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Reads on from a loaded state. Dropping the future of a claim loses nothing: the next reads it again.
 pub(super) struct SqliteClaimer {
-    reader: Thread,
+    reader: Worker,
     cursor: Cursor,
 }
 
@@ -40,7 +40,7 @@ struct Cursor {
 }
 
 impl SqliteClaimer {
-    pub(super) fn new(reader: Thread, progress: &Progress) -> Self {
+    pub(super) fn new(reader: Worker, progress: &Progress) -> Self {
         let highest = progress.highest;
         let sequence = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
         let cursor = Cursor {
@@ -92,7 +92,7 @@ impl Cursor {
               ORDER BY position"
         ))?;
         let waiting = usize::try_from(sequence.get().saturating_sub(self.read_to.get())).unwrap_or(0);
-        let mut filling = Filling::new(budget, waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut builder = PageBuilder::new(budget, waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
         let mut dead = Vec::new();
         let mut bury = |first: Position, last: Position| {
             if first <= last {
@@ -110,12 +110,12 @@ impl Cursor {
                 bury(self.read_to.next(), position.previous());
                 self.read_to = position.previous();
                 let bytes = row::size_bytes(row)?;
-                if filling.is_full_for(bytes) {
-                    let Filling { events, damaged, .. } = filling;
+                if builder.is_full_for(bytes) {
+                    let PageBuilder { events, damaged, .. } = builder;
                     let (more_at_once, left_unread) = (true, true);
                     return Ok(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() });
                 }
-                filling.take(position, row::event(row), bytes)?;
+                builder.take(position, row::event(row), bytes)?;
                 self.read_to = position;
             }
             if self.read_to < end {
@@ -123,7 +123,7 @@ impl Cursor {
             }
             self.read_to = end;
         }
-        let Filling { events, damaged, .. } = filling;
+        let PageBuilder { events, damaged, .. } = builder;
         Ok(Page { events, dead, damaged, ..Page::default() })
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
           WHERE position = ?1"
     ))?;
     let budget = Budget { events_max: positions.len(), bytes_max };
-    let mut filling = Filling::new(budget, positions.len().min(ROOM_EVENTS_MAX));
+    let mut builder = PageBuilder::new(budget, positions.len().min(ROOM_EVENTS_MAX));
     let mut gone = Vec::new();
     for position in positions {
         let mut rows = statement.query([position.get()])?;
@@ -147,11 +147,11 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
             continue;
         };
         let bytes = row::size_bytes(row)?;
-        if filling.is_full_for(bytes) {
+        if builder.is_full_for(bytes) {
             break;
         }
-        filling.take(*position, row::event(row), bytes)?;
+        builder.take(*position, row::event(row), bytes)?;
     }
-    gone.extend(filling.damaged.iter().map(|(position, _)| *position));
-    Ok(Fetched { events: filling.events, gone, ..Fetched::default() })
+    gone.extend(builder.damaged.iter().map(|(position, _)| *position));
+    Ok(Fetched { events: builder.events, gone, ..Fetched::default() })
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::failure::Attempt;
 use super::row::uuid;
 use crate::Timestamp;
-use crate::store::search::{Halving, passes, refuse_status, text};
+use crate::store::search::{TimeSearch, passes, refuse_status, text};
 use crate::store::{EventFilter, ListedEvent};
 
 /// Index: the position itself, backwards.
@@ -45,8 +45,8 @@ fn ask<T>(
 ) -> Attempt<T> {
     refuse_status(filter)?;
     let (first, end) = snapshot.query_row(ENDS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let lower = search(snapshot, Halving::since(filter, (first, end)))?;
-    let upper = search(snapshot, Halving::until(filter, (lower, end)))?;
+    let lower = search(snapshot, TimeSearch::since(filter, (first, end)))?;
+    let upper = search(snapshot, TimeSearch::until(filter, (lower, end)))?;
     let aggregate = filter.aggregate.as_ref();
     question(params![
         lower,
@@ -84,13 +84,13 @@ pub(super) fn explained(snapshot: &Connection, sql: &str, asked: impl Params) ->
     Ok(lines)
 }
 
-fn search(snapshot: &Connection, mut halving: Halving) -> Attempt<i64> {
+fn search(snapshot: &Connection, mut search: TimeSearch) -> Attempt<i64> {
     let mut statement = snapshot.prepare(AT)?;
-    while let Some(middle) = halving.look() {
+    while let Some(middle) = search.next_probe() {
         let event = statement.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        halving.saw(middle, event.map(|(position, micros)| (position, Timestamp::from_micros(micros))));
+        search.narrow(middle, event.map(|(position, micros)| (position, Timestamp::from_micros(micros))));
     }
-    Ok(halving.found())
+    Ok(search.found())
 }
 
 fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::failure::Attempt;
 use super::lease::now;
-use super::thread::in_transaction;
+use super::worker::in_transaction;
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error};
 

@@ -28,7 +28,7 @@ mod row;
 mod rows;
 mod settle;
 mod tally;
-mod thread;
+mod worker;
 mod views;
 
 use std::collections::HashMap;
@@ -45,10 +45,10 @@ pub use super::{Migrated, Migration, Schema};
 
 use self::failure::Attempt;
 use self::ledger::Ledger;
-use self::thread::{Thread, in_transaction};
+use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, RelayReport,
-    Renewed, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Purge, Purged,
+    RelayReport, Renewed, Settled, Settlement, Start, Store, Tally, TallyBy,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{BoxFuture, Code, Error, Position, Result};
@@ -68,8 +68,8 @@ fn wait_for_lock(looks: i32) -> bool {
 /// An outbox in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
-    reader: Thread,
-    writer: Thread,
+    reader: Worker,
+    writer: Worker,
     /// The parked rows of subscriptions whose leases were taken here, by name.
     known: Known,
 }
@@ -119,7 +119,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`].
     pub fn tally(path: impl AsRef<Path>, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        let connection = Self::connect_to_look(path)?;
+        let connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
         Ok(tally::tally(&connection, by, groups_max, &views::events())?)
     }
@@ -131,10 +131,10 @@ impl SqliteStore {
     /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let writer = Self::connect(&path)?;
-        let reader = Self::connect_to_look(path)?;
+        let reader = Self::connect_read_only(path)?;
         Ok(Self {
-            reader: Thread::start("postrider-read", reader)?,
-            writer: Thread::start("postrider-settle", writer)?,
+            reader: Worker::start("postrider-read", reader)?,
+            writer: Worker::start("postrider-settle", writer)?,
             known: Known::default(),
         })
     }
@@ -156,7 +156,7 @@ impl SqliteStore {
     /// # Errors
     /// What the database says. A file that is not there has schema 0.
     pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
-        let connection = path.as_ref().exists().then(|| Self::connect_to_look(path)).transpose()?;
+        let connection = path.as_ref().exists().then(|| Self::connect_read_only(path)).transpose()?;
         Ok(migrate::schema(connection.as_ref())?)
     }
 
@@ -165,7 +165,7 @@ impl SqliteStore {
     /// # Errors
     /// What the database says.
     pub fn triggers(path: impl AsRef<Path>) -> Result<Vec<String>> {
-        Ok(migrate::triggers(&Self::connect_to_look(path)?)?)
+        Ok(migrate::triggers(&Self::connect_read_only(path)?)?)
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.
@@ -178,7 +178,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`Code::SchemaMissing`] if there is no file, or what the database says.
-    pub fn connect_to_look(path: impl AsRef<Path>) -> Result<Connection> {
+    pub fn connect_read_only(path: impl AsRef<Path>) -> Result<Connection> {
         let path = path.as_ref();
         refuse_missing(path)?;
         // It asks for the right to write all the same: who may only read cannot take the WAL away when it
@@ -190,7 +190,7 @@ impl SqliteStore {
             // writing, nor can on such a disk: then it is read as a file that does not change.
             match refused.code() {
                 Code::StoreFailed | Code::StoreReadOnly if !Path::new(&wal).exists() => {
-                    connect_to_unchanging(path).map_err(|_| refused)
+                    connect_immutable(path).map_err(|_| refused)
                 }
                 _ => Err(refused),
             }
@@ -203,8 +203,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub fn look(path: impl AsRef<Path>, backlog_max: u64) -> Result<Overview> {
-        let mut connection = Self::connect_to_look(path)?;
+    pub fn read_overview(path: impl AsRef<Path>, backlog_max: u64) -> Result<Overview> {
+        let mut connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
         let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             overview::overview(snapshot, backlog_max)
@@ -218,7 +218,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if a state is asked for.
     pub fn list(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-        let mut connection = Self::connect_to_look(path)?;
+        let mut connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
         let found = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             list::list(snapshot, filter)
@@ -231,7 +231,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::list`].
     pub fn list_plan(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<String>> {
-        let connection = Self::connect_to_look(path)?;
+        let connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
         Ok(list::plan(&connection, filter)?)
     }
@@ -244,7 +244,7 @@ fn refuse_missing(path: &Path) -> Result<()> {
     Err(Error::new(Code::SchemaMissing, format!("there is no file {}", path.display())))
 }
 
-fn connect_to_unchanging(path: &Path) -> Result<Connection> {
+fn connect_immutable(path: &Path) -> Result<Connection> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let url = format!("file:{escaped}?immutable=1");
     let flags =
@@ -389,8 +389,8 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
-        Box::pin(self.writer.write(move |tx| maintain::trim(tx, &trim)))
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(self.writer.write(move |tx| maintain::purge(tx, &purge)))
     }
 
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {

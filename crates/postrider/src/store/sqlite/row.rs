@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::failure::Attempt;
 use crate::event::columns;
-use crate::store::filling::Widths;
+use crate::store::page_builder::Widths;
 use crate::{Aggregate, Code, Error, Event, Position, StoredEvent, Timestamp};
 
 /// The columns of a SELECT that [`event`] reads, in its order.

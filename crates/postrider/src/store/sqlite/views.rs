@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::Attempt;
 use super::migrate;
-use super::thread::in_transaction;
+use super::worker::in_transaction;
 
 /// Every event with its state.
 const STATE: &str = include_str!("views/state.sql");

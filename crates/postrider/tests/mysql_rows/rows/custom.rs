@@ -7,7 +7,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::store::mysql::MySqlRowStore;
-use postrider::store::{RowExtras, Store, Trim};
+use postrider::store::{Purge, RowExtras, Store};
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
@@ -372,8 +372,8 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     case.run("INSERT INTO {ledger}.row_done SELECT id, '2020-01-01' FROM shop_events").await?;
     let store = case.store().await?;
-    let trim = Trim::new(Duration::from_secs(60), 3);
-    assert_eq!(store.trim(trim).await?.deleted, 3);
+    let trim = Purge::new(Duration::from_secs(60), 3);
+    assert_eq!(store.purge(trim).await?.deleted, 3);
     let due = "SELECT COUNT(*) FROM shop_events AS t
                WHERE NOT EXISTS (SELECT 1 FROM {ledger}.row_done AS d WHERE d.row_id = CAST(t.id AS CHAR))";
     assert_eq!(case.one::<u32>(due).await?, 0, "a row whose note went before it would be sent again");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
-use postrider::store::{EventFilter, RetentionScope, Trim, postgres::PostgresRowStore};
+use postrider::store::{EventFilter, Purge, RetentionScope, postgres::PostgresRowStore};
 use postrider::{BoxFuture, Event, Result};
 
 use super::case::{KINDS, Kind, store};
@@ -214,8 +214,8 @@ async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> 
         let store = store(&case).await?;
         let mut deleted = Vec::new();
         for _ in 0..4 {
-            let trim = Trim { scope, ..Trim::new(Duration::from_secs(60), KEYS) };
-            deleted.push(store.trim(trim).await?.deleted);
+            let trim = Purge { scope, ..Purge::new(Duration::from_secs(60), KEYS) };
+            deleted.push(store.purge(trim).await?.deleted);
         }
         assert_eq!(deleted, [0, KEYS as u64, KEYS as u64, 0], "rows that stay delay no other");
         let kept = "SELECT string_agg(DISTINCT payload->>'n', ' ') || count(*) FROM shop_events";

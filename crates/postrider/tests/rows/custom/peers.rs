@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
-use postrider::store::Trim;
+use postrider::store::Purge;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
@@ -291,8 +291,8 @@ async fn a_key_of_two_columns_tells_rows_apart() -> Result<()> {
     assert_eq!(arrivals(&case, left).await?.len(), 0);
     let store = case.store().await?;
     case.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await?;
-    let trim = Trim::new(Duration::from_secs(3_600), 100);
-    store.trim(trim).await?;
+    let trim = Purge::new(Duration::from_secs(3_600), 100);
+    store.purge(trim).await?;
     assert_eq!(case.one::<i64>("SELECT count(*) FROM watermill_orders").await?, 1);
     Ok(())
 }

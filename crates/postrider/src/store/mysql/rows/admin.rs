@@ -2,7 +2,7 @@
 
 use super::super::lease::unknown;
 use super::super::row::get;
-use super::super::session::{Params, Work, params};
+use super::super::session::{Params, Tx, params};
 use super::sql::Sql;
 use crate::Result;
 use crate::layout::RowTable;
@@ -11,7 +11,7 @@ use crate::store::rows::start;
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) async fn subscribe(
-    work: &mut Work<'_>,
+    work: &mut Tx<'_>,
     sql: &Sql,
     table: &RowTable,
     subscription: &str,
@@ -31,14 +31,14 @@ pub(super) async fn subscribe(
     Ok(true)
 }
 
-async fn refuse_start(work: &mut Work<'_>, sql: &Sql, table: &RowTable, from: Start) -> Result<()> {
+async fn refuse_start(work: &mut Tx<'_>, sql: &Sql, table: &RowTable, from: Start) -> Result<()> {
     let due = work.query_opt(&sql.list.replace("{most}", "1"), Params::new()).await?;
     start::refuse(table, from, due.is_some())
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Nothing is read again that is not due.
 pub(super) async fn accept_history(
-    work: &mut Work<'_>,
+    work: &mut Tx<'_>,
     sql: &Sql,
     table: &RowTable,
     subscription: &str,

@@ -2,7 +2,7 @@
 
 use super::super::adopt::write;
 use super::super::row::{get, get_opt};
-use super::super::session::{Params, Work, params};
+use super::super::session::{Params, Tx, params};
 use super::settle::outcome;
 use super::sql::Sql;
 use super::{MySqlRowStore, Rows, own};
@@ -19,8 +19,8 @@ impl HandsOver for MySqlRowStore {
 
     fn counts(&self, _: &str) -> BoxFuture<'_, Result<Counts>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let mut work = turn.look().await?;
+            let mut turn = self.0.reader.lock().await?;
+            let mut work = turn.begin_read().await?;
             let counted = counts(&mut work, &self.0.sql).await;
             work.finish(counted).await
         })
@@ -29,7 +29,7 @@ impl HandsOver for MySqlRowStore {
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let settlement = &parcel.settlement;
             turn.check_lease(&settlement.subscription)?;
             let (epoch, plan) = self.0.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
@@ -47,7 +47,7 @@ impl HandsOver for MySqlRowStore {
     }
 }
 
-async fn counts(snapshot: &mut Work<'_>, sql: &Sql) -> Result<Counts> {
+async fn counts(snapshot: &mut Tx<'_>, sql: &Sql) -> Result<Counts> {
     let row = snapshot.query_opt(sql.counts, Params::new()).await?.ok_or_else(lost)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     let time = |at| get_opt::<i64>(&row, at).map(|micros| micros.map(Timestamp::from_micros));
@@ -64,7 +64,7 @@ async fn counts(snapshot: &mut Work<'_>, sql: &Sql) -> Result<Counts> {
     })
 }
 
-async fn hand_over(rows: &Rows, work: &mut Work<'_>, plan: &Plan, parcel: Parcel) -> Result<HandedOver> {
+async fn hand_over(rows: &Rows, work: &mut Tx<'_>, plan: &Plan, parcel: Parcel) -> Result<HandedOver> {
     let settlement = &parcel.settlement;
     // Index: the primary key (name).
     let fence = "UPDATE {schema}.subscriptions

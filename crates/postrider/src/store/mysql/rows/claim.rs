@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::session::{Alone, Params};
+use super::super::session::{Access, Params};
 use super::{Rows, read};
 use crate::store::rows::hands::hand_out;
 use crate::store::rows::listing::{Asking, Listing};
@@ -28,14 +28,14 @@ impl RowClaimer {
 
     async fn claim_next(&mut self, budget: Budget) -> Result<Page> {
         let rows = self.rows.clone();
-        let mut turn = rows.claimer.turn().await?;
+        let mut turn = rows.claimer.lock().await?;
         rows.check_server(&mut turn)?;
         self.check_session()?;
         let session = turn.session()?;
         if self.listing.is_empty() {
             let asking = rows.session.with_book(|book| Asking::of(book));
             let list = rows.sql.list.replace("{most}", &asking.most.to_string());
-            let found = session.alone(Alone::Reads, &list, Params::new()).await?;
+            let found = session.autocommit(Access::Reads, &list, Params::new()).await?;
             let ids = found.iter().map(read::id).collect::<Result<Vec<_>>>()?;
             rows.session.with_book(|book| self.listing.take(ids.into_iter(), &asking, book));
         }

@@ -1,7 +1,7 @@
 //! A table of anybody's beside the map that tells of it.
 
 use super::super::row::get_opt;
-use super::super::session::{Alone, Session, params};
+use super::super::session::{Access, Session, params};
 use super::migrate::{columns, holds};
 use crate::Result;
 use crate::layout::{ColumnMap, Difference, Family, Field, FoundColumn, RowTable, Times, length};
@@ -69,7 +69,7 @@ pub(super) async fn learnt(session: &mut Session, table: &RowTable) -> Result<Ro
     let sql = "SELECT collation_name FROM information_schema.columns
                WHERE table_schema = ? AND table_name = ? AND column_name = ?";
     let place = params![table.schema.as_str(), table.name.as_str(), id.as_str()];
-    let rows = session.alone(Alone::Reads, sql, place).await?;
+    let rows = session.autocommit(Access::Reads, sql, place).await?;
     let collation = rows.first().map_or(Ok(None), |row| get_opt::<String>(row, 0))?;
     Ok(table.knowing(|map| map.with_types(&found).with_id_collation(collation)))
 }

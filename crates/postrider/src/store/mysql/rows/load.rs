@@ -6,7 +6,7 @@ use mysql_async::Row;
 
 use super::super::lease::{refusal, take, unknown};
 use super::super::row::{self, count, get, get_opt, micros};
-use super::super::session::{Params, Work, params};
+use super::super::session::{Params, Tx, params};
 use super::read::text_id;
 use super::sql::Sql;
 use crate::layout::RowTable;
@@ -19,7 +19,7 @@ use crate::{Result, Timestamp};
 
 /// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
 pub(super) async fn acquire(
-    work: &mut Work<'_>,
+    work: &mut Tx<'_>,
     lease: &LeaseRequest,
     sql: &Sql,
     table: &RowTable,
@@ -61,7 +61,7 @@ pub(super) async fn acquire(
 }
 
 /// Rows that the last owner had marked.
-async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, Claim)>> {
+async fn claimed(work: &mut Tx<'_>) -> Result<Vec<(String, Claim)>> {
     let sql = concat!(
         "SELECT c.i, o.number, ",
         micros!("o.claimed_at"),
@@ -79,7 +79,7 @@ async fn claimed(work: &mut Work<'_>) -> Result<Vec<(String, Claim)>> {
 
 /// Gives back the rows that were claimed and not settled, for whoever has locked the row of the subscription. Answers
 /// how many.
-pub(super) async fn give_back(work: &mut Work<'_>, sql: &Sql) -> Result<u64> {
+pub(super) async fn give_back(work: &mut Tx<'_>, sql: &Sql) -> Result<u64> {
     let Some(marks) = &sql.marks else { return Ok(0) };
     let returned = work.execute(marks.give_back, Params::new()).await?;
     work.execute("DELETE FROM {schema}.row_claims", Params::new()).await?;
@@ -87,12 +87,7 @@ pub(super) async fn give_back(work: &mut Work<'_>, sql: &Sql) -> Result<u64> {
 }
 
 /// Gives back what this epoch has claimed, if it is still the subscription's.
-pub(super) async fn give_back_as_owner(
-    work: &mut Work<'_>,
-    sql: &Sql,
-    name: &str,
-    epoch: Epoch,
-) -> Result<()> {
+pub(super) async fn give_back_as_owner(work: &mut Tx<'_>, sql: &Sql, name: &str, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name).
     let lock = "SELECT epoch FROM {schema}.subscriptions WHERE name = ? AND epoch = ? FOR UPDATE";
     if !work.query(lock, params![name, epoch.0]).await?.is_empty() {
@@ -102,7 +97,7 @@ pub(super) async fn give_back_as_owner(
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.
-async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
+async fn aside(work: &mut Tx<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
     let waiting = match sql.waiting {
         Some(statement) => {
             work.query(statement, Params::new()).await?.iter().map(waiting).collect::<Result<_>>()?
@@ -122,7 +117,7 @@ async fn aside(work: &mut Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside
 }
 
 /// All notes, beside what the table says of their rows.
-pub(super) async fn notes(work: &mut Work<'_>, sql: &Sql) -> Result<Vec<NotedRow>> {
+pub(super) async fn notes(work: &mut Tx<'_>, sql: &Sql) -> Result<Vec<NotedRow>> {
     let mut notes =
         work.query(sql.load, Params::new()).await?.iter().map(note).collect::<Result<Vec<_>>>()?;
     let mut refused = HashMap::new();

@@ -3,7 +3,7 @@
 use super::super::migrate::{lock, unlock};
 use super::super::row::{get, get_opt};
 use super::super::server::Product;
-use super::super::session::{Alone, Params, Session, params};
+use super::super::session::{Access, Params, Session, params};
 use super::names::Names;
 use super::sql::Ids;
 use super::{custom, views};
@@ -138,13 +138,13 @@ async fn apply(
     if let (None, Some(seed)) = (&found, seed) {
         if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
             let database = table.put_into_mysql("CREATE DATABASE {views}");
-            session.several(Alone::Writes, &database).await?;
+            session.several(Access::Writes, &database).await?;
         }
-        session.several(Alone::Writes, &table.put_into_mysql(seed)).await?;
+        session.several(Access::Writes, &table.put_into_mysql(seed)).await?;
         created.push(table.name.as_str().to_owned());
     }
     if extras.aggregate_index && !has_aggregate_index(session, table).await? {
-        session.several(Alone::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
+        session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
     let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
     let mut differences = found.unwrap_or_default();
@@ -154,7 +154,7 @@ async fn apply(
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
         let (book, named) = if version == 1 { (BOOK, naming(table)) } else { Default::default() };
         let own = format!("{book}{sql}\n{named}{}", entry(version));
-        session.several(Alone::Writes, &typed(table, &own)).await?;
+        session.several(Access::Writes, &typed(table, &own)).await?;
     }
     check_table(session, table).await?;
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
@@ -198,7 +198,7 @@ pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Resu
 /// Refuses a ledger that is about another table.
 async fn check_table(session: &mut Session, table: &RowTable) -> Result<()> {
     let sql = "SELECT layout, table_schema, table_name FROM {schema}.row_table";
-    let rows = session.alone(Alone::Reads, sql, Params::new()).await?;
+    let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
     let told = match rows.first() {
         Some(row) => Some([get(row, 0)?, get(row, 1)?, get(row, 2)?]),
         None => None,
@@ -212,7 +212,7 @@ async fn version(session: &mut Session) -> Result<i64> {
         return Ok(0);
     }
     let sql = "SELECT MAX(version) FROM {schema}.row_migrations";
-    let newest = session.alone(Alone::Reads, sql, Params::new()).await?;
+    let newest = session.autocommit(Access::Reads, sql, Params::new()).await?;
     Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
 }
 
@@ -220,7 +220,7 @@ async fn version(session: &mut Session) -> Result<i64> {
 async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Difference>>> {
     let place = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
-    let engine = session.alone(Alone::Reads, engine, place()).await?;
+    let engine = session.autocommit(Access::Reads, engine, place()).await?;
     let Some(engine) = engine.first() else {
         return Ok(table.map.is_some().then(|| vec![custom::missing(table)]));
     };
@@ -232,7 +232,7 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
                    WHERE table_schema = ? AND table_name = ?
                    GROUP BY index_name";
     let mut keys = Vec::new();
-    for row in session.alone(Alone::Reads, indexes, place()).await? {
+    for row in session.autocommit(Access::Reads, indexes, place()).await? {
         keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
     }
     let mut different = match (&table.map, shapes(session, table).first()) {
@@ -257,8 +257,9 @@ pub(super) async fn columns(session: &mut Session, table: &RowTable) -> Result<V
                    WHERE table_schema = ? AND table_name = ?
                    ORDER BY ordinal_position";
     let mut all = Vec::new();
-    for row in
-        session.alone(Alone::Reads, columns, params![table.schema.as_str(), table.name.as_str()]).await?
+    for row in session
+        .autocommit(Access::Reads, columns, params![table.schema.as_str(), table.name.as_str()])
+        .await?
     {
         all.push(FoundColumn {
             name: get(&row, 0)?,
@@ -287,5 +288,5 @@ pub(super) async fn is_table(session: &mut Session, schema: &str, name: &str) ->
 /// Whether the dictionary has what is asked for.
 pub(super) async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
     let sql = format!("SELECT 1 FROM information_schema.{condition} LIMIT 1");
-    Ok(!session.alone(Alone::Reads, &sql, values).await?.is_empty())
+    Ok(!session.autocommit(Access::Reads, &sql, values).await?.is_empty())
 }

@@ -31,9 +31,9 @@ pub(super) use names::Names;
 
 use self::sql::{Marks, Sql};
 use super::connect::MySqlConfig;
-use super::line::{Line, Turn};
+use super::connection::{Guard, SharedConnection};
 use super::row::get;
-use super::session::{Alone, Params};
+use super::session::{Access, Params};
 use super::{admin as operator, lease, relays, tally as counted};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -41,9 +41,9 @@ use crate::store::rows::book::Book;
 use crate::store::rows::hands::Purpose;
 use crate::store::rows::session::Session;
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
-    Trim, Trimmed,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Purge,
+    Purged, RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally,
+    TallyBy,
 };
 use crate::{BoxFuture, Code, Error, Ident, Position, Recovery, Result};
 
@@ -57,11 +57,11 @@ struct Rows {
     sql: Sql,
     /// How rows are marked before they are published, if they are.
     marks: Option<Marks>,
-    settler: Line,
-    reader: Line,
+    settler: SharedConnection,
+    reader: SharedConnection,
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
-    claimer: Line,
-    cleaner: Line,
+    claimer: SharedConnection,
+    cleaner: SharedConnection,
     session: Session,
 }
 
@@ -92,9 +92,9 @@ impl MySqlRowStore {
     /// [`Code::SchemaMissing`] if Postrider's own tables are not there.
     pub async fn foreign_claims(config: &MySqlConfig, table: &RowTable) -> Result<u64> {
         let Some(marks) = Sql::of(table.layout).and_then(|sql| sql.marks) else { return Ok(0) };
-        let line = Line::new(config.with_rows(table.clone()));
-        let mut turn = line.turn().await?;
-        let rows = turn.session()?.alone(Alone::Reads, marks.foreign, Params::new()).await?;
+        let line = SharedConnection::new(config.with_rows(table.clone()));
+        let mut turn = line.lock().await?;
+        let rows = turn.session()?.autocommit(Access::Reads, marks.foreign, Params::new()).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
@@ -159,7 +159,7 @@ impl MySqlRowStore {
     /// worked on, and what [`MySqlStore::connect`](super::MySqlStore::connect) says of a server, positions aside.
     pub async fn connect(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table)?;
-        store.0.settler.turn().await?;
+        store.0.settler.lock().await?;
         Ok(store)
     }
 
@@ -176,7 +176,7 @@ impl MySqlRowStore {
                 .hint("stop the other publisher; only outbox_events has a state that says who is at work"));
         }
         let config = config.with_rows(table.clone());
-        let line = || Line::new(config.clone());
+        let line = || SharedConnection::new(config.clone());
         Ok(Self(Arc::new(Rows {
             settler: line(),
             reader: line(),
@@ -193,7 +193,7 @@ impl MySqlRowStore {
 
 impl Rows {
     /// Refuses a connection that leads to another server than the lease was taken on.
-    fn check_server(&self, turn: &mut Turn<'_>) -> Result<()> {
+    fn check_server(&self, turn: &mut Guard<'_>) -> Result<()> {
         let here = turn.server()?;
         if self.settler.server().is_some_and(|server| server != here) {
             return Err(turn.give_up());
@@ -203,14 +203,14 @@ impl Rows {
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
         let _hands = self.session.hands.lock().await;
-        let mut turn = self.reader.turn().await?;
+        let mut turn = self.reader.lock().await?;
         self.check_server(&mut turn)?;
         fetch::fetch(self, turn.session()?, positions, bytes_max, purpose).await
     }
 
     async fn acquire(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &mut Guard<'_>,
         lease: &LeaseRequest,
         marked: load::Marked,
     ) -> Result<(Acquired, Option<Book>)> {
@@ -220,7 +220,7 @@ impl Rows {
     }
 
     async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
-        let mut turn = self.settler.turn().await?;
+        let mut turn = self.settler.lock().await?;
         let server = turn.server()?;
         // A lease that was not taken here is not ours to give up.
         if turn.lease_taken_on(name) != Some(server) {
@@ -250,7 +250,7 @@ impl Store for MySqlRowStore {
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut work = turn.begin().await?;
             let created = admin::subscribe(&mut work, &self.0.sql, &self.0.table, &name, start).await;
             work.finish(created).await
@@ -260,7 +260,7 @@ impl Store for MySqlRowStore {
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -278,7 +278,7 @@ impl Store for MySqlRowStore {
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             turn.check_lease(&lease.subscription)?;
             lease::renew(&mut turn, &lease, epoch).await
         })
@@ -314,7 +314,7 @@ impl Store for MySqlRowStore {
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             turn.check_lease(&settlement.subscription)?;
             settle::settle(&self.0, &mut turn, &settlement).await
         })
@@ -323,7 +323,7 @@ impl Store for MySqlRowStore {
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut work = turn.begin().await?;
             let paused = operator::pause(&mut work, &name, reason.as_deref()).await;
             work.finish(paused).await
@@ -338,7 +338,7 @@ impl Store for MySqlRowStore {
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut work = turn.begin().await?;
             let paused = operator::pause_as_owner(&mut work, &name, epoch, &reason).await;
             work.finish(paused).await
@@ -348,7 +348,7 @@ impl Store for MySqlRowStore {
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut work = turn.begin().await?;
             let halted = operator::halt(&mut work, &name, epoch, &reason).await;
             work.finish(halted).await
@@ -358,16 +358,16 @@ impl Store for MySqlRowStore {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut work = turn.begin().await?;
             let accepted = admin::accept_history(&mut work, &self.0.sql, &self.0.table, &name, start).await;
             work.finish(accepted).await
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
-            let mut turn = self.0.cleaner.turn().await?;
+            let mut turn = self.0.cleaner.lock().await?;
             let mut work = turn.begin().await?;
             let trimmed = maintain::trim(&mut work, &self.0.sql, &self.0.table, &trim).await;
             work.finish(trimmed).await
@@ -376,7 +376,7 @@ impl Store for MySqlRowStore {
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
     }
 
     fn row_table(&self) -> Option<&RowTable> {
@@ -389,8 +389,8 @@ impl Store for MySqlRowStore {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let mut work = turn.look().await?;
+            let mut turn = self.0.reader.lock().await?;
+            let mut work = turn.begin_read().await?;
             let seen = overview::overview(&mut work, &self.0.sql, backlog_max).await;
             work.finish(seen).await
         })

@@ -4,7 +4,7 @@ use super::super::maintain::clock;
 use super::super::overview::lease;
 use super::super::relays;
 use super::super::row::{get, get_opt};
-use super::super::session::{Params, Work};
+use super::super::session::{Params, Tx};
 use super::load;
 use super::sql::Sql;
 use crate::store::rows::overview::{backlog, parked, place};
@@ -12,7 +12,7 @@ use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
-pub(super) async fn overview(snapshot: &mut Work<'_>, sql: &Sql, backlog_max: u64) -> Result<Overview> {
+pub(super) async fn overview(snapshot: &mut Tx<'_>, sql: &Sql, backlog_max: u64) -> Result<Overview> {
     let newest = snapshot.query_opt(sql.newest, Params::new()).await?;
     let newest = newest.map_or(Ok(None), |row| get_opt::<i64>(&row, 0))?;
     let now = clock(snapshot).await?;
@@ -37,7 +37,7 @@ pub(super) async fn overview(snapshot: &mut Work<'_>, sql: &Sql, backlog_max: u6
     Ok(Overview { now, last, oldest: None, newest: None, subscriptions })
 }
 
-async fn waiting(snapshot: &mut Work<'_>, sql: &Sql, max: u64) -> Result<Backlog> {
+async fn waiting(snapshot: &mut Tx<'_>, sql: &Sql, max: u64) -> Result<Backlog> {
     // One more than fits tells whether there are more.
     let statement = sql.backlog.replace("{most}", &max.saturating_add(1).to_string());
     let Some(row) = snapshot.query_opt(&statement, Params::new()).await? else {

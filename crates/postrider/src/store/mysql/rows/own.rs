@@ -4,7 +4,7 @@
 //! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
 use super::super::row::get;
-use super::super::session::{Params, Session, Work, params};
+use super::super::session::{Params, Session, Tx, params};
 use super::sql::{Ids, Sql};
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
@@ -70,7 +70,7 @@ fn rows_of(table: &RowTable) -> &'static str {
 /// Deletes rows that were delivered from here before `cutoff`, in microseconds since 1970, and their notes. Answers how
 /// many rows, and how many notes.
 pub(super) async fn trim(
-    work: &mut Work<'_>,
+    work: &mut Tx<'_>,
     sql: &Sql,
     table: &RowTable,
     cutoff: i64,
@@ -104,14 +104,14 @@ pub(super) async fn note(session: &mut Session, sql: &Sql, ids: &[String]) {
         return;
     }
     let rows = format!("({})", sql.ids.listed(ids.iter().map(String::as_str)).replace(',', "),("));
-    if let Err(error) = session.alone_changes(&NOTE.replace("{rows}", &rows), Params::new()).await {
+    if let Err(error) = session.autocommit_changes(&NOTE.replace("{rows}", &rows), Params::new()).await {
         let rows = ids.len();
         tracing::debug!(rows, "delivered rows were not noted, and will not be deleted: {}", error.sentence());
     }
 }
 
 /// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(work: &mut Work<'_>, sql: &Sql, ids: &[String]) -> Result<()> {
+pub(super) async fn keep(work: &mut Tx<'_>, sql: &Sql, ids: &[String]) -> Result<()> {
     let listed = sql.ids.listed(ids.iter().map(String::as_str));
     work.execute(&HANDED_OVER.replace("{ids}", &listed), Params::new()).await.map(|_| ())
 }

@@ -7,7 +7,7 @@ use mysql_async::{Row, Value};
 
 use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
-use super::super::session::{Alone, Params, Session, params};
+use super::super::session::{Access, Params, Session, params};
 use super::sql::{Ids, Marks, Sql};
 use crate::store::rows::book::{Claim, RowId};
 use crate::store::rows::lost;
@@ -41,7 +41,7 @@ pub(super) async fn read(
     let small = payload_limit(budget).to_string();
     let statement = sql.read.replace("{payload_max}", &small).replace("{ids}", &asked);
     let mut found: HashMap<RowId, Row> = HashMap::new();
-    for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
+    for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
         found.insert(id(&row)?, row);
     }
     let in_order = ids.iter().filter_map(|id| found.remove(id));
@@ -50,7 +50,7 @@ pub(super) async fn read(
     if !bare.is_empty() {
         let statement = sql.payloads.replace("{ids}", &sql.ids.listed(bare));
         let mut payloads = HashMap::new();
-        for row in session.alone(Alone::Reads, &statement, Params::new()).await? {
+        for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
             payloads.insert(id(&row)?.to_string(), Bytes::from(get::<Vec<u8>>(&row, 1)?));
         }
         read.complete(payloads)?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::row::get;
-use super::super::session::{Alone, Session, params};
+use super::super::session::{Access, Session, params};
 use super::sql::Ids;
 use super::{Rows, own, read};
 use crate::store::rows::book::RowId;
@@ -145,7 +145,7 @@ fn json(rows: &impl Serialize) -> Result<String> {
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
+pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
     let (epoch, plan) = rows.session.with_book(|book| (book.epoch, Plan::of(settlement, book)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
@@ -195,12 +195,12 @@ async fn record(
         outcome(ids, &plan.returned)?,
         notes(ids, &plan.notes)?,
     ];
-    session.alone(Alone::Reads, REMEMBER, values).await?;
-    let answers = match session.several(Alone::Writes, &statements(rows, plan)).await {
+    session.autocommit(Access::Reads, REMEMBER, values).await?;
+    let answers = match session.several(Access::Writes, &statements(rows, plan)).await {
         Ok(answers) => answers,
         Err(error) => {
             // An error leaves out what follows, the end of the transaction as well.
-            _ = session.several(Alone::Reads, "ROLLBACK").await;
+            _ = session.several(Access::Reads, "ROLLBACK").await;
             return Err(error);
         }
     };

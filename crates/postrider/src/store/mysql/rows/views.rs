@@ -1,6 +1,6 @@
 //! The views of layout `event_outbox`.
 
-use super::super::session::{Alone, Session, params};
+use super::super::session::{Access, Session, params};
 use super::migrate::{holds, is_table};
 use crate::Result;
 use crate::layout::{Difference, RowTable};
@@ -26,7 +26,7 @@ pub(super) async fn make(session: &mut Session, table: &RowTable) -> Result<Vec<
     let mut others = Vec::new();
     for (name, sql) in views_of(VIEWS).chain(views_of(throughput)) {
         if !is_table(session, schema, name).await? {
-            session.several(Alone::Writes, &table.put_into_mysql(sql)).await?;
+            session.several(Access::Writes, &table.put_into_mysql(sql)).await?;
         } else if !is_of(session, table, name).await? {
             others.push(other_view(table, name));
         }

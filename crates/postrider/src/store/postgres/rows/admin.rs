@@ -3,7 +3,7 @@
 use super::super::history::Incarnation;
 use super::super::lease::unknown;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::Rows;
 use super::read::foreign_timeout;
 use crate::Result;
@@ -12,7 +12,7 @@ use crate::store::rows::start;
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
 pub(super) async fn subscribe(
-    work: &Work<'_>,
+    work: &Tx<'_>,
     rows: &Rows,
     subscription: &str,
     start: Start,
@@ -33,7 +33,7 @@ pub(super) async fn subscribe(
 }
 
 /// Refuses to leave out rows that are due.
-async fn refuse_start(work: &Work<'_>, rows: &Rows, start: Start) -> Result<()> {
+async fn refuse_start(work: &Tx<'_>, rows: &Rows, start: Start) -> Result<()> {
     if start == Start::Beginning {
         return Ok(());
     }
@@ -46,7 +46,7 @@ async fn refuse_start(work: &Work<'_>, rows: &Rows, start: Start) -> Result<()> 
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Nothing is read again that is not due.
 pub(super) async fn accept_history(
-    work: &Work<'_>,
+    work: &Tx<'_>,
     rows: &Rows,
     subscription: &str,
     start: Start,

@@ -16,8 +16,8 @@ impl HandsOver for PostgresRowStore {
 
     fn counts(&self, _: &str) -> BoxFuture<'_, Result<Counts>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            let snapshot = turn.look().await?;
+            let mut turn = self.0.reader.lock().await?;
+            let snapshot = turn.begin_read().await?;
             let limit = i64::from(self.0.table.max_attempts);
             let row = snapshot.query_opt(self.0.sql.counts, &[&limit]).await?.ok_or_else(lost)?;
             let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
@@ -39,7 +39,7 @@ impl HandsOver for PostgresRowStore {
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let settlement = &parcel.settlement;
             turn.check_lease(&settlement.subscription)?;
             let (epoch, plan) = self.0.with_book(|book| (book.epoch, Plan::of(settlement, book)));

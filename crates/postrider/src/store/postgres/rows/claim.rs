@@ -31,7 +31,7 @@ impl RowClaimer {
 
     async fn claim_next(&mut self, budget: Budget) -> Result<Page> {
         let rows = self.rows.clone();
-        let mut turn = rows.claimer.turn().await?;
+        let mut turn = rows.claimer.lock().await?;
         rows.check_server(&mut turn)?;
         self.check_session()?;
         if self.listing.is_empty() {

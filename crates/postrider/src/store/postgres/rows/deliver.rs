@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::row::get;
 use super::settle::times;
 use super::{Rows, lost};
@@ -33,13 +33,13 @@ pub(super) async fn prepare(rows: &Rows, handed_out: usize) {
     if rows.marker_pause.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_ok() {
         return;
     }
-    if !matches!(tokio::time::timeout(PREPARE_WITHIN, rows.marker.turn()).await, Ok(Ok(_))) {
+    if !matches!(tokio::time::timeout(PREPARE_WITHIN, rows.marker.lock()).await, Ok(Ok(_))) {
         rows.marker_pause.store(PAUSE_PAGES, Ordering::Relaxed);
     }
 }
 
 /// Takes half of many deliveries out of a plan, and the connection to mark them over.
-pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Turn<'a>)> {
+pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Guard<'a>)> {
     let turn = rows.marker.ready()?;
     plan.halve(SHARED_FROM).map(|half| (half, turn))
 }
@@ -48,7 +48,7 @@ pub(super) fn half<'a>(rows: &'a Rows, plan: &mut Plan) -> Option<(Outcome, Turn
 pub(super) async fn deliver(
     rows: &Rows,
     settlement: &Settlement,
-    mut turn: Turn<'_>,
+    mut turn: Guard<'_>,
     delivered: &Outcome,
 ) -> Result<Option<usize>> {
     rows.check_server(&mut turn)?;
@@ -70,7 +70,7 @@ pub(super) async fn deliver(
 }
 
 /// How many rows a fenced statement changed, `None` if the lease is not ours.
-pub(super) fn changed(turn: &mut Turn<'_>, answer: &[tokio_postgres::Row]) -> Result<Option<usize>> {
+pub(super) fn changed(turn: &mut Guard<'_>, answer: &[tokio_postgres::Row]) -> Result<Option<usize>> {
     let Some(row) = answer.first() else { return Err(lost()) };
     match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
         (true, _) => Ok(Some(usize::try_from(get::<i64>(row, 2)?).unwrap_or(0))),

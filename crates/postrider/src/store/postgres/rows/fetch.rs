@@ -1,6 +1,6 @@
 //! Rows that were set aside come back into the relay's hands.
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::Rows;
 use super::read;
 use crate::store::rows::hands::{Purpose, Recall};
@@ -11,7 +11,7 @@ use crate::{Position, Result};
 /// See [`Store::fetch`](crate::store::Store::fetch) and [`Store::peek`](crate::store::Store::peek).
 pub(super) async fn fetch(
     rows: &Rows,
-    turn: &mut Turn<'_>,
+    turn: &mut Guard<'_>,
     positions: &[Position],
     bytes_max: usize,
     purpose: Purpose,

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::super::lease::{refusal, take, unknown};
 use super::super::row::{count, get};
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::super::time::Time;
 use super::sql::Sql;
 use crate::Result;
@@ -19,7 +19,7 @@ use crate::store::{Acquired, Epoch, LeaseRequest};
 
 /// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes the book of the session.
 pub(super) async fn acquire(
-    work: &Work<'_>,
+    work: &Tx<'_>,
     lease: &LeaseRequest,
     table: &RowTable,
     marked: Marked,
@@ -64,14 +64,14 @@ pub(super) async fn acquire(
 }
 
 /// Gives back the rows that were claimed and not settled. Answers how many.
-pub(super) async fn give_back(work: &Work<'_>, sql: &Sql, name: &str, epoch: Epoch) -> Result<i64> {
+pub(super) async fn give_back(work: &Tx<'_>, sql: &Sql, name: &str, epoch: Epoch) -> Result<i64> {
     let Some(statement) = sql.give_back else { return Ok(0) };
     let row = work.query_opt(statement, &[&name, &epoch.0]).await?;
     row.map_or(Ok(0), |row| get(&row, 0))
 }
 
 /// Rows that the last owner had marked.
-async fn claimed(work: &Work<'_>) -> Result<Vec<(String, Claim)>> {
+async fn claimed(work: &Tx<'_>) -> Result<Vec<(String, Claim)>> {
     let sql = "SELECT unnest(ids), number, claimed_at FROM {schema}.row_claims ORDER BY number";
     let claim = |row: &Row| {
         let claim = Claim { number: get(row, 1)?, at: get::<Time>(row, 2)?.0, attempts: 0 };
@@ -81,7 +81,7 @@ async fn claimed(work: &Work<'_>) -> Result<Vec<(String, Claim)>> {
 }
 
 /// Everything that left the straight way, in the order of the table. Notes that say nothing any more are deleted.
-async fn aside(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
+async fn aside(work: &Tx<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
     let waiting = match sql.waiting {
         Some(statement) => work.query(statement, &[]).await?.iter().map(waiting).collect::<Result<_>>()?,
         None => Vec::new(),
@@ -98,7 +98,7 @@ async fn aside(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Aside> {
 }
 
 /// All notes, beside what the table says of their rows.
-pub(super) async fn notes(work: &Work<'_>, sql: &Sql, table: &RowTable) -> Result<Vec<NotedRow>> {
+pub(super) async fn notes(work: &Tx<'_>, sql: &Sql, table: &RowTable) -> Result<Vec<NotedRow>> {
     let limit = i64::from(table.max_attempts);
     let mut notes = work.query(sql.load, &[&limit]).await?.iter().map(note).collect::<Result<Vec<_>>>()?;
     let mut refused = HashMap::new();

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::sql::Sql;
 use super::{lost, own};
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
 use crate::store::rows::scope;
-use crate::store::{RetentionScope, Trim, Trimmed};
+use crate::store::{Purge, Purged, RetentionScope};
 
 /// Longer than this is for ever, to a database whose calendar ends.
 const FOR_EVER: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
@@ -37,8 +37,8 @@ const TRIM_PROCESSED: &str = "
       AND (tableoid, ctid) IN (SELECT part, place FROM old)
       AND expires_at < statement_timestamp()";
 
-/// See [`Store::trim`](crate::store::Store::trim). What is delivered says so itself, so there is no cursor.
-pub(super) async fn trim(turn: &mut Turn<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
+/// See [`Store::purge`](crate::store::Store::purge). What is delivered says so itself, so there is no cursor.
+pub(super) async fn trim(turn: &mut Guard<'_>, sql: &Sql, table: &RowTable, trim: &Purge) -> Result<Purged> {
     let work = turn.begin().await?;
     let trimmed = trim_outbox(&work, sql, table, trim).await?;
     work.commit().await?;
@@ -47,13 +47,13 @@ pub(super) async fn trim(turn: &mut Turn<'_>, sql: &Sql, table: &RowTable, trim:
     }
     // A transaction of its own: an inbox that cannot be cleaned must not keep the outbox from being so.
     match trim_processed(turn, table, trim.events_max).await {
-        Ok(more) => Ok(Trimmed { more: trimmed.more || more, ..trimmed }),
+        Ok(more) => Ok(Purged { more: trimmed.more || more, ..trimmed }),
         Err(error) if trimmed.deleted == 0 => Err(error),
         Err(_) => Ok(trimmed),
     }
 }
 
-async fn trim_outbox(work: &Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) -> Result<Trimmed> {
+async fn trim_outbox(work: &Tx<'_>, sql: &Sql, table: &RowTable, trim: &Purge) -> Result<Purged> {
     let micros = i64::try_from(trim.older_than.min(FOR_EVER).as_micros()).unwrap_or(i64::MAX);
     let most = i64::try_from(trim.events_max).unwrap_or(i64::MAX);
     let (deleted, looked_at) = match scope(trim, table) {
@@ -68,11 +68,11 @@ async fn trim_outbox(work: &Work<'_>, sql: &Sql, table: &RowTable, trim: &Trim) 
             (deleted, deleted)
         }
     };
-    Ok(Trimmed { deleted, reached: trim.after, more: looked_at >= trim.events_max as u64, held: None })
+    Ok(Purged { deleted, reached: trim.after, more: looked_at >= trim.events_max as u64, held: None })
 }
 
 /// Deletes expired rows of the inbox beside the outbox, if there is one. Answers whether there may be more.
-async fn trim_processed(turn: &mut Turn<'_>, table: &RowTable, rows_max: usize) -> Result<bool> {
+async fn trim_processed(turn: &mut Guard<'_>, table: &RowTable, rows_max: usize) -> Result<bool> {
     let work = turn.begin().await?;
     let schema = table.schema.as_str().to_owned();
     let found = work.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lost)?;

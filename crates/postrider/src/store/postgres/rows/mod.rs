@@ -32,9 +32,9 @@ pub(super) use migrate::check;
 use self::hold::{Holders, Won};
 use self::sql::Sql;
 use super::connect::PostgresConfig;
-use super::line::{Line, Turn};
+use super::connection::{Guard, SharedConnection};
 use super::row::get;
-use super::session::looking;
+use super::session::read_transaction;
 use super::{admin as operator, lease, relays, tally as counted, wake};
 use crate::layout::{Difference, RowTable};
 use crate::ledger::Progress;
@@ -45,8 +45,8 @@ use crate::store::rows::refused::{Marked, Marking};
 use crate::store::rows::session::Session;
 pub use crate::store::rows::{RowExtras, RowsMigrated};
 use crate::store::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Trim, Trimmed, Wakes,
+    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview, Purge,
+    Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy, Wakes,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 
@@ -58,15 +58,15 @@ struct Rows {
     config: PostgresConfig,
     table: RowTable,
     sql: Sql,
-    settler: Line,
-    reader: Line,
+    settler: SharedConnection,
+    reader: SharedConnection,
     /// Finds and marks rows, so that reading ahead and settling do not wait for each other.
-    claimer: Line,
+    claimer: SharedConnection,
     /// Marks half of what was delivered, beside the settler.
-    marker: Line,
+    marker: SharedConnection,
     /// How many pages are to be read before that connection is tried again.
     marker_pause: AtomicU32,
-    cleaner: Line,
+    cleaner: SharedConnection,
     session: Session,
     /// Locks on rows that are handed out, where that is how others are kept away.
     holders: Holders,
@@ -94,7 +94,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
         let session = config.connect_unchecked().await?;
-        looking(&session.client, migrate::differences(&session.client, table)).await
+        read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
     /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing; 0 where
@@ -104,8 +104,8 @@ impl PostgresRowStore {
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
     pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
         let Some(statement) = Sql::of(table.layout).foreign else { return Ok(0) };
-        let line = Line::new(config.with_rows(table.clone()));
-        let rows = line.turn().await?.read(statement, &[]).await?;
+        let line = SharedConnection::new(config.with_rows(table.clone()));
+        let rows = line.lock().await?.read(statement, &[]).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
@@ -119,7 +119,7 @@ impl PostgresRowStore {
         filter: &EventFilter,
     ) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, async {
+        read_transaction(&client, async {
             let table = custom::learnt(&client, table).await?;
             list::list(&client, config.schema_name(), &table, filter).await
         })
@@ -136,7 +136,7 @@ impl PostgresRowStore {
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, async {
+        read_transaction(&client, async {
             let table = custom::learnt(&client, table).await?;
             list::plan(&client, config.schema_name(), &table, filter).await
         })
@@ -154,7 +154,7 @@ impl PostgresRowStore {
         groups_max: usize,
     ) -> Result<Tally> {
         let client = config.connect_unchecked().await?.client;
-        looking(&client, async {
+        read_transaction(&client, async {
             let learnt = migrate::check(&client, config.schema_name(), table).await?;
             let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
             counted::tally(&client, by, groups_max, &events).await
@@ -172,7 +172,7 @@ impl PostgresRowStore {
         table: &RowTable,
     ) -> Result<Option<Vec<String>>> {
         let (client, _) = config.guarded_client().await?;
-        looking(&client, list::keys_of_one_group(&client, table)).await
+        read_transaction(&client, list::keys_of_one_group(&client, table)).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
@@ -181,7 +181,7 @@ impl PostgresRowStore {
     /// What the database says.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
-        looking(&session.client, migrate::schema(&session.client, config.schema_name())).await
+        read_transaction(&session.client, migrate::schema(&session.client, config.schema_name())).await
     }
 
     /// Every migration, oldest first, for those who run them with a tool of their own.
@@ -196,7 +196,7 @@ impl PostgresRowStore {
     /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table);
-        store.0.settler.turn().await?;
+        store.0.settler.lock().await?;
         Ok(store)
     }
 
@@ -207,7 +207,7 @@ impl PostgresRowStore {
         sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
         sql.lock = sql.lock.filter(|_| table.is_shared);
         let config = config.with_rows(table.clone());
-        let line = || Line::new(config.clone());
+        let line = || SharedConnection::new(config.clone());
         Self(Arc::new(Rows {
             settler: line(),
             reader: line(),
@@ -234,7 +234,7 @@ impl Rows {
     }
 
     /// Refuses a connection that leads to another server than the lease was taken on.
-    fn check_server(&self, turn: &mut Turn<'_>) -> Result<()> {
+    fn check_server(&self, turn: &mut Guard<'_>) -> Result<()> {
         let here = turn.incarnation()?;
         if self.settler.server().is_some_and(|server| server != here) {
             return Err(turn.give_up());
@@ -244,7 +244,7 @@ impl Rows {
 
     /// Makes rows ours where others could take them: by their mark or by a lock. `None` where nobody else is to be
     /// feared.
-    async fn win(&self, turn: &mut Turn<'_>, epoch: Epoch, due: &[(RowId, i64)]) -> Result<Option<Won<'_>>> {
+    async fn win(&self, turn: &mut Guard<'_>, epoch: Epoch, due: &[(RowId, i64)]) -> Result<Option<Won<'_>>> {
         let Sql { claim, lock, .. } = self.sql;
         match (claim, lock) {
             (None, None) => Ok(None),
@@ -263,7 +263,7 @@ impl Rows {
 
     async fn acquire(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &mut Guard<'_>,
         lease: &LeaseRequest,
         marked: load::Marked,
     ) -> Result<(Acquired, Option<Book>)> {
@@ -274,7 +274,7 @@ impl Rows {
 
     /// Gives back what was marked and not settled. Answers whether the table takes it back; if not, it is the next
     /// owner's.
-    async fn give_back(&self, turn: &mut Turn<'_>, name: &str, epoch: Epoch) -> Result<bool> {
+    async fn give_back(&self, turn: &mut Guard<'_>, name: &str, epoch: Epoch) -> Result<bool> {
         let work = turn.begin().await?;
         match load::give_back(&work, &self.sql, name, epoch).await {
             Err(error) if error.code() == Code::RowRefused => Ok(false),
@@ -294,7 +294,7 @@ impl Rows {
 
     async fn fetch(&self, positions: &[Position], bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
         let _hands = self.session.hands.lock().await;
-        let mut turn = self.reader.turn().await?;
+        let mut turn = self.reader.lock().await?;
         self.check_server(&mut turn)?;
         fetch::fetch(self, &mut turn, positions, bytes_max, purpose).await
     }
@@ -310,7 +310,7 @@ impl Store for PostgresRowStore {
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let server = turn.incarnation()?;
             let work = turn.begin().await?;
             let created = admin::subscribe(&work, &self.0, &name, start, &server).await?;
@@ -321,7 +321,7 @@ impl Store for PostgresRowStore {
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let (acquired, book) = match self.0.acquire(&mut turn, &lease, load::Marked::GivenBack).await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -340,7 +340,7 @@ impl Store for PostgresRowStore {
 
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             turn.check_lease(&lease.subscription)?;
             lease::renew(&mut turn, &lease, epoch).await
         })
@@ -351,7 +351,7 @@ impl Store for PostgresRowStore {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
             self.0.holders.clear().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let mut is_clean = clean;
             if turn.lease_taken_on(&name) == Some(turn.incarnation()?) {
                 is_clean &= self.0.give_back(&mut turn, &name, epoch).await?;
@@ -375,7 +375,7 @@ impl Store for PostgresRowStore {
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
         Box::pin(async move {
             let _hands = self.0.session.hands.lock().await;
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             turn.check_lease(&settlement.subscription)?;
             let settled = settle::settle(&self.0, &mut turn, &settlement).await;
             // A renewal of the lease must not wait for the locks to be let go.
@@ -388,7 +388,7 @@ impl Store for PostgresRowStore {
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
         let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
         Box::pin(
-            async move { operator::pause(&mut self.0.settler.turn().await?, &name, reason.as_deref()).await },
+            async move { operator::pause(&mut self.0.settler.lock().await?, &name, reason.as_deref()).await },
         )
     }
 
@@ -400,21 +400,21 @@ impl Store for PostgresRowStore {
     ) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(async move {
-            operator::pause_as_owner(&mut self.0.settler.turn().await?, &name, epoch, &reason).await
+            operator::pause_as_owner(&mut self.0.settler.lock().await?, &name, epoch, &reason).await
         })
     }
 
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
         let (name, reason) = (subscription.to_owned(), reason.to_owned());
         Box::pin(
-            async move { operator::halt(&mut self.0.settler.turn().await?, &name, epoch, &reason).await },
+            async move { operator::halt(&mut self.0.settler.lock().await?, &name, epoch, &reason).await },
         )
     }
 
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let mut turn = self.0.settler.turn().await?;
+            let mut turn = self.0.settler.lock().await?;
             let server = turn.incarnation()?;
             let work = turn.begin().await?;
             admin::accept_history(&work, &self.0, &name, start, &server).await?;
@@ -422,16 +422,16 @@ impl Store for PostgresRowStore {
         })
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
-            let mut turn = self.0.cleaner.turn().await?;
+            let mut turn = self.0.cleaner.lock().await?;
             maintain::trim(&mut turn, &self.0.sql, &self.0.table, &trim).await
         })
     }
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.turn().await?, &report).await })
+        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
     }
 
     fn row_table(&self) -> Option<&RowTable> {
@@ -444,8 +444,8 @@ impl Store for PostgresRowStore {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
-            let mut turn = self.0.reader.turn().await?;
-            overview::overview(&turn.look().await?, &self.0, backlog_max).await
+            let mut turn = self.0.reader.lock().await?;
+            overview::overview(&turn.begin_read().await?, &self.0, backlog_max).await
         })
     }
 

@@ -3,7 +3,7 @@
 use super::super::overview::lease;
 use super::super::relays;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::super::time::Time;
 use super::{Rows, load};
 use crate::store::rows::overview::{backlog, parked, place};
@@ -11,7 +11,7 @@ use crate::store::{Backlog, Epoch, Overview, SubscriptionOverview};
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
-pub(super) async fn overview(snapshot: &Work<'_>, rows: &Rows, backlog_max: u64) -> Result<Overview> {
+pub(super) async fn overview(snapshot: &Tx<'_>, rows: &Rows, backlog_max: u64) -> Result<Overview> {
     let newest = snapshot.query_opt(rows.sql.newest, &[]).await?;
     let newest = newest.map_or(Ok(None), |row| get::<Option<Time>>(&row, 0))?;
     let clock = snapshot.query_opt("SELECT clock_timestamp()", &[]).await?;
@@ -37,7 +37,7 @@ pub(super) async fn overview(snapshot: &Work<'_>, rows: &Rows, backlog_max: u64)
     Ok(Overview { now, last, oldest: None, newest: None, subscriptions })
 }
 
-async fn waiting(snapshot: &Work<'_>, rows: &Rows, max: u64) -> Result<Backlog> {
+async fn waiting(snapshot: &Tx<'_>, rows: &Rows, max: u64) -> Result<Backlog> {
     // One more than fits tells whether there are more.
     let limit = i64::try_from(max.saturating_add(1)).unwrap_or(i64::MAX);
     let params = (limit, i64::from(rows.table.max_attempts));

@@ -3,8 +3,8 @@
 //! A row of somebody's table tells that it was delivered, and not by which program. So a relay with a retention notes
 //! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
-use super::super::line::Turn;
-use super::super::session::Work;
+use super::super::connection::Guard;
+use super::super::session::Tx;
 use crate::Result;
 use crate::layout::{RowLayout, RowTable};
 
@@ -127,7 +127,7 @@ pub(super) fn trim(table: &RowTable, at_expiry: bool) -> &'static str {
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
 /// deleted.
-pub(super) async fn note(turn: &mut Turn<'_>, ids: &Vec<String>) {
+pub(super) async fn note(turn: &mut Guard<'_>, ids: &Vec<String>) {
     if ids.is_empty() {
         return;
     }
@@ -138,6 +138,6 @@ pub(super) async fn note(turn: &mut Turn<'_>, ids: &Vec<String>) {
 }
 
 /// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(work: &Work<'_>, ids: &Vec<String>) -> Result<()> {
+pub(super) async fn keep(work: &Tx<'_>, ids: &Vec<String>) -> Result<()> {
     work.execute(HANDED_OVER, &[ids]).await.map(|_| ())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::line::Turn;
+use super::super::connection::Guard;
 use super::super::page::payload_limit;
 use super::super::row::get;
 use super::super::time::Time;
@@ -26,7 +26,7 @@ pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
 
 /// Reads rows until the budget is used up; at least one.
 pub(super) async fn read(
-    turn: &mut Turn<'_>,
+    turn: &mut Guard<'_>,
     sql: &Sql,
     table: &RowTable,
     ids: &[RowId],
@@ -51,7 +51,7 @@ pub(super) async fn read(
 
 /// Marks rows as being published, by compare and set. Answers which were won.
 pub(super) async fn claim(
-    turn: &mut Turn<'_>,
+    turn: &mut Guard<'_>,
     statement: &'static str,
     table: &RowTable,
     subscription: &str,

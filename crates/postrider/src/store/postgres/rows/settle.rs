@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use super::super::connection::Guard;
 use super::super::history::Incarnation;
-use super::super::line::Turn;
 use super::super::park::storable;
 use super::super::row::get;
-use super::super::session::Work;
+use super::super::session::Tx;
 use super::super::statement::Param;
 use super::super::time::Time;
 use super::{Rows, deliver, lost, own, read};
@@ -54,7 +54,7 @@ pub(super) fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
 }
 
 /// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settlement) -> Result<Settled> {
+pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
     let (epoch, mut plan) = rows.with_book(|book| (book.epoch, Plan::of(settlement, book)));
     if epoch != settlement.epoch {
         return Ok(Settled::Fenced);
@@ -88,7 +88,7 @@ pub(super) async fn settle(rows: &Rows, turn: &mut Turn<'_>, settlement: &Settle
 /// Records pieces of one settlement.
 struct Recording<'a, 'b> {
     rows: &'a Rows,
-    turn: &'a mut Turn<'b>,
+    turn: &'a mut Guard<'b>,
     settlement: &'a Settlement,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Values<'a> {
 /// Records all that is planned. Answers how many rows were still ours, `None` if the lease is not.
 async fn record(
     rows: &Rows,
-    turn: &mut Turn<'_>,
+    turn: &mut Guard<'_>,
     settlement: &Settlement,
     plan: &Plan,
 ) -> Result<Option<usize>> {
@@ -188,7 +188,7 @@ async fn record(
 /// The same within a transaction that does more.
 pub(super) async fn record_in(
     rows: &Rows,
-    work: &Work<'_>,
+    work: &Tx<'_>,
     settlement: &Settlement,
     plan: &Plan,
     server: &Incarnation,

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::super::migrate::use_wal;
-use super::super::thread::in_transaction;
+use super::super::worker::in_transaction;
 use super::custom;
 use super::sql::{Names, Sql};
 use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};

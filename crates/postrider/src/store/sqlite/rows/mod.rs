@@ -28,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use self::sql::Names;
 use super::ledger::Ledger;
-use super::thread::{Thread, in_transaction};
+use super::worker::{Worker, in_transaction};
 use super::{
     SqliteStore, admin as operator, connect, connect_or_create, lease, refuse_missing, relays,
     tally as counted,
@@ -43,8 +43,8 @@ use crate::store::rows::refused::{self, Marked, Marking, Pieces};
 use crate::store::rows::session::Session;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Migration, Overview,
-    RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
-    Trim, Trimmed,
+    Purge, Purged, RelayReport, Renewed, RowExtras, RowsMigrated, Schema, Settled, Settlement, Start, Store,
+    Tally, TallyBy,
 };
 use crate::{BoxFuture, Code, Ident, Position, Result};
 
@@ -54,8 +54,8 @@ pub struct SqliteRowStore(Arc<Rows>);
 
 struct Rows {
     names: Arc<Names>,
-    reader: Thread,
-    writer: Thread,
+    reader: Worker,
+    writer: Worker,
     session: Session,
 }
 
@@ -89,7 +89,7 @@ impl SqliteRowStore {
     /// # Errors
     /// What the database says.
     pub fn differences(path: impl AsRef<Path>, table: &RowTable) -> Result<Vec<Difference>> {
-        Ok(migrate::differences(&SqliteStore::connect_to_look(path)?, &here(table)?)?)
+        Ok(migrate::differences(&SqliteStore::connect_read_only(path)?, &here(table)?)?)
     }
 
     /// How many rows somebody else has marked as being published, be it now or before a crash. Changes nothing.
@@ -97,7 +97,7 @@ impl SqliteRowStore {
     /// # Errors
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
     pub fn foreign_claims(path: impl AsRef<Path>, table: &RowTable) -> Result<u64> {
-        let connection = SqliteStore::connect_to_look(path)?;
+        let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         let count = || -> super::failure::Attempt<i64> {
             let Some(marks) = &names.sql.marks else { return Ok(0) };
@@ -111,7 +111,7 @@ impl SqliteRowStore {
     /// # Errors
     /// What the database says. A file that is not there has version 0.
     pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
-        let connection = path.as_ref().exists().then(|| SqliteStore::connect_to_look(path)).transpose()?;
+        let connection = path.as_ref().exists().then(|| SqliteStore::connect_read_only(path)).transpose()?;
         Ok(migrate::schema(connection.as_ref())?)
     }
 
@@ -129,7 +129,7 @@ impl SqliteRowStore {
     /// # Errors
     /// As [`SqliteRowStore::open`].
     pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        let connection = SqliteStore::connect_to_look(path)?;
+        let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         Ok(counted::tally(&connection, by, groups_max, &names.put_into(tally::events(names.table.layout)))?)
     }
@@ -141,11 +141,11 @@ impl SqliteRowStore {
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on.
     pub fn open(path: impl AsRef<Path>, table: &RowTable) -> Result<Self> {
         let (writer, names) = open(path.as_ref(), table)?;
-        let reader = SqliteStore::connect_to_look(path)?;
+        let reader = SqliteStore::connect_read_only(path)?;
         Ok(Self(Arc::new(Rows {
             names: Arc::new(names),
-            reader: Thread::start("postrider-read", reader)?,
-            writer: Thread::start("postrider-settle", writer)?,
+            reader: Worker::start("postrider-read", reader)?,
+            writer: Worker::start("postrider-settle", writer)?,
             session: Session::default(),
         })))
     }
@@ -163,8 +163,8 @@ impl SqliteRowStore {
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
-    pub fn look(path: impl AsRef<Path>, table: &RowTable, backlog_max: u64) -> Result<Overview> {
-        let mut connection = SqliteStore::connect_to_look(path)?;
+    pub fn read_overview(path: impl AsRef<Path>, table: &RowTable, backlog_max: u64) -> Result<Overview> {
+        let mut connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             overview::overview(snapshot, &names, backlog_max)
@@ -178,7 +178,7 @@ impl SqliteRowStore {
     /// # Errors
     /// As [`SqliteRowStore::open`].
     pub fn list(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-        let mut connection = SqliteStore::connect_to_look(path)?;
+        let mut connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         let found = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             list::list(snapshot, &names, filter)
@@ -191,7 +191,7 @@ impl SqliteRowStore {
     /// # Errors
     /// As [`SqliteRowStore::open`].
     pub fn list_plan(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
-        let connection = SqliteStore::connect_to_look(path)?;
+        let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
         Ok(list::plan(&connection, &names, filter)?)
     }
@@ -347,7 +347,7 @@ impl Store for SqliteRowStore {
         Box::pin(self.0.writer.write(move |tx| admin::accept_history(tx, &names, &name, start)))
     }
 
-    fn trim(&self, trim: Trim) -> BoxFuture<'_, Result<Trimmed>> {
+    fn purge(&self, trim: Purge) -> BoxFuture<'_, Result<Purged>> {
         let names = self.0.names.clone();
         Box::pin(self.0.writer.write(move |tx| maintain::trim(tx, &names, &trim)))
     }

@@ -11,7 +11,7 @@ use crate::{Position, Timestamp};
 
 /// One batch of deleting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trim {
+pub struct Purge {
     /// Nothing at or below this is looked at: where the batch before this one ended.
     pub after: Position,
     /// Only what happened longer ago than this, by the event's `time` and the database's clock. In a table with a state
@@ -36,9 +36,9 @@ pub enum RetentionScope {
     All,
 }
 
-/// Answer to [`Store::trim`](super::Store::trim).
+/// Answer to [`Store::purge`](super::Store::purge).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Trimmed {
+pub struct Purged {
     /// Events deleted.
     pub deleted: u64,
     /// All up to here was looked at; where the next batch begins.
@@ -46,12 +46,12 @@ pub struct Trimmed {
     /// The batch was full: there may be more above it to delete now.
     pub more: bool,
     /// Who keeps old events from being deleted, if somebody does.
-    pub held: Option<HeldBack>,
+    pub held: Option<RetentionHold>,
 }
 
 /// A subscription that has not come as far as retention would like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldBack {
+pub struct RetentionHold {
     /// The one with the lowest floor.
     pub subscription: String,
     /// All up to here is done.
@@ -62,7 +62,7 @@ pub struct HeldBack {
 
 /// How far one subscription is, as far as retention cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct PurgeBound {
     /// Its name.
     pub subscription: String,
     /// All up to here is done.
@@ -73,30 +73,30 @@ pub struct Standing {
 
 /// What a batch does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct PurgePlan {
     /// To be deleted, ascending.
-    pub doomed: Vec<Position>,
+    pub expired: Vec<Position>,
     /// All up to here was looked at.
     pub reached: Position,
     /// There may be more above it.
     pub more: bool,
 }
 
-impl Standing {
+impl PurgeBound {
     /// The one with the lowest floor: nothing above that floor may be deleted. Without any subscription there is
     /// nobody who could say what was delivered, and nothing may be.
     pub fn lowest(all: &[Self]) -> Option<&Self> {
-        all.iter().min_by_key(|standing| standing.floor)
+        all.iter().min_by_key(|bound| bound.floor)
     }
 
     /// Who holds retention back, given the time of the first event above the lowest floor.
-    pub fn held_back(&self, first_above: Option<Timestamp>, cutoff: Timestamp) -> Option<HeldBack> {
+    pub fn held_back(&self, first_above: Option<Timestamp>, cutoff: Timestamp) -> Option<RetentionHold> {
         let oldest = first_above.filter(|time| *time < cutoff)?;
-        Some(HeldBack { subscription: self.subscription.clone(), floor: self.floor, oldest })
+        Some(RetentionHold { subscription: self.subscription.clone(), floor: self.floor, oldest })
     }
 }
 
-impl Trim {
+impl Purge {
     /// A batch of what is older than this, from the first event on.
     pub const fn new(older_than: Duration, events_max: usize) -> Self {
         Self { after: Position::ZERO, older_than, events_max, scope: RetentionScope::Own, at_expiry: false }
@@ -114,26 +114,26 @@ impl Trim {
     /// The first event that is too young ends the batch: those after it are younger, as a rule, and the time has
     /// no index. An event from the future is no sign of that; it is kept and passed, so that one wrong clock does
     /// not keep everything for ever.
-    pub fn choose(
+    pub fn plan(
         &self,
         now: Timestamp,
         rows: &[(Position, Timestamp)],
         kept: &BTreeSet<Position>,
-    ) -> Choice {
+    ) -> PurgePlan {
         let cutoff = self.cutoff(now);
-        let mut choice =
-            Choice { doomed: Vec::new(), reached: self.after, more: rows.len() >= self.events_max };
+        let mut plan =
+            PurgePlan { expired: Vec::new(), reached: self.after, more: rows.len() >= self.events_max };
         for (position, time) in rows {
             if (cutoff..=now).contains(time) {
-                choice.more = false;
+                plan.more = false;
                 break;
             }
-            choice.reached = *position;
+            plan.reached = *position;
             if *time < cutoff && !kept.contains(position) {
-                choice.doomed.push(*position);
+                plan.expired.push(*position);
             }
         }
-        choice
+        plan
     }
 }
 
@@ -144,12 +144,12 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_000);
 
     fn choose(events_max: usize, rows: &[(i64, i64)], kept: &[i64]) -> (Vec<i64>, i64, bool) {
-        let trim = Trim { after: Position::new(3), ..Trim::new(Duration::from_micros(100), events_max) };
+        let purge = Purge { after: Position::new(3), ..Purge::new(Duration::from_micros(100), events_max) };
         let rows: Vec<_> =
             rows.iter().map(|(at, time)| (Position::new(*at), Timestamp::from_micros(*time))).collect();
         let kept = kept.iter().map(|at| Position::new(*at)).collect();
-        let Choice { doomed, reached, more } = trim.choose(NOW, &rows, &kept);
-        (doomed.into_iter().map(Position::get).collect(), reached.get(), more)
+        let PurgePlan { expired, reached, more } = purge.plan(NOW, &rows, &kept);
+        (expired.into_iter().map(Position::get).collect(), reached.get(), more)
     }
 
     #[test]
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn a_retention_longer_than_time_itself_deletes_nothing() {
-        let trim = Trim::new(Duration::MAX, 9);
+        let purge = Purge::new(Duration::MAX, 9);
         let rows = [(Position::new(1), Timestamp::from_micros(-5))];
-        assert_eq!(trim.choose(NOW, &rows, &BTreeSet::new()).doomed, []);
+        assert_eq!(purge.plan(NOW, &rows, &BTreeSet::new()).expired, []);
     }
 }

@@ -15,7 +15,7 @@ pub(super) type Writers = BTreeMap<String, Option<String>>;
 
 /// All writers that some hole waits for.
 #[derive(Debug, Default)]
-pub(super) struct Watches {
+pub(super) struct WriterWatches {
     /// The writers of the last list.
     present: BTreeMap<String, Writer>,
     /// The writers that were there when a watch began and are not gone, each with the position above which
@@ -31,7 +31,7 @@ struct Writer {
     took_none_above: Position,
 }
 
-impl Watches {
+impl WriterWatches {
     /// Crosses out who is gone. `taken` is a position read after the list: higher ones were taken later.
     pub(super) fn list(&mut self, writers: &Writers, taken: Position) {
         let before = std::mem::take(&mut self.present);

@@ -8,8 +8,8 @@ use crate::{Code, Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// What the thread is told.
-enum Order {
+/// What the worker does next.
+enum Command {
     Run(Job),
     Close,
 }
@@ -24,30 +24,30 @@ const STATEMENTS_MAX: usize = 64;
 /// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
 /// the last clone is dropped or one is told to close.
 #[derive(Debug, Clone)]
-pub(super) struct Thread {
-    orders: mpsc::Sender<Order>,
+pub(super) struct Worker {
+    commands: mpsc::Sender<Command>,
     /// Nothing is ever sent here; the other end goes away with the connection.
     ended: watch::Receiver<()>,
 }
 
-impl Thread {
+impl Worker {
     /// Hands the connection to a new thread.
     ///
     /// # Errors
     /// [`Code::StoreFailed`] if the machine has no thread to give.
     pub(super) fn start(name: &str, mut connection: Connection) -> Result<Self> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        let (orders, mut queue) = mpsc::channel(JOBS_MAX);
+        let (commands, mut queue) = mpsc::channel(JOBS_MAX);
         let (ending, ended) = watch::channel(());
         let work = move || {
-            while let Some(Order::Run(job)) = queue.blocking_recv() {
+            while let Some(Command::Run(job)) = queue.blocking_recv() {
                 job(&mut connection);
             }
             drop(connection);
             drop(ending);
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-            Ok(_detached) => Ok(Self { orders, ended }),
+            Ok(_detached) => Ok(Self { commands, ended }),
             Err(error) => Err(Error::new(Code::StoreFailed, "no thread for the SQLite file").source(error)),
         }
     }
@@ -72,8 +72,8 @@ impl Thread {
 
     /// Waits for the jobs that are queued, closes the connection and ends the thread, for all clones.
     pub(super) async fn close(&self) {
-        // If it takes no orders any more, it has ended or is about to.
-        let _ = self.orders.send(Order::Close).await;
+        // If it takes no commands any more, it has ended or is about to.
+        let _ = self.commands.send(Command::Close).await;
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }
@@ -90,7 +90,7 @@ impl Thread {
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file is gone");
-        self.orders.send(Order::Run(Box::new(job))).await.map_err(|_| gone())?;
+        self.commands.send(Command::Run(Box::new(job))).await.map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??)
     }
 }

@@ -1,10 +1,10 @@
-//! A page being filled up to its budget.
+//! A page that takes events in until its budget is used up.
 
 use super::Budget;
 use crate::{Code, Error, Limits, Position, Result, StoredEvent};
 
 /// Takes events in until the budget is used up. The first always fits: a budget never stops the outbox.
-pub(super) struct Filling {
+pub(super) struct PageBuilder {
     budget: Budget,
     bytes: usize,
     pub(super) events: Vec<StoredEvent>,
@@ -12,7 +12,7 @@ pub(super) struct Filling {
     pub(super) damaged: Vec<(Position, String)>,
 }
 
-impl Filling {
+impl PageBuilder {
     /// Nothing yet, with room made for `room` events.
     pub(super) fn new(budget: Budget, room: usize) -> Self {
         Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }

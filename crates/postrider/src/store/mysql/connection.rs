@@ -4,12 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::{Mutex, MutexGuard};
-use tokio_postgres::Row;
 
-use super::connect::PostgresConfig;
-use super::history::Incarnation;
-use super::session::{Alone, Session, Sharing, Work};
-use super::statement::Params;
+use super::connect::MySqlConfig;
+use super::session::{Session, Tx};
 use crate::ledger::KnownRows;
 use crate::store::Epoch;
 use crate::{Code, Error, Position, Result};
@@ -18,11 +15,11 @@ use crate::{Code, Error, Position, Result};
 ///
 /// Nothing that was learnt over a connection survives it: the server behind the next one may be another, with
 /// another history and the same epochs. Leases taken over a lost connection are therefore refused.
-pub(super) struct Line {
-    config: PostgresConfig,
+pub(super) struct SharedConnection {
+    config: MySqlConfig,
     slot: Mutex<Slot>,
-    /// The server behind the latest connection, for those who cannot wait for their turn.
-    server: StdMutex<Option<Incarnation>>,
+    /// The server behind the latest connection, for callers that cannot wait for the lock.
+    server: StdMutex<Option<String>>,
 }
 
 #[derive(Default)]
@@ -39,12 +36,6 @@ struct Slot {
     reached: HashMap<String, Reached>,
     /// The parked rows of those subscriptions, as their owner here knows them.
     known: HashMap<String, KnownRows>,
-}
-
-impl Slot {
-    fn refuse_closed(&self) -> Result<()> {
-        if self.is_closed { Err(Error::new(Code::StoreFailed, "the store is closed")) } else { Ok(()) }
-    }
 }
 
 /// How far a subscription had come when this process last knew of it.
@@ -64,46 +55,42 @@ struct Open {
 /// Where a lease was taken.
 struct Taken {
     connection: u64,
-    server: Incarnation,
+    server: String,
 }
 
 /// The right to use the connection.
-pub(super) struct Turn<'a>(MutexGuard<'a, Slot>);
+pub(super) struct Guard<'a>(MutexGuard<'a, Slot>);
 
-impl Line {
-    /// A line that is not connected yet.
-    pub(super) fn new(config: PostgresConfig) -> Self {
+impl Slot {
+    fn refuse_closed(&self) -> Result<()> {
+        if self.is_closed { Err(Error::new(Code::StoreFailed, "the store is closed")) } else { Ok(()) }
+    }
+}
+
+impl SharedConnection {
+    /// A connection that is not made yet.
+    pub(super) fn new(config: MySqlConfig) -> Self {
         Self { config, slot: Mutex::default(), server: StdMutex::new(None) }
     }
 
     /// The server behind the latest connection.
-    pub(super) fn server(&self) -> Option<Incarnation> {
+    pub(super) fn server(&self) -> Option<String> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits for the connection; makes a new one if it is lost.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>> {
+    pub(super) async fn lock(&self) -> Result<Guard<'_>> {
         let mut slot = self.slot.lock().await;
         slot.refuse_closed()?;
         if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
             slot.open = None;
             let session = self.config.connect().await?;
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.incarnation.clone());
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(session.server.history.clone());
             slot.connections += 1;
             slot.open = Some(Open { session, number: slot.connections });
         }
-        Ok(Turn(slot))
-    }
-
-    /// Whether nobody uses the connection, be it there or not.
-    pub(super) fn is_idle(&self) -> bool {
-        self.slot.try_lock().is_ok()
-    }
-
-    /// The connection, if it is there and nobody uses it.
-    pub(super) fn ready(&self) -> Option<Turn<'_>> {
-        let slot = self.slot.try_lock().ok()?;
-        slot.open.as_ref().is_some_and(|open| open.session.is_usable()).then(|| Turn(slot))
+        Ok(Guard(slot))
     }
 
     /// Refuses whatever is asked after the owner of the store has given it up.
@@ -111,37 +98,32 @@ impl Line {
         self.slot.lock().await.refuse_closed()
     }
 
-    /// Gives the connection back after the turns that wait for it; there is none afterwards.
+    /// Gives the connection back after the callers that wait for it; there is none afterwards.
     pub(super) async fn close(&self) {
         *self.slot.lock().await = Slot { is_closed: true, ..Slot::default() };
     }
 }
 
-impl Turn<'_> {
+impl Guard<'_> {
     fn open(&mut self) -> Result<&mut Open> {
-        // `turn` put it there; the type cannot know.
+        // `lock` put it there; the type cannot know.
         self.0
             .open
             .as_mut()
-            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to PostgreSQL is gone"))
+            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database is gone"))
     }
 
     /// The connection itself.
-    pub(super) fn session(&mut self) -> Result<&Session> {
-        Ok(&self.open()?.session)
+    pub(super) fn session(&mut self) -> Result<&mut Session> {
+        Ok(&mut self.open()?.session)
     }
 
     /// Which server this is.
-    pub(super) fn incarnation(&mut self) -> Result<Incarnation> {
-        Ok(self.open()?.session.incarnation.clone())
+    pub(super) fn server(&mut self) -> Result<String> {
+        Ok(self.open()?.session.server.history.clone())
     }
 
-    /// Who else uses the server process.
-    pub(super) fn sharing(&mut self) -> Result<Sharing> {
-        Ok(self.open()?.session.sharing)
-    }
-
-    /// How far a subscription had come, if this process has ever owned it or stood by.
+    /// How far a subscription had come, if this process has ever owned it.
     pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
         self.0.reached.get(subscription).copied()
     }
@@ -154,15 +136,6 @@ impl Turn<'_> {
         }
     }
 
-    /// Remembers how far the owner of a subscription has come, unless more was known already.
-    pub(super) fn raise_reached(&mut self, subscription: &str, reached: Option<Reached>) {
-        let known = self.reached(subscription).map(|known| (known.epoch, known.floor));
-        if let Some(reached) = reached.filter(|now| known.is_none_or(|known| known < (now.epoch, now.floor)))
-        {
-            self.set_reached(subscription, Some(reached));
-        }
-    }
-
     /// The parked rows of a subscription as its owner here knows them.
     pub(super) fn known(&mut self, subscription: &str) -> &mut KnownRows {
         self.0.known.entry(subscription.to_owned()).or_default()
@@ -171,13 +144,13 @@ impl Turn<'_> {
     /// Remembers that a lease was taken over this connection.
     pub(super) fn remember_lease(&mut self, subscription: &str) -> Result<()> {
         let open = self.open()?;
-        let taken = Taken { connection: open.number, server: open.session.incarnation.clone() };
+        let taken = Taken { connection: open.number, server: open.session.server.history.clone() };
         self.0.leases.insert(subscription.to_owned(), taken);
         Ok(())
     }
 
     /// On which server a lease was taken, whatever became of the connection.
-    pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<Incarnation> {
+    pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<String> {
         self.0.leases.get(subscription).map(|taken| taken.server.clone())
     }
 
@@ -199,23 +172,13 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs one statement that stands for itself: when it is answered, it is committed.
-    pub(super) async fn query(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        self.open()?.session.alone(Alone::Writes, statement, params).await
-    }
-
-    /// Runs one statement that changes nothing.
-    pub(super) async fn read(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
-        self.open()?.session.alone(Alone::Reads, statement, params).await
-    }
-
     /// Begins a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn look(&mut self) -> Result<Work<'_>> {
-        self.open()?.session.begin(Alone::Reads).await
+    pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
+        self.open()?.session.begin_read().await
     }
 
-    /// Begins a transaction; dropped without a commit it is rolled back.
-    pub(super) async fn begin(&mut self) -> Result<Work<'_>> {
-        self.open()?.session.begin(Alone::Writes).await
+    /// Begins a transaction; dropped without its end it takes the connection along.
+    pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
+        self.open()?.session.begin().await
     }
 }
