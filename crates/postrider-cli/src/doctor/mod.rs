@@ -39,6 +39,15 @@ pub struct Options {
     pub transaction_age_max: Duration,
 }
 
+/// A server to check.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) struct Server<'a, C> {
+    pub(crate) config: &'a C,
+    pub(crate) schema: &'a postrider::Ident,
+    pub(crate) admin: &'a dyn postrider::store::admin::Admin,
+    pub(crate) shown: &'a str,
+}
+
 /// Runs every check. What cannot be looked at is a finding, not an error.
 pub async fn check(settings: &Settings, options: &Options) -> Report {
     let mut report = Report::default();
@@ -60,12 +69,12 @@ async fn outbox(
     options: &Options,
     subject: &mut Subject<'_>,
 ) {
-    let deletes = of.retention.deletes(of.database.rows());
+    let deletes = of.retention.deletes(of.database.admin().row_table());
     subject.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
     if !of.database.check(options, subject).await {
         return;
     }
-    match of.database.overview(BACKLOG_MAX).await {
+    match of.database.admin().overview(BACKLOG_MAX).await {
         Ok(overview) => ledger::check(name, &overview, settings, subject),
         Err(error) => subject.refused(Check::Readable, &error),
     }

@@ -8,6 +8,8 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod admin;
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod page_builder;

@@ -27,7 +27,7 @@ const POOLERS: [(&str, PoolerChoice); 3] = [
 #[derive(Debug, Clone)]
 pub struct OutboxSettings {
     /// Which.
-    pub database: Arc<dyn Database>,
+    pub database: Arc<Database>,
     /// What its writer accepts.
     pub limits: Limits,
     /// How long its delivered events stay.
@@ -57,8 +57,8 @@ impl OutboxSettings {
         limits.headers_max = table.count("headers_max")?;
         limits.payload_bytes_max = table.count("payload_max")?;
         limits.events_per_call_max = table.count("events_per_call_max")?;
-        let retention = retention(table, database.rows())?;
-        Ok(Self { database, limits, retention })
+        let retention = retention(table, database.admin().row_table())?;
+        Ok(Self { database: Arc::new(database), limits, retention })
     }
 }
 
