@@ -1,9 +1,10 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | servers | drivers | tidy | soak`
+//! The project's own chores. `cargo run -q -p xtask -- test | servers | drivers | tidy | proofs | soak`
 //!
 //! - `test`: runs every test, says what was skipped and why, ends with one line of counts
 //! - `servers`: finds or installs the servers that tests run against; `test` does so first
 //! - `drivers`: fetches the drivers of other languages that tests run with; `test` does so first
-//! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes
+//! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes, words
+//! - `proofs`: writes docs/src/proofs.md from docs/proofs.toml
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
 
 #![allow(
@@ -22,8 +23,7 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | drivers | tidy | soak [name]";
+const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | drivers | tidy | proofs | soak [name]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some("servers") => servers::run(),
         Some("drivers") => drivers::run(),
         Some("tidy") => tidy::run(),
+        Some("proofs") => tidy::write_proofs(),
         Some("soak") => soak::run(&rest),
         _ => Err(USAGE.to_owned()),
     };

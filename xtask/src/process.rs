@@ -11,16 +11,41 @@ pub(crate) fn root() -> PathBuf {
     manifest.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The cargo that started us, in the repository's root. It is not told of our own package: build scripts that look
-/// at such variables would run again, and build what depends on them anew.
+/// The cargo that started us, in the repository's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    forget_package(&mut command);
+    command
+}
+
+/// Keeps what cargo says of our own package from a program: build scripts that look at such variables would run
+/// again and rebuild what depends on them, and tests would look for their files in the wrong folder.
+pub(crate) fn forget_package(command: &mut Command) {
     let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
         command.env_remove(name);
     }
-    command
+}
+
+/// The same command at a lower priority, where the machine can do that.
+pub(crate) fn nice(command: Command) -> Command {
+    let can = Command::new("nice").arg("true").status().is_ok_and(|status| status.success());
+    if !can {
+        return command;
+    }
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "5"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
 }
 
 /// Runs a program and hands over its standard output line by line, as it comes. Its standard error stays

@@ -1,4 +1,4 @@
-//! The command line. Each command's own arguments stand in its file under `commands/`.
+//! The command line. Each command defines its arguments in its own file under `commands/`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::output::{ColorWhen, Output, Verbosity};
 
 const EXAMPLES: &str = "Examples:
-  postrider demo                      see it work, without any setup
-  postrider config init               write a postrider.toml to begin with
+  postrider demo                      watch it work, without any setup
+  postrider config init               write a starter postrider.toml
   postrider migrate up                create the tables
-  postrider relay                     carry events until Ctrl-C
-  postrider status --json             how far each subscription is";
+  postrider relay                     deliver events until Ctrl-C
+  postrider status --json             progress of each subscription";
 
-/// Examples first: most people look for the line to copy.
+/// Examples come first: most people look for a line to copy.
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-/// Carry the events of a transactional outbox to where they belong
+/// Deliver the events of a transactional outbox to their destinations
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, before_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
@@ -39,7 +39,7 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Set a config key for this run, as in --set sink.out.type=stdout; may be repeated
+    /// Set a config key for this run, for example --set sink.out.type=stdout; can be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
@@ -47,15 +47,15 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always, never
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: ColorWhen,
 
-    /// Say more on standard error; -vv everything
+    /// More messages on standard error; -vv for all
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
 
-    /// Say nothing but errors on standard error
+    /// Print only errors on standard error
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }

@@ -22,30 +22,30 @@ macro_rules! exits {
 }
 
 exits! {
-    /// It did what it was asked.
+    /// The command succeeded.
     Ok = 0,
-    /// It failed while it ran.
+    /// The command failed while it ran.
     Failed = 1,
     /// The command line or the configuration is wrong; nothing was started.
     Usage = 2,
-    /// The database cannot be reached or used.
+    /// The database is not reachable or not usable.
     Database = 3,
     /// The database's tables are missing, altered, or newer than this program.
     Schema = 4,
     /// `doctor` found something that does not work.
     Unhealthy = 5,
-    /// An event given to it is not acceptable.
+    /// The input event is not valid.
     Input = 6,
     /// A destination cannot be opened or written.
     Destination = 7,
-    /// It was interrupted, as by Ctrl-C.
+    /// The command was interrupted, for example by Ctrl-C.
     Interrupted = 130,
-    /// Whoever read its output went away, as `head` does. Nothing is printed then.
+    /// The reader of its output closed the pipe, as `head` does. Nothing is printed in this case.
     ClosedPipe = 141,
 }
 
 impl From<Code> for Exit {
-    /// The one place that decides. A code that is not named here ends as [`Exit::Failed`].
+    /// The only place that decides. A code that is not listed here ends as [`Exit::Failed`].
     fn from(code: Code) -> Self {
         match code {
             Code::TypeEmpty

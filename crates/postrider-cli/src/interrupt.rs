@@ -23,7 +23,7 @@ impl Interrupts {
     /// # Errors
     /// If the operating system lets nobody listen.
     pub fn listen() -> Result<Self, Error> {
-        Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for Ctrl-C").source(e))
+        Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for Ctrl-C").with_source(e))
     }
 
     #[cfg(unix)]
@@ -87,7 +87,8 @@ pub fn block_on<T>(threads: Threads, work: impl Future<Output = Result<T, Failur
         Threads::Many => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.enable_all().build();
-    let runtime = runtime.map_err(|e| Error::new(Code::RelayStopped, "cannot start a runtime").source(e))?;
+    let runtime =
+        runtime.map_err(|e| Error::new(Code::RelayStopped, "cannot start a runtime").with_source(e))?;
     let ended = runtime.block_on(work);
     // A call that hangs must not keep a command that was told to stop.
     runtime.shutdown_background();

@@ -69,8 +69,8 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
-    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).hint(format!(
-        "this is a bug worth reporting; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
+    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).with_hint(format!(
+        "please report this as a bug; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
     ));
     Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());
 }
@@ -81,10 +81,10 @@ fn refuse_passwords(args: &[String]) -> Result<(), Failure> {
     if !args.iter().any(|arg| url::text_has_password(arg)) {
         return Ok(());
     }
-    Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line holds a password")
-        .hint(
-            "put the URL into a variable or file and write env:NAME or file:PATH in its place; \
-               data that holds one goes through standard input",
+    Err(Problem::new(Code::ConfigSecretOpen, "a URL on the command line contains a password")
+        .with_hint(
+            "put the URL into an environment variable or a file and use env:NAME or file:PATH; pass data that \
+               contains such a URL through standard input",
         )
         .into())
 }

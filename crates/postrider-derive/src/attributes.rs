@@ -18,14 +18,13 @@ impl OnType {
         each(&input.attrs, |meta| match name(&meta).as_str() {
             "type" => text(&meta, &mut event_type),
             "aggregate" => text(&meta, &mut aggregate),
-            "key" | "aggregate_id" => Err(meta.error("this belongs on a field")),
+            "key" | "aggregate_id" => Err(meta.error("this attribute belongs on a field")),
             other => Err(unknown(&meta, other, "`type` and `aggregate` on a type")),
         })?;
         let event_type = event_type.ok_or_else(|| {
             let proposal = suggest::event_type(&input.ident.to_string());
             let what = format!(
-                "the event needs a type, which stays when the Rust name changes: \
-                 add `#[event(type = \"{proposal}\")]`"
+                "the event needs a type name that is independent of the Rust name: add `#[event(type = \"{proposal}\")]`"
             );
             Error::new(input.ident.span(), what)
         })?;
@@ -46,7 +45,7 @@ impl OnField {
         each(attributes, |meta| match name(&meta).as_str() {
             "aggregate_id" => mark(&meta, &mut on.aggregate_id),
             "key" => mark(&meta, &mut on.key),
-            "type" | "aggregate" => Err(meta.error("this belongs on the struct or enum")),
+            "type" | "aggregate" => Err(meta.error("this attribute belongs on the struct or enum")),
             other => Err(unknown(&meta, other, "`aggregate_id` and `key` on a field")),
         })?;
         Ok(on)
@@ -57,7 +56,7 @@ impl OnField {
 pub(crate) fn refuse_on_variant(attributes: &[Attribute]) -> Result<()> {
     each(attributes, |meta| {
         Err(meta.error(
-            "a variant has no type of its own: put `#[event(type = \"...\")]` on the enum, \
+            "a variant cannot have a separate event type: put `#[event(type = \"...\")]` on the enum, \
              or make each variant a struct that derives Event",
         ))
     })
@@ -76,10 +75,7 @@ fn text(meta: &ParseNestedMeta<'_>, place: &mut Option<LitStr>) -> Result<()> {
     let literal: LitStr = meta.value()?.parse()?;
     let value = literal.value();
     if value.is_empty() || value.chars().any(char::is_control) {
-        return Err(Error::new(
-            literal.span(),
-            "this must be a text without control characters, and not empty",
-        ));
+        return Err(Error::new(literal.span(), "this must be a non-empty text without control characters"));
     }
     once(meta, place.replace(literal).is_some())
 }
@@ -90,9 +86,9 @@ fn mark(meta: &ParseNestedMeta<'_>, place: &mut Option<Span>) -> Result<()> {
 }
 
 fn once(meta: &ParseNestedMeta<'_>, again: bool) -> Result<()> {
-    if again { Err(meta.error("this stands twice")) } else { Ok(()) }
+    if again { Err(meta.error("this attribute is repeated")) } else { Ok(()) }
 }
 
 fn unknown(meta: &ParseNestedMeta<'_>, name: &str, valid: &str) -> Error {
-    meta.error(format!("`{name}` is not known here; valid are {valid}"))
+    meta.error(format!("unknown attribute `{name}`; valid are {valid}"))
 }

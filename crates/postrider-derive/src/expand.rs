@@ -74,7 +74,7 @@ fn shape(path: TokenStream, span: Span, fields: &Fields) -> Result<Shape> {
 fn set(place: &mut Option<Marked>, mark: Option<Span>, name: &str, field: &Marked) -> Result<()> {
     match (mark, &place) {
         (None, _) => Ok(()),
-        (Some(span), Some(_)) => Err(Error::new(span, format!("another field is the `{name}` already"))),
+        (Some(span), Some(_)) => Err(Error::new(span, format!("another field is already the `{name}`"))),
         (Some(_), None) => {
             *place = Some(field.clone());
             Ok(())
@@ -87,13 +87,12 @@ fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
     for shape in shapes {
         match (&on_type.aggregate, &shape.aggregate_id) {
             (Some(_), None) => {
-                let what =
-                    "`aggregate` needs the field that tells which one: mark it `#[event(aggregate_id)]`";
+                let what = "`aggregate` needs a field with its id: mark it `#[event(aggregate_id)]`";
                 return Err(Error::new(shape.span, what));
             }
             (None, Some(field)) => {
                 let what =
-                    "`aggregate_id` needs the kind of aggregate: add `aggregate = \"...\"` on the type";
+                    "`aggregate_id` needs an aggregate type: add `aggregate = \"...\"` on the struct or enum";
                 return Err(Error::new(field.member.span(), what));
             }
             _ => {}

@@ -34,8 +34,8 @@ impl JsonLines {
             {
                 lines.bytes.truncate(start);
                 lines.refused = Some(Failure::new(format!(
-                    "the body has a line break at byte {at}; a line of JSON lines cannot hold one: \
-                     use the envelope encoder, which carries such a payload as base64"
+                    "the body has a line break at byte {at}; a JSON Lines file cannot contain one: use the \
+                     envelope encoder, which encodes such a payload as base64"
                 )));
                 break;
             }

@@ -62,5 +62,5 @@ impl Worker {
 }
 
 fn thread_gone() -> Failure {
-    Failure::new("the sink's writing thread is gone; open the sink again, and please report this")
+    Failure::new("the sink's writer thread has stopped; open the sink again, and please report this as a bug")
 }

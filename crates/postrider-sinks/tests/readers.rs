@@ -39,7 +39,7 @@ fn another_process_reads_what_standard_output_acknowledged() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_told_with_its_path_and_cause() {
-    let error = File::open(&FileConfig::new("/nowhere/events.jsonl")).unwrap_err().to_string();
+    let error = File::open(&FileConfig::new("/nowhere/events.jsonl")).unwrap_err().report();
     assert!(error.starts_with("error[PR-0501]: cannot open /nowhere/events.jsonl"), "{error}");
     assert!(error.contains("No such file"), "{error}");
 }
@@ -47,7 +47,7 @@ fn a_file_that_cannot_be_opened_is_told_with_its_path_and_cause() {
 #[test]
 fn a_file_that_is_no_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let error = File::open(&FileConfig::new(folder.path())).unwrap_err().to_string();
+    let error = File::open(&FileConfig::new(folder.path())).unwrap_err().report();
     assert!(error.contains("not a regular file"), "{error}");
 }
 

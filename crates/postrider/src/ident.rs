@@ -25,7 +25,7 @@ impl Ident {
         if fits && is_plain && !name.starts_with("pg_") {
             return Ok(Self(name.to_owned()));
         }
-        Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema or a table")).hint(
+        Err(Error::new(Code::NameInvalid, format!("{name:?} cannot be the name of a schema or a table")).with_hint(
             "use at most 63 bytes, without quotes, backslashes, braces, '?', ':' and control characters, not starting with pg_",
         ))
     }

@@ -40,15 +40,15 @@ pub(crate) fn insert_failed(
     cause: impl std::error::Error + Send + Sync + 'static,
 ) -> Error {
     let code = number.map_or(Code::StoreFailed, code_of);
-    let error = Error::new(code, "the event could not be inserted").source(cause);
+    let error = Error::new(code, "the event could not be inserted").with_source(cause);
     match number {
         Some(DEADLOCK) => error
-            .effect("nothing was written; the server has rolled back the whole transaction")
-            .hint("run the whole transaction again"),
+            .with_effect("nothing was written; the server has rolled back the whole transaction")
+            .with_hint("retry the whole transaction"),
         Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
-            error.effect("nothing was written; the transaction is unchanged and still usable")
+            error.with_effect("nothing was written; the transaction is unchanged and still usable")
         }
-        None => error.effect("nothing was written, unless the transaction can still be committed"),
+        None => error.with_effect("nothing was written, unless the transaction can still be committed"),
         Some(_) => error,
     }
 }

@@ -41,10 +41,10 @@ pub(crate) fn insert_failed(
     cause: impl std::error::Error + Send + Sync + 'static,
 ) -> Error {
     let code = sqlstate.map_or(Code::StoreFailed, code_of);
-    let error = Error::new(code, "the event could not be inserted").source(cause);
+    let error = Error::new(code, "the event could not be inserted").with_source(cause);
     match code {
-        Code::StoreBusy => error.effect(ROLLED_BACK).hint("run the whole transaction again"),
-        Code::StoreFailed => error.effect(ROLLED_BACK),
+        Code::StoreBusy => error.with_effect(ROLLED_BACK).with_hint("retry the whole transaction"),
+        Code::StoreFailed => error.with_effect(ROLLED_BACK),
         _ => error,
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::event::RESERVED_PREFIX;
-use crate::route::{Label, Parcel};
+use crate::route::{Delivery, DeliveryCopy};
 use crate::{BoxFuture, Event, Headers, Position, Result};
 
 /// A destination that takes batches of messages and says of each what became of it.
@@ -149,8 +149,8 @@ pub struct Message {
     /// Their media type.
     pub content_type: Cow<'static, str>,
     encoder: Arc<dyn Encoder>,
-    /// What a routing rule put on the event, and which of its parcels this is.
-    label: Option<(Arc<Label>, usize)>,
+    /// What a routing rule put on the event, and which of its copies this is.
+    delivery: Option<(Arc<Delivery>, usize)>,
 }
 
 impl Message {
@@ -166,51 +166,51 @@ impl Message {
     ) -> Result<Self> {
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, &event))?;
         let encoder = encoder.clone();
-        Ok(Self { event, position, destination, body, content_type, encoder, label: None })
+        Ok(Self { event, position, destination, body, content_type, encoder, delivery: None })
     }
 
-    /// Encodes an event with a label once, and makes a message of it for each of these parcels, by number.
+    /// Encodes an event with a delivery once, and makes a message of it for each of these copies, by number.
     ///
     /// # Errors
     /// As [`Message::encode`].
-    pub(crate) fn encode_parcels(
+    pub(crate) fn encode_copies(
         encoder: &Arc<dyn Encoder>,
         position: Position,
         event: &Arc<Event>,
-        label: &Arc<Label>,
-        parcels: &[usize],
+        delivery: &Arc<Delivery>,
+        copies: &[usize],
     ) -> Result<Vec<Self>> {
-        let key = Label::message_key(Some(label), event);
+        let key = Delivery::message_key(Some(delivery), event);
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, event).with_key(key))?;
-        let numbered = parcels.iter().filter_map(|number| Some((*number, label.parcels.get(*number)?)));
-        let message = |(number, parcel): (usize, &Parcel)| Self {
+        let numbered = copies.iter().filter_map(|number| Some((*number, delivery.copies.get(*number)?)));
+        let message = |(number, copy): (usize, &DeliveryCopy)| Self {
             event: event.clone(),
             position,
-            destination: parcel.destination.clone(),
+            destination: copy.destination.clone(),
             body: body.clone(),
             content_type: content_type.clone(),
             encoder: encoder.clone(),
-            label: Some((label.clone(), number)),
+            delivery: Some((delivery.clone(), number)),
         };
         Ok(numbered.map(message).collect())
     }
 
     /// The key to send with it: the one a routing rule gave it, else the event's own, else the id of its aggregate.
     pub fn key(&self) -> Option<&str> {
-        Label::message_key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
+        Delivery::message_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
     /// What orders it, for a sink that stops at a failed message: only later ones with the same one wait for it. As
     /// [`key`](Self::key), except that type and id of the aggregate count together.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
-        Label::ordering_key(self.label.as_ref().map(|(label, _)| &**label), &self.event)
+        Delivery::ordering_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
     /// Scheme, host and port of its destination as the routing rule has them, if the sink takes URLs
     /// ([`Destinations::Urls`]) and no event can change them. `None`: the event may have chosen the host.
     pub fn origin(&self) -> Option<&str> {
-        let (label, number) = self.label.as_ref()?;
-        label.parcels.get(*number)?.origin.as_deref()
+        let (delivery, number) = self.delivery.as_ref()?;
+        delivery.copies.get(*number)?.origin.as_deref()
     }
 
     /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later
@@ -221,9 +221,9 @@ impl Message {
     pub fn headers(&self) -> Headers {
         let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
         let mut added = Headers::default();
-        let label = self.label.as_ref();
-        if let Some(parcel) = label.and_then(|(label, number)| label.parcels.get(*number)) {
-            added.extend(parcel.headers.clone());
+        let delivery = self.delivery.as_ref();
+        if let Some(copy) = delivery.and_then(|(delivery, number)| delivery.copies.get(*number)) {
+            added.extend(copy.headers.clone());
         }
         added.extend(self.encoder.headers(&outgoing));
         let mut headers: Headers = self

@@ -30,5 +30,5 @@ pub(crate) fn insert_failed(
         Some(result) => code_of(result),
         None => Code::StoreFailed,
     };
-    Error::new(code, "the event could not be inserted").source(cause)
+    Error::new(code, "the event could not be inserted").with_source(cause)
 }

@@ -1,4 +1,4 @@
-//! Reads what `cargo test -- --show-output` prints and counts.
+//! Reads what test programs print with `--show-output`, one program after the other, and counts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,8 +23,12 @@ pub(super) struct Count {
     program: Program,
     /// Stands before the names of tests that run again elsewhere.
     place: String,
-    /// Programs that began and did not say how they ended.
+    /// Lists of tests that the program began and did not say how they ended.
     open: usize,
+    /// Lists of tests that the program ended.
+    ended: usize,
+    /// Tests that had failed when the program began.
+    failed_before: usize,
 }
 
 /// What is known of the test program that is running.
@@ -63,6 +67,7 @@ impl Count {
             self.ignored += result.ignored;
             self.said_skipped += std::mem::take(&mut self.program).skipping.len().min(result.passed);
             self.open = self.open.saturating_sub(1);
+            self.ended += 1;
             return true;
         }
         match line {
@@ -73,9 +78,26 @@ impl Count {
         self.program.section != Section::Successes
     }
 
-    /// From here on the tests run again at this place, such as on another version of a server.
-    pub(super) fn enter(&mut self, place: &str) {
-        self.place = format!("{place}: ");
+    /// A program begins. The place is where its tests run again, such as on another version of a server.
+    pub(super) fn enter(&mut self, place: Option<&str>) {
+        self.place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        self.program = Program::default();
+        (self.open, self.ended, self.failed_before) = (0, 0, self.failed);
+    }
+
+    /// The program has ended, and said whether all went well. One that died counts as failed, whatever it said.
+    pub(super) fn leave(&mut self, program: &str, succeeded: bool) {
+        let silent = usize::from(self.ended == 0 && self.open == 0);
+        let unexplained = usize::from(!succeeded && self.failed == self.failed_before && self.open == 0);
+        for _ in 0..self.open + silent.max(unexplained) {
+            self.fail(&format!("{program} died"));
+        }
+    }
+
+    /// Something other than a test failed, such as the build.
+    pub(super) fn fail(&mut self, what: &str) {
+        self.failed += 1;
+        self.failures.push(self.here(what));
     }
 
     /// Something that could not be run at all, before any test said so.
@@ -113,13 +135,6 @@ impl Count {
             self.program.skipping.insert(test);
             self.skips.push(Skip { name: self.here(&skip.name), ..skip });
         }
-    }
-
-    /// Cargo says that something failed. If no test did, a program died or was never built, and the closing
-    /// line must not say `0 failed`.
-    pub(super) fn cargo_failed(&mut self) {
-        self.failed += std::mem::take(&mut self.open);
-        self.failed = self.failed.max(1);
     }
 
     /// Tests that ran and passed.
@@ -285,24 +300,45 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     #[test]
     fn a_failed_build_never_ends_with_zero_failed() {
         let mut count = count("");
-        count.cargo_failed();
+        count.fail("the build");
         assert_eq!(count.to_string(), "0 passed, 1 failed, 0 skipped");
+        assert_eq!(count.failures(), ["the build"]);
     }
 
     #[test]
     fn a_test_program_that_died_counts_as_failed() {
-        let mut count = count(
-            "running 1 test\nrunning 1 test\ntest t ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored",
-        );
-        count.cargo_failed();
-        assert_eq!(count.to_string(), "1 passed, 1 failed, 0 skipped");
+        let mut count = count(TWO_PROGRAMS);
+        for (said, succeeded) in [
+            // In the middle of a test, even by ending well.
+            ("running 1 test", false),
+            ("running 1 test", true),
+            // Before and after its tests.
+            ("", true),
+            ("running 1 test\ntest t ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored", false),
+        ] {
+            count.enter(None);
+            said.lines().for_each(|line| _ = count.read(line));
+            count.leave("p/t", succeeded);
+        }
+        assert_eq!(count.to_string(), "3 passed, 4 failed, 3 skipped");
+        assert_eq!(count.failures(), ["p/t died"; 4]);
+    }
+
+    #[test]
+    fn a_program_whose_tests_failed_did_not_die() {
+        let mut count = Count::default();
+        count.enter(None);
+        let said = "running 1 test\ntest t ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored";
+        said.lines().for_each(|line| _ = count.read(line));
+        count.leave("p/t", false);
+        assert_eq!(count.to_string(), "0 passed, 1 failed, 0 skipped");
     }
 
     #[test]
     fn what_could_not_run_at_all_counts_and_a_second_place_is_named() {
         let mut count = Count::default();
         count.skip("postgres 18", "no network");
-        count.enter("postgres 14");
+        count.enter(Some("postgres 14"));
         for line in
             ["running 1 test", "test t ... FAILED", "test result: FAILED. 0 passed; 1 failed; 0 ignored"]
         {

@@ -1,81 +1,192 @@
 //! `xtask test`: every test of the workspace, what was skipped and why, and one closing line of counts.
+//!
+//! 1. [`build`]: cargo builds the test programs
+//! 2. [`schedule`]: each begins when it is built and has a place, beside others
+//! 3. [`job`]: it runs, and what it says is kept
+//! 4. [`count`]: it has ended, and its tests are counted
 
+mod build;
 mod count;
+mod job;
+mod schedule;
+mod scratch;
 
-use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
+use crate::drivers;
 use crate::servers::{self, Missing};
-use crate::{drivers, process};
+use build::{Choice, Program};
 use count::Count;
+use job::{Ended, Job};
+use schedule::{DOC_TESTS, Needs, Schedule};
+use scratch::Scratch;
 
-/// Parts of the PostgreSQL tests that are run again on every other version.
-const ON_EVERY_POSTGRES: [&str; 3] = ["conformance::", "schema::", "write::"];
+/// The program with the PostgreSQL tests, and the parts of it that are run again on every other version.
+const POSTGRES: &str = "postrider/stores";
+const ON_EVERY_POSTGRES: [&str; 3] =
+    ["postgres::log::conformance::", "postgres::log::schema::", "postgres::log::write::"];
 
-/// Runs the tests and answers whether all is well. Arguments replace the choice of packages and features
-/// (`xtask test -p postrider`), and then nothing is run again on other servers.
+/// What happens during a run.
+enum Event {
+    Built(Program),
+    BuildEnded(Result<bool, String>),
+    Ended(Needs, Ended),
+}
+
+/// Runs the tests and answers whether all is well. Arguments are those of `cargo test` (`xtask test -p postrider --
+/// lease`); with any, nothing is run again on other servers.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     for (language, reason) in drivers::prepare() {
         println!("no drivers for {language}: {reason}");
     }
-    let mut count = Count::default();
+    let mut run = Run::new(arguments)?;
     for Missing { name, reason } in servers::prepare() {
         println!("SKIPPED: {name}: {reason}");
-        count.skip(&name, &reason);
+        run.count.skip(&name, &reason);
     }
-    read(&mut count, &mut command(arguments))?;
-    if arguments.is_empty() {
-        for version in servers::postgres::VERSIONS.iter().filter(|version| version.is_there()) {
-            println!("\non PostgreSQL {}:", version.exact);
-            count.enter(&format!("postgres {}", version.major));
-            read(&mut count, &mut on_postgres(version.major))?;
-        }
+    run.build();
+    run.to_the_end()?;
+    println!(
+        "\n{} s, of which {} s until all was built; the longest programs:",
+        run.seconds(),
+        run.built_after
+    );
+    run.times.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+    for (name, took) in run.times.iter().take(12) {
+        println!("{:>6} s  {name}", took.as_secs());
     }
-    list(&count);
-    let objection = objection(&count);
+    list(&run.count);
+    let objection = objection(&run.count);
     if let Some(objection) = &objection {
         println!("\n{objection}");
     }
-    println!("\n{count}");
+    println!("\n{}", run.count);
     Ok(objection.is_none())
 }
 
-/// Runs tests and counts them.
-fn read(count: &mut Count, command: &mut Command) -> Result<(), String> {
-    let status = process::stream(command, |line| {
-        if count.read(line) {
-            println!("{line}");
+/// A test run.
+struct Run {
+    choice: Choice,
+    /// Whether tests are run again on other servers.
+    everywhere: bool,
+    count: Count,
+    schedule: Schedule<Job>,
+    cores: usize,
+    scratch: Scratch,
+    events: (Sender<Event>, Receiver<Event>),
+    began: Instant,
+    built_after: u64,
+    /// How long each program took.
+    times: Vec<(String, Duration)>,
+}
+
+impl Run {
+    #[allow(clippy::disallowed_methods, reason = "how long the run takes is told at its end")]
+    fn new(arguments: &[String]) -> Result<Self, String> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            choice: Choice::new(arguments),
+            everywhere: arguments.is_empty(),
+            count: Count::default(),
+            schedule: Schedule::new(cores),
+            cores,
+            scratch: Scratch::new()?,
+            events: channel(),
+            began: Instant::now(),
+            built_after: 0,
+            times: Vec::new(),
+        })
+    }
+
+    fn seconds(&self) -> u64 {
+        self.began.elapsed().as_secs()
+    }
+
+    /// Begins to build, and reports each program.
+    fn build(&self) {
+        let (choice, events) = (self.choice.clone(), self.events.0.clone());
+        std::thread::spawn(move || {
+            let result = build::build(&choice, |program| _ = events.send(Event::Built(program)));
+            _ = events.send(Event::BuildEnded(result));
+        });
+    }
+
+    /// Runs what is built until nothing is left.
+    fn to_the_end(&mut self) -> Result<(), String> {
+        while !self.schedule.is_over() {
+            while let Some((needs, job)) = self.schedule.next() {
+                self.start(needs, job)?;
+            }
+            match self.events.1.recv().map_err(|e| e.to_string())? {
+                Event::Built(program) => self.add(&program),
+                Event::BuildEnded(result) => {
+                    self.built_after = self.seconds();
+                    self.schedule.build_ended();
+                    self.built(result);
+                }
+                Event::Ended(needs, ended) => {
+                    self.schedule.ended(needs);
+                    self.read(ended);
+                }
+            }
         }
-    })?;
-    if !status.success() {
-        count.cargo_failed();
+        Ok(())
     }
-    Ok(())
-}
 
-/// The test run.
-fn command(arguments: &[String]) -> Command {
-    let mut command = process::cargo();
-    // All failures of a run, not the first; the output of passing tests too, since a skip is said there.
-    command.args(["test", "--no-fail-fast"]);
-    if arguments.is_empty() {
-        command.args(["--workspace", "--all-features"]);
-    } else {
-        command.args(arguments);
+    /// The build has ended: doc tests are what is left to add.
+    fn built(&mut self, result: Result<bool, String>) {
+        if result != Ok(true) {
+            println!("{}", result.err().unwrap_or_else(|| "not everything could be built".to_owned()));
+            self.count.enter(None);
+            self.count.fail("the build");
+        } else if self.choice.has_doc_tests() {
+            let job = Job::command(DOC_TESTS, self.choice.doc_tests());
+            self.schedule.add(schedule::needs(DOC_TESTS), job);
+        }
     }
-    command.args(["--", "--show-output"]);
-    command.env("POSTRIDER_SERVERS_DIR", servers::cache());
-    command
-}
 
-/// The PostgreSQL tests on another version. The same choice of packages and features, so that nothing is built
-/// again.
-fn on_postgres(version: &str) -> Command {
-    let mut command = process::cargo();
-    command.args(["test", "--no-fail-fast", "--workspace", "--all-features", "--test", "postgres"]);
-    command.args(["--", "--show-output"]).args(ON_EVERY_POSTGRES);
-    command.env("POSTRIDER_SERVERS_DIR", servers::cache());
-    command.env("POSTRIDER_TEST_POSTGRES_VERSION", version).env_remove("POSTRIDER_TEST_POSTGRES");
-    command
+    /// A program that was built, and the same on other servers.
+    fn add(&mut self, program: &Program) {
+        let threads = schedule::needs(&program.name).threads_per_core * self.cores;
+        let mut jobs = vec![Job::of(program, threads, &self.choice.program)];
+        if self.everywhere && program.name == POSTGRES {
+            let versions = servers::postgres::VERSIONS.iter().filter(|version| version.is_there());
+            jobs.extend(
+                versions.map(|version| Job::on_postgres(program, threads, version.major, &ON_EVERY_POSTGRES)),
+            );
+        }
+        for job in jobs {
+            self.schedule.add(schedule::needs(&job.name), job);
+        }
+    }
+
+    fn start(&mut self, needs: Needs, job: Job) -> Result<(), String> {
+        let (folder, events) = (self.scratch.folder()?, self.events.0.clone());
+        println!("   {:>4} s  begins: {}", self.seconds(), job.name);
+        std::thread::spawn(move || _ = events.send(Event::Ended(needs, job.run(&folder))));
+        Ok(())
+    }
+
+    /// Shows what a program said, and counts its tests.
+    fn read(&mut self, ended: Ended) {
+        println!("\n== {} ({} s)", ended.name, ended.took.as_secs());
+        self.count.enter(ended.place.as_deref());
+        for line in ended.stdout.lines() {
+            if self.count.read(line) {
+                println!("{line}");
+            }
+        }
+        print!("{}", ended.stderr);
+        match &ended.status {
+            Ok(status) if status.success() => {}
+            Ok(status) => println!("{}: {status}", ended.name),
+            Err(reason) => println!("{}: {reason}", ended.name),
+        }
+        let succeeded = ended.status.is_ok_and(|status| status.success());
+        self.count.leave(&ended.name, succeeded);
+        self.times.push((ended.name, ended.took));
+    }
 }
 
 fn list(count: &Count) {
@@ -95,13 +206,8 @@ fn list(count: &Count) {
 
 /// Why the run is no success, if it is none.
 fn objection(count: &Count) -> Option<String> {
-    if count.failed() > count.failures().len() {
-        return Some(
-            "cargo test failed: something did not build, or a test program died; see above".to_owned(),
-        );
-    }
     if count.failed() > 0 {
-        return Some("tests failed; see above".to_owned());
+        return Some("the build, a program or tests failed; see above".to_owned());
     }
     let require_all = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
     let skipped = "REQUIRE_ALL=1 asks for every test, and some were skipped".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Finding, Tree};
 
-const CODE: &str = "crates/postrider/src/error.rs";
+const CODE: &str = "crates/postrider/src/error/code.rs";
 const DOCS: &str = "docs/src/errors.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -5,7 +5,9 @@ mod files;
 mod links;
 mod markdown;
 mod promises;
+mod proofs;
 mod snippets;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +19,8 @@ use crate::process;
 pub(crate) fn run() -> Result<bool, String> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
-    for rule in [files::check, links::check, promises::check, snippets::check, codes::check] {
+    let rules = [files::check, links::check, promises::check, snippets::check, codes::check, words::check];
+    for rule in rules {
         findings.extend(rule(&tree));
     }
     for finding in &findings {
@@ -25,6 +28,15 @@ pub(crate) fn run() -> Result<bool, String> {
     }
     println!("tidy: {} files, {} findings", tree.0.len(), findings.len());
     Ok(findings.is_empty())
+}
+
+/// Writes the page of the proofs.
+pub(crate) fn write_proofs() -> Result<bool, String> {
+    let page = promises::page(&Tree::read()?).ok_or("GUARANTEES.md or docs/proofs.toml cannot be read")?;
+    let path = process::root().join(proofs::PAGE);
+    std::fs::write(&path, page).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    println!("wrote {}", proofs::PAGE);
+    Ok(true)
 }
 
 /// The repository's files by path with `/`, as git knows them: ignored ones are not in it. A file that is

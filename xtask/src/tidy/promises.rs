@@ -1,191 +1,108 @@
-//! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise, and its section
-//! holds at least one link `[what the test shows](path/to/file.rs#test_function)` to a function that carries
-//! a test attribute, or to a case of a suite that the suite's `cases.rs` lists: a macro makes
-//! those into a test per implementation. What is not promised yet stands under a heading without a number.
+//! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise. `docs/proofs.toml` lists tests for
+//! each of them, every one of these exists, and the page of the book is made from them. What is not promised yet stands
+//! under a heading without a number.
 
-use super::links::{declares, resolve};
-use super::markdown::{heading, links, prose};
+use std::collections::BTreeMap;
+
+use super::markdown::{heading, prose};
+use super::proofs::{self, DATA, PAGE};
 use super::{Finding, Tree};
 
 const FILE: &str = "GUARANTEES.md";
-/// Stands where a proof is still to be linked.
-const MARKER: &str = "<!-- test:";
+const UPDATE: &str = "run `cargo run -q -p xtask -- proofs`";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(text) = tree.text(FILE) else { return Vec::new() };
+    let (Some(text), Some(data)) = (tree.text(FILE), tree.text(DATA)) else { return Vec::new() };
+    let promises = promises(text);
+    let proofs = match proofs::parse(data) {
+        Ok(proofs) => proofs,
+        Err(line) => return vec![Finding::new(DATA, line, "this is no promise, list or name of a test")],
+    };
     let mut findings = Vec::new();
-    for (line, prose) in prose(text) {
-        if prose.contains(MARKER) {
-            findings.push(Finding::new(FILE, line, "a proof is missing: link its test here"));
+    for (number, (line, name)) in &promises {
+        if !proofs.iter().any(|proof| proof.number == *number && proof.tests().next().is_some()) {
+            findings.push(Finding::new(FILE, *line, format!("\"{number}. {name}\" has no test in {DATA}")));
         }
     }
-    let links = links(text);
-    for promise in promises(text) {
-        let proofs = links.iter().filter(|link| promise.holds(link.line) && link.target.contains(".rs#"));
-        let mut proofs = proofs.peekable();
-        if proofs.peek().is_none() {
-            let what = format!("\"{}\" has no link to a test (path/to/file.rs#test_function)", promise.name);
-            findings.push(Finding::new(FILE, promise.first_line, what));
+    let files = proofs::find(tree, &proofs);
+    for proof in &proofs {
+        if !promises.contains_key(&proof.number) {
+            let what = format!("{FILE} has no promise {}", proof.number);
+            findings.push(Finding::new(DATA, proof.line, what));
         }
-        for proof in proofs {
-            if let Err(what) = prove(tree, &proof.target) {
-                findings.push(Finding::new(FILE, proof.line, what));
-            }
-        }
+        let missing = proof.tests().filter(|test| !files.contains_key(test.name));
+        findings.extend(
+            missing.map(|test| Finding::new(DATA, test.line, format!("no test is called {}", test.name))),
+        );
+    }
+    if findings.is_empty() && tree.text(PAGE) != Some(page(tree).unwrap_or_default().as_str()) {
+        findings.push(Finding::new(PAGE, 0, format!("is not up to date; {UPDATE}")));
     }
     findings
 }
 
-struct Promise<'a> {
-    name: &'a str,
-    first_line: usize,
-    end_line: usize,
+/// The page of the proofs as it should be, if its sources are there.
+pub(super) fn page(tree: &Tree) -> Option<String> {
+    let proofs = proofs::parse(tree.text(DATA)?).ok()?;
+    let names = promises(tree.text(FILE)?).into_iter().map(|(number, (_, name))| (number, name)).collect();
+    Some(proofs::page(&proofs, &proofs::find(tree, &proofs), &names))
 }
 
-impl Promise<'_> {
-    fn holds(&self, line: usize) -> bool {
-        (self.first_line..self.end_line).contains(&line)
-    }
-}
-
-fn promises(text: &str) -> Vec<Promise<'_>> {
-    let headings: Vec<(usize, &str)> = prose(text)
-        .filter_map(|(line, prose)| heading(prose).map(|(level, name)| (line, level, name)))
-        .filter_map(|(line, level, name)| (level <= 2).then_some((line, name)))
-        .collect();
-    let ends = headings.iter().skip(1).map(|(line, _)| *line).chain([usize::MAX]);
-    let sections = headings.iter().zip(ends);
-    sections
-        .filter(|((_, name), _)| is_numbered(name))
-        .map(|((first_line, name), end_line)| Promise { name, first_line: *first_line, end_line })
-        .collect()
-}
-
-/// `1. Name`
-fn is_numbered(name: &str) -> bool {
-    name.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok())
-}
-
-/// Whether the link leads to a function that `cargo test` runs. That the file exists is the links' rule.
-fn prove(tree: &Tree, target: &str) -> Result<(), String> {
-    let Some((file, function)) = target.split_once('#') else { return Ok(()) };
-    let Some(text) = resolve(FILE, file).ok().and_then(|path| tree.text(&path)) else { return Ok(()) };
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let is_test = |at: usize| {
-        let above =
-            lines[..at].iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
-        above.into_iter().any(|line| is_test_attribute(line))
-    };
-    let declared = |at: usize, line: &str| {
-        declares(line, function)
-            && (is_test(at) || is_in_case_macro(tree, file, &lines[..at]) || is_case(tree, file, function))
-    };
-    let proven = lines.iter().enumerate().any(|(at, line)| declared(at, line));
-    if proven { Ok(()) } else { Err(format!("{file} has no test called {function}")) }
-}
-
-/// Whether what follows these lines stands in a `case! { ... }`, which the file `case.rs` beside it makes a test of.
-fn is_in_case_macro(tree: &Tree, file: &str, above: &[&str]) -> bool {
-    let before = above.iter().rev().find(|line| !line.starts_with('#') && !line.starts_with("//"));
-    let Some((folder, _)) = file.rsplit_once('/').filter(|_| before == Some(&"case! {")) else {
-        return false;
-    };
-    let macros = tree.text(&format!("{folder}/case.rs"));
-    macros.is_some_and(|text| {
-        text.contains("macro_rules! case") && text.lines().any(|line| is_test_attribute(line.trim()))
-    })
-}
-
-/// Whether a function is listed among the cases of the suite its file belongs to: one of conformance, that of life with a
-/// database, or that of adoptions.
-fn is_case(tree: &Tree, file: &str, function: &str) -> bool {
-    let is_suite = |folder: &str| {
-        folder.contains("/conformance/")
-            || ["/tests/life", "/tests/adopt"].iter().any(|of| folder.ends_with(of))
-    };
-    let Some((folder, _)) = file.rsplit_once('/').filter(|(folder, _)| is_suite(folder)) else {
-        return false;
-    };
-    let lists =
-        |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == function);
-    tree.text(&format!("{folder}/cases.rs")).is_some_and(lists)
-}
-
-/// `#[test]`, `#[tokio::test]`, `#[tokio::test(start_paused = true)]`
-fn is_test_attribute(line: &str) -> bool {
-    let Some(attribute) = line.strip_prefix("#[") else { return false };
-    let name = attribute.split(['(', ']', ' ']).next().unwrap_or_default();
-    name == "test" || name.ends_with("::test")
+/// Line and name of each promise, by its number.
+fn promises(text: &str) -> BTreeMap<u32, (usize, &str)> {
+    let headings =
+        prose(text).filter_map(|(line, prose)| heading(prose).map(|(level, name)| (line, level, name)));
+    let numbered = headings.filter(|(_, level, _)| *level == 2).filter_map(|(line, _, heading)| {
+        let (number, name) = heading.split_once(". ")?;
+        Some((number.parse().ok()?, (line, name)))
+    });
+    numbered.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TESTS: &str = "#[test]\nfn holds() {}\n\n#[cfg(test)]\nfn made() {}\n\n#[tokio::test(start_paused = true)]\n\
-                         // why\n#[allow(x)]\nasync fn waits() {}\n";
+    const GUARANTEES: &str = "# G\n## 1. No loss\ntext\n## Not promised yet\ntext\n";
+    const TESTS: &str = "#[test]\nfn holds() {}\n\nfn made() {}\n";
 
-    fn findings(guarantees: &str) -> Vec<String> {
-        let tree = Tree::of(&[(FILE, guarantees), ("tests/a.rs", TESTS)]);
+    fn findings(guarantees: &str, data: &str) -> Vec<String> {
+        let files = [(FILE, guarantees), (DATA, data), ("a/tests/a.rs", TESTS)];
+        let page = page(&Tree::of(&files)).unwrap_or_default();
+        let tree = Tree::of(&[files[0], files[1], files[2], (PAGE, &page)]);
         check(&tree).into_iter().map(|finding| finding.to_string()).collect()
     }
 
     #[test]
     fn a_promise_with_a_test_is_kept() {
-        assert!(findings("# G\n## 1. A\n[x](tests/a.rs#holds)\n## 2. B\n[x](tests/a.rs#waits)\n").is_empty());
+        assert!(findings(GUARANTEES, "[1]\n\"SQLite\" = [\n    \"holds\",\n]\n").is_empty());
     }
 
     #[test]
     fn a_promise_without_a_test_is_found() {
-        let found =
-            findings("# G\n## 1. A\ntext\n## 2. B\n[x](tests/a.rs#holds)\n## Not promised yet\ntext\n");
-        assert_eq!(
-            found,
-            ["GUARANTEES.md:2: \"1. A\" has no link to a test (path/to/file.rs#test_function)"]
-        );
-    }
-
-    #[test]
-    fn a_case_of_a_conformance_suite_counts_if_the_suite_lists_it() {
-        let found = |cases: &str| {
-            let guarantees = "## 1. A\n[x](kit/conformance/store/claim.rs#reads)";
-            let case = "pub async fn reads() {}\n";
-            let files = [
-                (FILE, guarantees),
-                ("kit/conformance/store/claim.rs", case),
-                ("kit/conformance/store/cases.rs", cases),
-            ];
-            check(&Tree::of(&files)).len()
-        };
-        assert_eq!((found("claim { reads }"), found("claim { writes }")), (0, 1));
-    }
-
-    #[test]
-    fn a_case_in_a_macro_counts_if_the_macro_makes_tests() {
-        let found = |macros: &str, text: &str| {
-            let files = [
-                (FILE, "## 1. A\n[x](tests/b/a.rs#reads)"),
-                ("tests/b/a.rs", text),
-                ("tests/b/case.rs", macros),
-            ];
-            check(&Tree::of(&files)).len()
-        };
-        let macros = "macro_rules! case {\n    () => {\n        #[tokio::test]\n    };\n}\n";
-        let case = "case! {\n    /// why\n    async fn reads(case) {}\n}\n";
-        assert_eq!((found(macros, case), found("macro_rules! case {}", case)), (0, 1));
-        assert_eq!(found(macros, "other! {\n    async fn reads(case) {}\n}\n"), 1);
+        let found = findings(GUARANTEES, "[1]\n\"SQLite\" = [\n]\n");
+        assert_eq!(found, ["GUARANTEES.md:2: \"1. No loss\" has no test in docs/proofs.toml"]);
     }
 
     #[test]
     fn a_function_that_is_no_test_proves_nothing() {
-        assert_eq!(
-            findings("## 1. A\n[x](tests/a.rs#made)"),
-            ["GUARANTEES.md:2: tests/a.rs has no test called made"]
-        );
+        let found = findings(GUARANTEES, "[1]\n\"SQLite\" = [\n    \"made\",\n]\n");
+        assert_eq!(found, ["docs/proofs.toml:3: no test is called made"]);
     }
 
     #[test]
-    fn a_marker_that_was_left_is_found() {
-        assert_eq!(findings("## 1. A\n[x](tests/a.rs#holds) <!-- test: the rest -->\n").len(), 1);
+    fn a_proof_of_no_promise_and_an_unreadable_line_are_found() {
+        let two = "[1]\n\"SQLite\" = [\n    \"holds\",\n]\n[2]\n\"SQLite\" = [\n    \"holds\",\n]\n";
+        assert_eq!(findings(GUARANTEES, two), ["docs/proofs.toml:5: GUARANTEES.md has no promise 2"]);
+        assert_eq!(findings(GUARANTEES, "holds\n").len(), 1);
+    }
+
+    #[test]
+    fn a_page_that_is_not_made_from_the_proofs_is_found() {
+        let data = "[1]\n\"SQLite\" = [\n    \"holds\",\n]\n";
+        let files = [(FILE, GUARANTEES), (DATA, data), ("a/tests/a.rs", TESTS), (PAGE, "# Proofs\n")];
+        let found = check(&Tree::of(&files));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].what.contains("not up to date"));
     }
 }

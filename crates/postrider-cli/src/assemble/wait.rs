@@ -20,7 +20,7 @@ pub enum WhenDown {
 }
 
 impl WhenDown {
-    /// Asks until the database answers. What no wait can mend is an error at once.
+    /// Asks until the database is reachable again. What no wait can mend is an error at once.
     ///
     /// # Errors
     /// What the database says.
@@ -35,18 +35,18 @@ impl WhenDown {
             match question().await {
                 Ok(answer) => {
                     if wait.is_some() {
-                        tracing::info!(outbox, "the database answers");
+                        tracing::info!(outbox, "the database is reachable again");
                     }
                     return Ok(answer);
                 }
                 Err(error) if self == Self::Fail || !database.may_come_up(&error) => return Err(error),
                 Err(error) if wait.is_none() => {
-                    let (code, error) = (error.code().to_string(), error.sentence());
+                    let (code, error) = (error.code().to_string(), error.one_line());
                     tracing::warn!(
                         outbox,
                         code,
                         error,
-                        "waiting for the database; --fail-fast would end here"
+                        "the database is not reachable; retrying (use --fail-fast to exit instead)"
                     );
                 }
                 Err(_) => {}

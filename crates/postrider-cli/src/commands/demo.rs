@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider demo                                watch it for 15 seconds, or until Ctrl-C
-  postrider demo --folder /tmp/shop             the same, with files to look at afterwards
+  postrider demo --folder /tmp/shop             the same, and keep the files
   postrider demo --events 20000 --exit --json   for scripts: full speed, figures as JSON";
 
 /// How long the demo is when nothing else is said.
@@ -26,7 +26,7 @@ const OPEN_FOR: Duration = Duration::from_secs(15);
 /// How long `analytics` takes for a batch when there is somebody to watch.
 const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 
-/// Show it at work: a small shop on a fresh SQLite file
+/// Run a demo: a small shop on a new SQLite file
 ///
 /// Writers commit orders with their events, or roll both back; a relay carries the events to a file (audit) and to a
 /// handler in this process (analytics), which fails now and then and is down for a while. At the end, what was
@@ -35,19 +35,19 @@ const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Demo {
-    /// Close the shop after this long [default: 15, unless --events is given]
+    /// Close the shop after this many seconds [default: 15, unless --events is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: Option<u64>,
 
-    /// Close the shop when so many events are committed
+    /// Close the shop after this many committed events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub events: Option<u64>,
 
-    /// No show: write at full speed without an outage, and end when all events have arrived
+    /// No live view and no outage: write at full speed and exit when all events have arrived
     #[arg(long)]
     pub exit: bool,
 
-    /// A line a second instead of the live view
+    /// Print one line per second instead of the live view
     #[arg(long)]
     pub plain: bool,
 
@@ -55,7 +55,7 @@ pub struct Demo {
     #[arg(long, conflicts_with = "folder")]
     pub keep: bool,
 
-    /// Put the files here, and keep them
+    /// Write the files to this folder, and keep them
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ impl Demo {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Error::new(Code::RelayStopped, "no runtime can be started for the relay").source(error)
+                Error::new(Code::RelayStopped, "cannot start a runtime for the relay").with_source(error)
             })?;
         let mut view = View::open(context.output, self.plain)?;
         let report = runtime.block_on(run(&self.plan(), &folder, self.receivers(&folder)?, &mut view));
@@ -100,7 +100,7 @@ impl Demo {
             },
             Receiver {
                 name: "analytics",
-                target: "to a handler that fails now and then".into(),
+                target: "to a handler that fails sometimes".into(),
                 destination: Arc::new(Analytics::new(delay)),
             },
         ])

@@ -12,17 +12,17 @@ use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
-  postrider doctor          a list of checks, each with its fix
-  postrider doctor --deep   and read the whole database
+  postrider doctor          run all checks; each finding names its fix
+  postrider doctor --deep   also read the whole database
   postrider doctor --json   for programs";
 
-/// Check that everything is as it should be
+/// Check configuration, databases, destinations and subscriptions
 ///
 /// Changes nothing and may run beside relays. Ends with exit code 5 if a check failed; warnings end with 0.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Doctor {
-    /// Read the whole database to find damage; takes as long as that takes
+    /// Also read the whole database to find corruption; slow on large databases
     #[arg(long)]
     deep: bool,
 

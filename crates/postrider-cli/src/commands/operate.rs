@@ -15,7 +15,7 @@ use crate::interrupt::{Threads, block_on};
 /// Which subscription is meant.
 #[derive(Debug, Args)]
 struct Target {
-    /// Subscription as the database knows it
+    /// Name of the subscription
     subscription: String,
     #[command(flatten)]
     outbox: OutboxArg,
@@ -49,7 +49,7 @@ impl Target {
 pub struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Why, for whoever looks at the status
+    /// Reason, shown by `status`
     #[arg(long, value_name = "TEXT", default_value = "paused by an operator")]
     reason: String,
 }
@@ -57,12 +57,12 @@ pub struct Pause {
 impl Pause {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         self.target.decide(context, |store, name| store.pause(name, Some(&self.reason)))?;
-        context.output.say(format!("paused {}; go on with: postrider resume {0}", self.target.subscription));
+        context.output.say(format!("paused {}; to continue: postrider resume {0}", self.target.subscription));
         Ok(())
     }
 }
 
-/// Let a paused subscription go on
+/// Continue a paused subscription
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   postrider resume orders")]
@@ -74,7 +74,7 @@ pub struct Resume {
 impl Resume {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         self.target.decide(context, |store, name| store.pause(name, None))?;
-        context.output.say(format!("{} goes on", self.target.subscription));
+        context.output.say(format!("{} continues", self.target.subscription));
         Ok(())
     }
 }
@@ -86,10 +86,10 @@ impl Resume {
 /// reason offers it: it goes on after what the database itself knows as done, may repeat events and skips none.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
-  postrider accept-history orders --from floor           repeats what the database does not know as done, skips nothing
-  postrider accept-history orders --from position:4711   skips whatever is below
-  postrider accept-history orders --from beginning       repeats all that is there
-  postrider accept-history orders --from now             skips what is there already")]
+  postrider accept-history orders --from floor           repeats events that are not recorded as done; skips nothing
+  postrider accept-history orders --from position:4711   skips every event below this position
+  postrider accept-history orders --from beginning       repeats every event in the outbox
+  postrider accept-history orders --from now             skips every event in the outbox")]
 pub struct AcceptHistory {
     #[command(flatten)]
     target: Target,
@@ -110,7 +110,7 @@ impl AcceptHistory {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let from = self.from;
         self.target.decide(context, |store, name| Box::pin(accept(store, name, from)))?;
-        context.output.say(format!("{} goes on with the database as it is", self.target.subscription));
+        context.output.say(format!("{} continues with the database as it is now", self.target.subscription));
         Ok(())
     }
 }
@@ -124,9 +124,10 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
             if let Some(reason) =
                 known.and_then(|known| known.halted.as_ref()).filter(|said| !offers_floor(said))
             {
-                let what = format!("the floor of {name} is not of this history: {reason}");
-                return Err(Error::new(Code::HistoryChanged, what).effect("nothing was changed").hint(
-                    "give the first position that was written since, or --from beginning, which repeats all",
+                let what =
+                    format!("the recorded progress of {name} does not belong to this history: {reason}");
+                return Err(Error::new(Code::HistoryChanged, what).with_effect("nothing was changed").with_hint(
+                    "pass the first position written since then, or --from beginning, which repeats every event",
                 ));
             }
             // One that nobody knows is refused by the store.
@@ -148,5 +149,5 @@ fn parse_place(text: &str) -> Result<Place, String> {
     }
     start(text)
         .map(Place::At)
-        .ok_or_else(|| "give floor, now, beginning, position:NUMBER or time:RFC3339".to_owned())
+        .ok_or_else(|| "use floor, now, beginning, position:NUMBER or time:RFC3339".to_owned())
 }

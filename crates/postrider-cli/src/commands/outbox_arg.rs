@@ -28,7 +28,7 @@ impl OutboxArg {
         let all: Vec<_> = settings.outboxes.iter().map(|(name, outbox)| (name.as_str(), outbox)).collect();
         if all.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "no outbox is configured")
-                .hint("make a config file with `postrider config init`, or give --set outbox.NAME.url=sqlite:FILE")
+                .with_hint("create a config file with `postrider config init`, or pass --set outbox.NAME.url=sqlite:FILE")
                 .into());
         }
         let Some(wanted) = &self.name else { return Ok(all) };
@@ -37,7 +37,7 @@ impl OutboxArg {
             None => {
                 let error = Error::new(Code::ConfigReference, format!("there is no outbox {wanted:?}"));
                 Err(match did_you_mean(wanted, all.iter().map(|(name, _)| *name)) {
-                    Some(advice) => error.hint(advice).into(),
+                    Some(advice) => error.with_hint(advice).into(),
                     None => error.into(),
                 })
             }
@@ -53,9 +53,12 @@ impl OutboxArg {
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
-                Err(Error::new(Code::ConfigReference, format!("there are outboxes {}", names.join(", ")))
-                    .hint("say which with --outbox NAME")
-                    .into())
+                Err(Error::new(
+                    Code::ConfigReference,
+                    format!("several outboxes are configured: {}", names.join(", ")),
+                )
+                .with_hint("select one with --outbox NAME")
+                .into())
             }
         }
     }

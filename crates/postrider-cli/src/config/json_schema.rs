@@ -13,7 +13,7 @@ pub fn document(schema: Schema) -> Value {
     let tops = Section::TOP.into_iter().map(|section| (section.word().to_owned(), top(schema, section)));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Postrider's configuration",
+        "title": "Postrider configuration",
         "type": "object",
         "properties": tops.collect::<Map<_, _>>(),
         "additionalProperties": false,

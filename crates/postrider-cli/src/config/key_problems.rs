@@ -23,8 +23,8 @@ pub(super) fn is_open_secret(kind: Kind, value: &Value) -> bool {
 
 pub(super) fn secret_on_command_line(group: &Group, spec: &KeySpec) -> Problem {
     let key = group.key(spec.name);
-    Problem::new(Code::ConfigSecretOpen, format!("the secret of {key} stands on the command line"))
-        .hint(format!("put it into a variable and write --set {key}=env:NAME, or into a file and file:PATH"))
+    Problem::new(Code::ConfigSecretOpen, format!("the secret {key} is on the command line"))
+        .with_hint(format!("put it into an environment variable and use --set {key}=env:NAME, or into a file and use file:PATH"))
         .key(key)
 }
 
@@ -40,17 +40,19 @@ pub(super) fn invalid_value(group: &Group, spec: &KeySpec, raw: &Raw, found: &st
     };
     Problem::new(Code::ConfigValue, format!("{key} takes {}, found {found}", spec.kind.words()))
         .key(key)
-        .hint(hint)
+        .with_hint(hint)
 }
 
 pub(super) fn missing(group: &Group, spec: &KeySpec) -> Problem {
     Problem::new(Code::ConfigKeyMissing, format!("{group} has no key \"{}\"", spec.name))
         .key(group.key(spec.name))
-        .hint(format!("add for example: {} = {}", spec.name, spec.example))
+        .with_hint(format!("add for example: {} = {}", spec.name, spec.example))
 }
 
 pub(super) fn other_type(group: &Group, spec: &KeySpec, of_type: &str, of_table: &str) -> Problem {
     let what =
-        format!("\"{}\" is a key of type \"{of_type}\", and {group} is of type \"{of_table}\"", spec.name);
-    Problem::new(Code::ConfigKeyUnknown, what).key(group.key(spec.name)).hint("remove it, or change the type")
+        format!("\"{}\" is a key of type \"{of_type}\", but {group} is of type \"{of_table}\"", spec.name);
+    Problem::new(Code::ConfigKeyUnknown, what)
+        .key(group.key(spec.name))
+        .with_hint("remove it, or change the type")
 }

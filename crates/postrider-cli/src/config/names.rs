@@ -28,7 +28,7 @@ pub(super) fn check(group: &Group, origin: &Origin) -> Option<Problem> {
         Problem::new(Code::NameInvalid, what)
             .key(group.section.word())
             .at(origin)
-            .hint(format!("use 1 to {NAME_BYTES_MAX} letters, digits, '_', '-' and '.'")),
+            .with_hint(format!("use 1 to {NAME_BYTES_MAX} letters, digits, '_', '-' and '.'")),
     )
 }
 
@@ -51,11 +51,11 @@ pub(super) fn resolve(settings: &mut [Setting], groups: &BTreeMap<Group, Origin>
 
 fn unknown(setting: &Setting, section: Section, name: &str, names: &[&str]) -> Problem {
     let word = section.word();
-    let what = format!("{} names the {word} \"{name}\", and there is none of that name", setting.key());
+    let what = format!("{} refers to the {word} \"{name}\", which does not exist", setting.key());
     let problem = Problem::new(Code::ConfigReference, what).key(setting.key()).at(&setting.origin);
     match suggest::did_you_mean(name, names.iter().copied()) {
-        Some(advice) => problem.hint(advice),
-        None => problem.hint(format!("add a section [{word}.{name}]")),
+        Some(advice) => problem.with_hint(advice),
+        None => problem.with_hint(format!("add a section [{word}.{name}]")),
     }
 }
 
@@ -67,10 +67,13 @@ fn undecided(
 ) -> Problem {
     let (word, group) = (section.word(), &setting.group);
     let problem = match names {
-        [] => Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, and there is none"))
-            .hint(format!("add a section {section}")),
-        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not say which {word}"))
-            .hint(format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \""))),
+        [] => {
+            Problem::new(Code::ConfigKeyMissing, format!("{group} needs an {word}, but none is configured"))
+                .with_hint(format!("add a section {section}"))
+        }
+        _ => Problem::new(Code::ConfigKeyMissing, format!("{group} does not name its {word}")).with_hint(
+            format!("add {} = \"NAME\"; there is \"{}\"", setting.spec.name, names.join("\", \"")),
+        ),
     };
     let problem = problem.key(setting.key());
     match groups.get(group) {

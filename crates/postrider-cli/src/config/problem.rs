@@ -40,7 +40,7 @@ impl Problem {
 
     /// Advice for this case, instead of the code's general one.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -53,7 +53,7 @@ impl Problem {
             "origin": self.origin.as_ref().map(ToString::to_string),
             "what": self.what,
             "effect": self.code.effect(),
-            "hint": self.hint.as_deref().unwrap_or(self.code.fix()),
+            "hint": self.hint.as_deref().unwrap_or(self.code.hint()),
         })
     }
 }
@@ -67,7 +67,7 @@ impl From<Problem> for Error {
         };
         let error = Self::new(problem.code, what);
         match problem.hint {
-            Some(hint) => error.hint(hint),
+            Some(hint) => error.with_hint(hint),
             None => error,
         }
     }

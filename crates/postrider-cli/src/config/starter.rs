@@ -48,10 +48,10 @@ pub fn layouts() -> impl Iterator<Item = &'static str> {
 pub fn text(schema: Schema, layout: &str) -> String {
     let of_rows = ROWS.into_iter().find(|(name, _)| *name == layout).map(|(_, keys)| keys);
     let mut text = String::from(
-        "# Postrider's configuration. Keys behind a # show their default, or an example if they have none.\n\
-         # Check it with `postrider config check`; see what counts with `postrider config show --origin`.\n\
-         # A variable such as POSTRIDER__OUTBOX__SHOP__URL goes before this file, a flag such as\n\
-         # --set outbox.shop.url=sqlite:other.db before both.\n",
+        "# Postrider configuration. Commented keys show their default, or an example if they have none.\n\
+         # Check it with `postrider config check`; show effective values with `postrider config show --origin`.\n\
+         # A variable such as POSTRIDER__OUTBOX__SHOP__URL overrides this file, and a flag such as\n\
+         # --set outbox.shop.url=sqlite:other.db overrides both.\n",
     );
     for Set { section, heading, keys } in SETS {
         let keys = of_rows.filter(|_| section == Section::Outbox).unwrap_or(keys);

@@ -87,7 +87,7 @@ impl Address {
     /// The schema that is named, else the default one.
     pub(super) fn schema(&self) -> Result<Ident, Refused> {
         let schema = self.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
-        schema.map_err(|error| Refused::new("schema", error.what()))
+        schema.map_err(|error| Refused::new("schema", error.message()))
     }
 
     /// The client's certificate and its key, if they are given.
@@ -119,7 +119,7 @@ impl Refused {
     #[cfg(any(feature = "sqlite", feature = "mysql"))]
     pub(super) fn table(error: &Error) -> Self {
         let key = if error.code() == Code::LayoutDiffers { "layout" } else { "table_schema" };
-        Self::new(key, error.what())
+        Self::new(key, error.message())
     }
 
     pub(super) fn url(why: impl Into<String>) -> Self {

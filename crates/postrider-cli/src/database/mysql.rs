@@ -9,7 +9,7 @@ use crate::config::url;
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let url = address.url.expose_secret();
-    let config = MySqlConfig::new(url).map_err(|error| Refused::url(error.what()))?;
+    let config = MySqlConfig::new(url).map_err(|error| Refused::url(error.message()))?;
     let schema = address.schema()?;
     let mut config = config.schema(schema.clone()).after_failover(address.after_failover);
     if address.listen {

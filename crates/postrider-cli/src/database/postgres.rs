@@ -10,7 +10,7 @@ use crate::config::url;
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let url = address.url.expose_secret();
     let schema = address.schema()?;
-    let config = PostgresConfig::new(url).map_err(|error| Refused::url(error.what()))?;
+    let config = PostgresConfig::new(url).map_err(|error| Refused::url(error.message()))?;
     let mut config =
         config.schema(schema.clone()).after_failover(address.after_failover).listen(address.listen).pooler(
             match address.pooler {

@@ -19,9 +19,9 @@ impl Folder {
     /// A new temporary folder that only this user can read.
     pub(crate) fn temporary(keep: bool) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("postrider-demo-").tempdir().map_err(|error| {
-            Error::new(Code::StoreFailed, "no temporary folder can be made")
-                .source(error)
-                .hint("set TMPDIR to a folder you may write to, or give one with --folder")
+            Error::new(Code::StoreFailed, "cannot create a temporary folder")
+                .with_source(error)
+                .with_hint("set TMPDIR to a writable folder, or pass one with --folder")
         })?;
         let path = folder.path().to_owned();
         if keep {
@@ -34,15 +34,15 @@ impl Folder {
     /// This folder, made if need be. Nothing in it is overwritten.
     pub(crate) fn named(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(|error| {
-            Error::new(Code::StoreFailed, format!("the folder {} cannot be made", path.display()))
-                .source(error)
-                .hint("give another one with --folder")
+            Error::new(Code::StoreFailed, format!("cannot create the folder {}", path.display()))
+                .with_source(error)
+                .with_hint("pass another folder with --folder")
         })?;
         let folder = Self { path: path.to_owned(), temporary: None };
         for file in [folder.database(), folder.audit()] {
             if file.exists() {
-                return Err(Error::new(Code::FileExists, format!("{} is there already", file.display()))
-                    .hint("give another folder, or remove the file"));
+                return Err(Error::new(Code::FileExists, format!("{} already exists", file.display()))
+                    .with_hint("choose another folder, or remove the file"));
             }
         }
         Ok(folder)

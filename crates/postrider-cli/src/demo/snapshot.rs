@@ -76,11 +76,15 @@ impl Act {
     /// What to tell the audience.
     pub(super) fn narration(self) -> &'static str {
         match self {
-            Self::Open => "Each order is committed together with its event; a relay carries the events.",
-            Self::Outage => "analytics is down, on purpose: its backlog grows, audit flows on.",
-            Self::Recovered => "analytics is back and catches up, the events of each customer in order.",
-            Self::CaughtUp => "analytics has caught up: nothing lost, nothing twice, audit never noticed.",
-            Self::Closed => "The shop is closed; the last events are on their way.",
+            Self::Open => "Each order is committed together with its event; a relay delivers the events.",
+            Self::Outage => "analytics is down, on purpose: its backlog grows, audit is not delayed.",
+            Self::Recovered => {
+                "analytics is up again and catches up, with the events of each customer in order."
+            }
+            Self::CaughtUp => {
+                "analytics has caught up: nothing lost, nothing duplicated, audit was not affected."
+            }
+            Self::Closed => "The shop is closed; the last events are being delivered.",
         }
     }
 }

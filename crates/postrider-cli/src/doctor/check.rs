@@ -18,131 +18,131 @@ macro_rules! checks {
             /// Its name in words, such as `sink reachable`.
             pub fn name(self) -> String { match self { $(Self::$name => words(stringify!($name))),+ } }
 
-            /// What it looks at, and why that matters.
+            /// What it checks, and why that matters.
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim_ascii()),+ } }
 
-            /// What to do if it is not as it should be.
+            /// What to do if the check fails.
             pub const fn fix(self) -> &'static str { match self { $(Self::$name => $fix),+ } }
         }
     };
 }
 
 checks! {
-    /// Every sink can be written to: the folder of a file exists and takes files, a Kafka broker takes connections.
-    SinkReachable = 1, "see what was found: a file needs a folder that can be written, a broker or an endpoint must take connections";
-    /// Every subscription of the configuration is in the database; a relay creates it at its start.
+    /// Every sink is writable: the folder of a file exists and is writable, a Kafka broker accepts connections.
+    SinkReachable = 1, "see the finding: a file needs a writable folder, a broker or endpoint must accept connections";
+    /// Every subscription in the configuration exists in the database; a relay creates it when it starts.
     SubscriptionCreated = 2, "start a relay with this configuration";
-    /// Every subscription of the database is in the configuration. One that nobody serves falls behind.
-    SubscriptionConfigured = 3, "add it to the configuration of a relay, or remove it if nobody needs it";
+    /// Every subscription in the database is also in the configuration. A subscription without a relay falls behind.
+    SubscriptionConfigured = 3, "add it to the configuration of a relay, or remove it if it is not needed";
 
-    /// The database is there and can be read.
-    Readable = 101, "check address, login and permissions; `postrider migrate up` creates what is missing";
-    /// The database can be written to: a relay settles there.
-    Writable = 102, "give write access to the file and to its folder";
-    /// The tables are there, of the version this program knows.
-    SchemaCurrent = 103, "older or missing schema: run `postrider migrate up`; newer schema: update this program; a table that was dropped or altered: restore it";
-    /// SQLite is new enough for the tables, 3.37 or later.
-    SqliteVersion = 104, "update SQLite";
-    /// The file is in WAL mode: without it relay and writers wait for each other.
+    /// The database exists and is readable.
+    Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";
+    /// The database is writable: a relay records its progress there.
+    Writable = 102, "grant write access to the file and to its folder";
+    /// The tables exist and have the schema version that this program needs.
+    SchemaCurrent = 103, "older or missing schema: run `postrider migrate up`; newer schema: upgrade this program; dropped or altered table: restore it";
+    /// SQLite is version 3.37 or later, which the tables need.
+    SqliteVersion = 104, "upgrade SQLite";
+    /// The file is in WAL mode: without it, relay and writers block each other.
     SqliteJournal = 105, "run `postrider migrate up`, or `PRAGMA journal_mode = WAL` while nothing else uses the file";
-    /// The relay's own commits survive a power failure. How durable the events are, their writers decide.
+    /// The relay's own commits survive a power failure. The durability of the events depends on the settings of their writers.
     SqliteSynchronous = 106, "in the application, set `PRAGMA synchronous = FULL` on connections that write events";
-    /// The WAL is small. A large one means that some reader has kept it from being emptied for long.
-    SqliteWal = 107, "look for a connection with a long transaction, and end it";
-    /// There is room on the disk. A full disk stops writers and relay alike.
-    DiskSpace = 108, "make room on the disk";
-    /// The file is not damaged. Only with `--deep`.
-    Undamaged = 109, "restore a backup, then see `postrider status`: a changed history halts the subscriptions";
+    /// The WAL is small. A large WAL means that a long-running reader prevents checkpoints.
+    SqliteWal = 107, "find the connection with a long-running transaction, and end the transaction";
+    /// There is free disk space. A full disk stops writers and relay.
+    DiskSpace = 108, "free disk space";
+    /// The file is not corrupt. Only with `--deep`.
+    Undamaged = 109, "restore a backup, then run `postrider status`: subscriptions halt when the history changed";
 
     /// The server is PostgreSQL 14 or later, and a primary.
-    PostgresVersion = 121, "update the server, or connect to the primary";
+    PostgresVersion = 121, "upgrade the server, or connect to the primary";
     /// The connection is encrypted, or does not leave this machine.
-    PostgresEncrypted = 122, "take sslmode=disable out of the URL; docs/src/postgres.md tells about certificates";
-    /// This user may do what a relay does.
-    PostgresRights = 123, "grant the user the role made by `postrider migrate roles`";
-    /// This user may do no more than a relay does: neither superuser, nor owner, nor writer of events.
-    PostgresExcess = 124, "log in as a user with the relay role alone; `postrider migrate roles` makes it";
-    /// Nobody but the owner may change events, or choose their tx and position. Order and completeness rest on both.
-    PostgresWriters = 125, "take those rights back; a writer needs INSERT alone, see `postrider migrate roles`";
-    /// The clock of the server is that of this machine, within a minute.
-    PostgresClock = 126, "set both clocks, best by NTP";
-    /// No transaction is open for long. One that has written events delays only these, but any keeps the server from cleaning up.
-    PostgresTransactions = 127, "look at the application behind the backend that is named; `SELECT pg_terminate_backend(pid)` ends its transaction, idle_in_transaction_session_timeout ends such transactions by itself";
-    /// No prepared transaction was left behind. It holds its locks for ever, even over a restart.
-    PostgresPrepared = 128, "COMMIT PREPARED or ROLLBACK PREPARED it, as its application meant";
-    /// The tables are cleaned up: dead rows make every look slower.
-    PostgresBloat = 129, "see that autovacuum is on and not kept from its work by a long transaction; VACUUM the table";
-    /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
-    PostgresDurable = 130, "set fsync and full_page_writes to on, and synchronous_commit to on where events are written";
-    /// The connection leads to the server itself. A transaction pooler works, too: statements are then planned at
-    /// every use, and notifications of writers are not heard.
-    PostgresPooler = 131, "nothing, if it is meant: set pooler = \"transaction\" and listen = false; or connect to the server itself";
+    PostgresEncrypted = 122, "remove sslmode=disable from the URL; docs/src/postgres.md explains certificates";
+    /// The database user has the privileges a relay needs.
+    PostgresRights = 123, "grant the user the role that `postrider migrate roles` creates";
+    /// The database user has only the privileges a relay needs: it is not a superuser, not the owner, and cannot write events.
+    PostgresExcess = 124, "use a database user that has only the relay role; `postrider migrate roles` creates it";
+    /// Only the owner of the table can change events or choose their tx and position. Order and completeness depend on both.
+    PostgresWriters = 125, "revoke these privileges; a writer needs only INSERT, see `postrider migrate roles`";
+    /// The clocks of the server and of this machine differ by less than a minute.
+    PostgresClock = 126, "synchronise both clocks, preferably with NTP";
+    /// No transaction is open for a long time. A transaction that wrote events delays only those events, but every open transaction blocks the server's clean-up.
+    PostgresTransactions = 127, "check the application behind the backend that the finding names; `SELECT pg_terminate_backend(pid)` ends its transaction; the setting idle_in_transaction_session_timeout ends such transactions automatically";
+    /// There is no old prepared transaction. It holds its locks permanently, even across a restart.
+    PostgresPrepared = 128, "run COMMIT PREPARED or ROLLBACK PREPARED, whichever its application intended";
+    /// The tables are vacuumed: dead rows slow down every query.
+    PostgresBloat = 129, "check that autovacuum is on and not blocked by a long-running transaction; run VACUUM on the table";
+    /// A confirmed commit survives a crash of the server. Otherwise an event could be delivered and then lost by the database.
+    PostgresDurable = 130, "set fsync and full_page_writes to on, and synchronous_commit to on for connections that write events";
+    /// The connection goes directly to the server. A pooler in transaction mode also works: statements are
+    /// then planned at every use, and the writers' notifications do not arrive.
+    PostgresPooler = 131, "if the pooler is intended, set pooler = \"transaction\" and listen = false; otherwise connect directly to the server";
 
-    /// The table with a state per row is as its layout has it. What differs is told and never altered.
-    LayoutTable = 132, "make the column or index that is named, if it is missed; a relay works without the indexes, only slower";
-    /// Every consumer group can process every event. A unique key of `processed_events` without the group's name, as in seed 003, lets the first group keep all others out.
-    LayoutInbox = 133, "make the key of processed_events (consumer_group, event_id), or use it for one group only";
-    /// No row of `outbox_events` is in the hands of somebody else. Seed 004 has no lease: a publisher that dies leaves its rows PUBLISHING for ever.
-    LayoutClaims = 134, "if its publisher is dead, set foreign_claim_timeout on the outbox, or the rows back to PENDING";
-    /// No policy of row-level security hides rows of the outbox from this user. Hidden events would count as rolled back.
-    PostgresRowSecurity = 135, "ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that is named, or give the user BYPASSRLS";
-    /// The database holds its texts in UTF-8. In another encoding one row could keep all others from being read.
-    PostgresEncoding = 136, "put the outbox into a database made with ENCODING 'UTF8'";
-    /// The table `events` gives positions as the migrations have it: one by one, after the transaction's number, without child tables.
-    PostgresShape = 137, "undo the change that is named; after a CACHE of the sequence also end the connections that wrote meanwhile";
-    /// The sequence has given no position twice: it is at or above every position that a subscription has seen.
-    PostgresSequence = 138, "set the sequence above every position that is named (setval), then `postrider accept-history NAME --from position:FIRST` with the first of the later events";
+    /// The table with a state per row matches its layout. Differences are reported; the table is not modified.
+    LayoutTable = 132, "create the column or index that the finding names, if you need it; a relay works without the indexes, but more slowly";
+    /// Every consumer group can process every event. A unique key of `processed_events` without the group's name blocks every group except the first.
+    LayoutInbox = 133, "change the key of processed_events to (consumer_group, event_id), or use the table for one consumer group only";
+    /// No row of `outbox_events` is claimed by another publisher. This layout has no lease: a publisher that crashes leaves its rows PUBLISHING permanently.
+    LayoutClaims = 134, "if its publisher no longer runs, set foreign_claim_timeout on the outbox, or set the rows back to PENDING";
+    /// No row-level security policy hides rows of the outbox from this user. Hidden events would be treated as rolled back.
+    PostgresRowSecurity = 135, "run ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that the finding names, or grant the user BYPASSRLS";
+    /// The encoding of the database is UTF-8. In another encoding a single row could make all others unreadable.
+    PostgresEncoding = 136, "use a database created with ENCODING 'UTF8' for the outbox";
+    /// The table `events` assigns positions as the migrations define it: one by one, after the transaction id, without child tables.
+    PostgresShape = 137, "undo the change that the finding names; if the sequence had a CACHE, also close the connections that wrote in the meantime";
+    /// The sequence has not assigned a position twice: it is at or above every position that a subscription has seen.
+    PostgresSequence = 138, "set the sequence above every position that the finding names (setval), then run `postrider accept-history NAME --from position:FIRST` with the first of the later events";
 
-    /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, a primary that writes alone, and tells who has the outbox open.
+    /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, is the only primary, and reports which sessions use the outbox.
     MySqlServer = 141, "change the setting that the finding names, or connect to the primary; docs/src/mysql.md lists what is needed";
     /// The connection is encrypted, or does not leave this machine.
-    MySqlEncrypted = 142, "take ssl-mode=disabled out of the URL";
-    /// This user may do what a relay does.
-    MySqlRights = 143, "grant the user the role made by `postrider migrate roles`";
-    /// This user may do no more than a relay does.
-    MySqlExcess = 144, "log in as a user with the relay role alone; `postrider migrate roles` makes it";
-    /// The clock of the server is that of this machine, within a minute.
-    MySqlClock = 146, "set both clocks, best by NTP";
-    /// No transaction is open for long. One that has written events delays only these, but any keeps the server from cleaning up.
-    MySqlTransactions = 147, "look at the application behind the connection that is named, and end its transaction";
-    /// No prepared transaction was left behind. It holds its locks for ever, even over a restart.
-    MySqlPrepared = 148, "XA COMMIT or XA ROLLBACK it, as its application meant";
-    /// A commit that was confirmed survives a crash of the server. Otherwise an event may be delivered that the database then loses.
+    MySqlEncrypted = 142, "remove ssl-mode=disabled from the URL";
+    /// The database user has the privileges a relay needs.
+    MySqlRights = 143, "grant the user the role that `postrider migrate roles` creates";
+    /// The database user has only the privileges a relay needs.
+    MySqlExcess = 144, "use a database user that has only the relay role; `postrider migrate roles` creates it";
+    /// The clocks of the server and of this machine differ by less than a minute.
+    MySqlClock = 146, "synchronise both clocks, preferably with NTP";
+    /// No transaction is open for a long time. A transaction that wrote events delays only those events, but every open transaction blocks the server's clean-up.
+    MySqlTransactions = 147, "check the application behind the connection that the finding names, and end its transaction";
+    /// There is no old prepared transaction. It holds its locks permanently, even across a restart.
+    MySqlPrepared = 148, "run XA COMMIT or XA ROLLBACK, whichever its application intended";
+    /// A confirmed commit survives a crash of the server. Otherwise an event could be delivered and then lost by the database.
     MySqlDurable = 150, "set innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 and innodb_doublewrite = ON";
 
-    /// What retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only what Postrider delivered unless `retention_scope = \"all\"`.
-    RetentionDeletes = 151, "nothing, if it is meant; else set `retention = \"forever\"`";
-    /// No row stands where a subscription has settled that no event is. Whoever may INSERT can choose a position (`SET insert_id`); such an event was not delivered.
-    MySqlChosen = 160, "find who writes so; a relay that runs parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
-    /// There are positions left. A writer can use them up by choosing one near the end; then nobody can write events.
-    MySqlCounter = 161, "delete the row at the end, run ALTER TABLE events AUTO_INCREMENT = 1 (the server takes the next that is free), then accept-history";
-    /// No trigger is on the tables of the outbox: it runs with the relay's work, and may change or drop what a promise rests on.
-    MySqlTriggers = 162, "drop the trigger, or be sure of what it does";
-    /// No trigger is on the tables of the outbox: it runs with the relay's work, and may change or drop what a promise rests on.
-    SqliteTriggers = 163, "drop the trigger, or be sure of what it does";
+    /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = \"all\"`.
+    RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = \"forever\"`";
+    /// No event is at a position that a subscription has already settled as empty. Any user with INSERT can choose a position (`SET insert_id`); such an event was not delivered.
+    MySqlChosen = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
+    /// There are free positions. A writer can exhaust them by choosing a position near the maximum; after that no event can be written.
+    MySqlCounter = 161, "delete the row with the highest position, run ALTER TABLE events AUTO_INCREMENT = 1 (the server then uses the next free value), then run `postrider accept-history`";
+    /// There is no trigger on the tables of the outbox: it would run inside the relay's transactions and could break a guarantee.
+    MySqlTriggers = 162, "drop the trigger, or verify what it does";
+    /// There is no trigger on the tables of the outbox: it would run inside the relay's transactions and could break a guarantee.
+    SqliteTriggers = 163, "drop the trigger, or verify what it does";
 
-    /// The clock is not behind the events: times in the future make ages and expiry wrong.
-    ClockEvents = 201, "set the clocks of this machine and of the writers, best by NTP";
-    /// No lease ends later than one can: that shows that the clock was set back, and a dead relay is replaced late.
-    ClockLeases = 202, "set the clock right, best by NTP; the lease ends at the time shown";
-    /// A relay works the subscription, or nothing waits to be delivered.
+    /// The clock is not behind the events: event times in the future make ages and expiry wrong.
+    ClockEvents = 201, "synchronise the clocks of this machine and of the writers, preferably with NTP";
+    /// No lease expires later than its maximum duration allows. If one does, the clock was set back, and a crashed relay is replaced late.
+    ClockLeases = 202, "correct the clock, preferably with NTP; the lease expires at the time shown";
+    /// A relay serves the subscription, or no event waits for delivery.
     Served = 203, "start a relay with this configuration";
-    /// The last relay left in good order. Otherwise it died, and another goes on after the end of its lease.
-    LeftInOrder = 204, "see the log of the relay that held the lease; start another if none runs";
+    /// The last relay shut down cleanly. Otherwise it crashed, and another relay continues when its lease expires.
+    LeftInOrder = 204, "see the log of the relay that held the lease; start another relay if none runs";
     /// The subscription is not paused.
-    NotPaused = 205, "`postrider resume NAME` when its reason is gone";
-    /// The subscription is not halted. It is when the history of the database changed, and then nothing is delivered.
-    NotHalted = 206, "compare the database with the consumers, then `postrider accept-history NAME --from floor` where the reason offers it (it may repeat events and skips none), else --from position:N";
-    /// There is room for more parked events. At the limit nothing new is read.
-    ParkedRoom = 207, "see the last error in `postrider status` and mend its cause, or raise parked_max";
-    /// No event was given up or is without a route.
-    NothingGivenUp = 208, "see the last error in `postrider status` and mend its cause; unrouted ones go on when a rule matches them, dead ones stay where they are";
-    /// No subscription is far behind all others: what it still needs cannot be cleaned up.
-    NobodyFarBehind = 209, "serve it or remove it";
-    /// The endpoint of every webhook takes connections from this machine: its name is resolved, every address passes the address guard, TCP connects, and TLS with its certificate for https. No request is sent, so token, path and signature are not tried.
+    NotPaused = 205, "run `postrider resume NAME` when the reason is resolved";
+    /// The subscription is not halted. It halts when the history of the database changes; then nothing is delivered.
+    NotHalted = 206, "compare the database with the consumers, then run `postrider accept-history NAME --from floor` if the reason suggests it (it may repeat events and skips none), otherwise --from position:N";
+    /// The number of parked events is below the limit. At the limit the subscription reads no new events.
+    ParkedRoom = 207, "see the last error in `postrider status` and fix its cause, or raise parked_max";
+    /// No event is dead or unrouted.
+    NothingGivenUp = 208, "see the last error in `postrider status` and fix its cause; unrouted events are delivered when a rule matches them, dead events stay parked";
+    /// No subscription is far behind all others: events that it still needs cannot be deleted.
+    NobodyFarBehind = 209, "serve it with a relay, or remove it";
+    /// Every webhook endpoint accepts connections from this machine: its name resolves, every address passes the address guard, TCP connects, and for https TLS verifies the certificate. No request is sent, so token, path and signature are not checked.
     EndpointReachable = 210, "check the host and port of `url`, the network between, and the certificate (`ca_file`); `allow_networks` lets a private network through";
-    /// The relay that serves the subscription takes no destination for down.
-    DestinationUp = 220, "mend the destination or the way to it; nothing is lost meanwhile, and the relay tries it again by itself";
+    /// The relay that serves the subscription considers no destination down.
+    DestinationUp = 220, "repair the destination or the network path to it; no event is lost in the meantime, and the relay retries by itself";
 }
 
 /// `SinkReachable` as `sink reachable`. The names of databases stay whole.

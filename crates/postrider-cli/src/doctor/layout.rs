@@ -11,13 +11,13 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
     let name = rows.layout().name();
     match admin.differences().await {
         Ok(differences) if differences.is_empty() => {
-            subject.ok(Check::LayoutTable, format!("as layout {name} has it"));
+            subject.ok(Check::LayoutTable, format!("matches layout {name}"));
         }
         Ok(differences) => {
             let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
             subject.warn(Check::LayoutTable, told.join("; "));
         }
-        Err(error) => subject.warn(Check::LayoutTable, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line())),
     }
     if let Err(error) = admin.overview(0).await {
         subject.refused(Check::SchemaCurrent, &error);
@@ -26,18 +26,20 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
     if rows.layout() == RowLayout::OutboxEvents {
         foreign_claims(admin.foreign_claims().await, subject);
     }
-    subject.ok(Check::SchemaCurrent, format!("the tables beside {name} are there"));
+    subject.ok(Check::SchemaCurrent, format!("the additional tables of {name} exist"));
     true
 }
 
 fn foreign_claims(found: Result<u64>, subject: &mut Subject<'_>) {
     match found {
-        Ok(0) => subject.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by somebody else"),
-        Ok(1) => subject.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by somebody else"),
+        Ok(0) => subject.ok(Check::LayoutClaims, "no row is marked as PUBLISHING by another publisher"),
+        Ok(1) => subject.warn(Check::LayoutClaims, "1 row is marked as PUBLISHING by another publisher"),
         Ok(many) => {
-            subject
-                .warn(Check::LayoutClaims, format!("{many} rows are marked as PUBLISHING by somebody else"));
+            subject.warn(
+                Check::LayoutClaims,
+                format!("{many} rows are marked as PUBLISHING by another publisher"),
+            );
         }
-        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be checked: {}", error.one_line())),
     }
 }

@@ -40,7 +40,8 @@ fn clock(overview: &Overview, subject: &mut Subject<'_>) {
     match overview.newest {
         Some((_, time)) if overview.now.until(time) > CLOCK_SKEW_MAX => {
             let ahead = age(overview.now.until(time));
-            subject.warn(Check::ClockEvents, format!("the last event is from the future, by {ahead}"));
+            subject
+                .warn(Check::ClockEvents, format!("the time of the last event is in the future, by {ahead}"));
         }
         _ => subject.ok(Check::ClockEvents, format!("it is {}", overview.now)),
     }
@@ -53,8 +54,10 @@ fn check_subscription(
     subject: &mut Subject<'_>,
 ) {
     match of {
-        Some(_) => subject.ok(Check::SubscriptionConfigured, "it is in both"),
-        None => subject.warn(Check::SubscriptionConfigured, "it is in the database only"),
+        Some(_) => {
+            subject.ok(Check::SubscriptionConfigured, "it is in the configuration and in the database")
+        }
+        None => subject.warn(Check::SubscriptionConfigured, "it is only in the database"),
     }
     lease(subscription, now, of, subject);
     match &subscription.paused {
@@ -95,13 +98,14 @@ fn lease(
         return;
     };
     let left = now.until(lease.expires_at);
-    subject.ok(Check::Served, format!("{} has the lease for {}", lease.holder, age(left)));
+    subject.ok(Check::Served, format!("{} holds the lease for {}", lease.holder, age(left)));
     let longest = of.map_or(Duration::MAX, |of| of.policy.lease.saturating_add(CLOCK_SKEW_MAX));
     if left > longest {
-        let what = format!("the lease ends at {}, later than one can", lease.expires_at);
+        let what =
+            format!("the lease expires at {}, later than its maximum duration allows", lease.expires_at);
         subject.warn(Check::ClockLeases, what);
     } else {
-        subject.ok(Check::ClockLeases, format!("the lease ends at {}", lease.expires_at));
+        subject.ok(Check::ClockLeases, format!("the lease expires at {}", lease.expires_at));
     }
 }
 
@@ -113,25 +117,28 @@ fn unserved(subscription: &SubscriptionOverview, subject: &mut Subject<'_>) {
             let events = count(parked, "event");
             subject.warn(
                 Check::Served,
-                format!("{events} parked and to be tried again, and no relay serves it"),
+                format!("{events} parked and waiting for a retry, but no relay serves the subscription"),
             );
         }
-        Backlog { events: 0, .. } => subject.ok(Check::Served, "nothing waits"),
+        Backlog { events: 0, .. } => subject.ok(Check::Served, "no event is waiting"),
         Backlog { events, more, .. } => {
             let more = if more { "at least " } else { "" };
             let events = count(events, "event");
-            subject.warn(Check::Served, format!("{more}{events} undelivered, and no relay serves it"));
+            subject.warn(
+                Check::Served,
+                format!("{more}{events} undelivered, but no relay serves the subscription"),
+            );
         }
     }
     match &subscription.lease {
         Some(lease) => {
-            let what = format!("{} let its lease run out at {}", lease.holder, lease.expires_at);
+            let what = format!("the lease of {} expired at {}", lease.holder, lease.expires_at);
             subject.warn(Check::LeftInOrder, what);
         }
         None if !subscription.clean => {
-            subject.warn(Check::LeftInOrder, "the last relay left something unfinished")
+            subject.warn(Check::LeftInOrder, "the last relay did not shut down cleanly")
         }
-        None => subject.ok(Check::LeftInOrder, "nobody has the lease"),
+        None => subject.ok(Check::LeftInOrder, "no relay holds the lease"),
     }
 }
 
@@ -154,7 +161,7 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         .map(|state| format!("{} {}", parked.count(state), state.as_str()))
         .collect();
     if given_up.is_empty() {
-        subject.ok(Check::NothingGivenUp, "nothing was given up");
+        subject.ok(Check::NothingGivenUp, "no event is dead or unrouted");
     } else {
         subject.warn(Check::NothingGivenUp, given_up.join(", "));
     }

@@ -1,4 +1,4 @@
-//! What `postrider doctor` looks at.
+//! The checks of `postrider doctor`.
 //!
 //! 1. [`check`]: every check there is, with its code, what it means and what to do
 //! 2. [`report`]: what was found

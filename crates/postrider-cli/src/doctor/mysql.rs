@@ -33,7 +33,7 @@ const TRANSACTIONS: &str = "
 
 /// What the user may do beyond a relay's work.
 const EXCESS: &str = "
-    SELECT CONCAT(CURRENT_USER(), ' may ', privilege_type, ' everywhere')
+    SELECT CONCAT(CURRENT_USER(), ' has ', privilege_type, ' on all databases')
     FROM information_schema.user_privileges
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
@@ -58,11 +58,11 @@ pub(crate) async fn check(
             return false;
         }
     };
-    subject.ok(Check::Readable, format!("{shown} answers"));
+    subject.ok(Check::Readable, format!("{shown} is reachable"));
     if config.is_exposed() {
         subject.warn(Check::MySqlEncrypted, "the connection is not encrypted");
     } else {
-        subject.ok(Check::MySqlEncrypted, "encrypted, or within this machine");
+        subject.ok(Check::MySqlEncrypted, "encrypted, or local to this machine");
     }
     let mut server = Server { client };
     server.clock(subject).await;
@@ -96,13 +96,13 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             subject.ok(Check::SchemaCurrent, format!("schema {found}"));
             match MySqlStore::writers(config).await {
-                Ok(Some(_)) => subject.ok(Check::MySqlServer, "a primary that tells who writes"),
+                Ok(Some(_)) => subject.ok(Check::MySqlServer, "a primary that reports which sessions write"),
                 Ok(None) => {
-                    let what = "a primary, but it tells no metadata locks, or not all: what is rolled back is kept in mind \
-                                for long";
+                    let what = "a primary, but it does not report all metadata locks: rolled-back positions \
+                                stay undecided for longer";
                     subject.warn(Check::MySqlServer, what);
                 }
-                Err(error) => subject.warn(Check::MySqlServer, error.sentence()),
+                Err(error) => subject.warn(Check::MySqlServer, error.one_line()),
             }
             true
         }
@@ -130,10 +130,10 @@ async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
     tell(subject, Check::MySqlChosen, told(found), "none");
     match MySqlStore::last_position(config).await {
         Ok(last) if last.get() > POSITIONS_FEW => {
-            subject.fail(Check::MySqlCounter, format!("the counter stands at {last}"));
+            subject.fail(Check::MySqlCounter, format!("the AUTO_INCREMENT counter is at {last}"));
         }
-        Ok(_) => subject.ok(Check::MySqlCounter, "enough are left"),
-        Err(error) => subject.warn(Check::MySqlCounter, format!("cannot be told: {}", error.sentence())),
+        Ok(_) => subject.ok(Check::MySqlCounter, "enough positions are free"),
+        Err(error) => subject.warn(Check::MySqlCounter, format!("cannot be checked: {}", error.one_line())),
     }
 }
 
@@ -145,7 +145,7 @@ async fn prepared(config: &MySqlConfig, subject: &mut Subject<'_>) {
 }
 
 fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
-    answer.map_err(|error| error.sentence())
+    answer.map_err(|error| error.one_line())
 }
 
 /// A connection to ask on.
@@ -168,7 +168,7 @@ impl Server {
                 subject.warn(Check::MySqlClock, format!("the clocks are {apart} apart"));
             }
             Ok(_) => subject.ok(Check::MySqlClock, "the clocks agree"),
-            Err(error) => subject.warn(Check::MySqlClock, format!("cannot be told: {error}")),
+            Err(error) => subject.warn(Check::MySqlClock, format!("cannot be checked: {error}")),
         }
     }
 
@@ -187,11 +187,11 @@ impl Server {
             Ok(()) => self.ask(&sql).await,
             Err(error) => Err(error.to_string()),
         };
-        tell(subject, Check::MySqlTransactions, found, "none is open for long");
+        tell(subject, Check::MySqlTransactions, found, "no long-running transaction");
     }
 
     async fn excess(&mut self, subject: &mut Subject<'_>) {
-        tell(subject, Check::MySqlExcess, self.ask(EXCESS).await, "no more than a relay needs");
+        tell(subject, Check::MySqlExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
     }
 
     /// Opening a store has read most of what a relay reads; what is left is to write.
@@ -200,7 +200,7 @@ impl Server {
         let sql = format!("UPDATE `{name}`.subscriptions SET clean = clean WHERE FALSE");
         let written =
             self.client.query_drop(sql).await.map(|()| Vec::new()).map_err(|error| error.to_string());
-        tell(subject, Check::MySqlRights, written, "a relay can settle");
+        tell(subject, Check::MySqlRights, written, "a relay can record its progress");
     }
 }
 
@@ -209,6 +209,6 @@ fn tell(subject: &mut Subject<'_>, check: Check, found: Result<Vec<String>, Stri
     match found {
         Ok(lines) if lines.is_empty() => subject.ok(check, good),
         Ok(lines) => subject.warn(check, lines.join("; ")),
-        Err(error) => subject.warn(check, format!("cannot be told: {error}")),
+        Err(error) => subject.warn(check, format!("cannot be checked: {error}")),
     }
 }

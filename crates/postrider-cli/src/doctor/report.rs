@@ -10,9 +10,9 @@ use crate::output::{Align, Table, View};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// The check passed.
     Ok,
-    /// It works, and somebody should look at it.
+    /// It works, but an operator should look at it.
     Warn,
     /// It does not work.
     Fail,
@@ -83,7 +83,7 @@ impl Subject<'_> {
 
     /// A failure that an error tells, with the error's own advice.
     pub(crate) fn refused(&mut self, check: Check, error: &Error) {
-        self.fail_with(check, error.sentence(), error.advice());
+        self.fail_with(check, error.one_line(), error.hint());
     }
 
     /// A part of this thing.
@@ -114,7 +114,7 @@ impl View for Report {
             ("found", Align::Left),
             ("what to do", Align::Left),
         ];
-        let mut table = Table::new(columns, "nothing is configured, so there is nothing to check");
+        let mut table = Table::new(columns, "no outbox or sink is configured, so there is nothing to check");
         for Finding { outcome, code, check, subject, what, fix, .. } in &self.findings {
             let outcome = match outcome {
                 Severity::Ok => "ok",

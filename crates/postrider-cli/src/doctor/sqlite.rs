@@ -23,7 +23,7 @@ const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &mut Subject<'_>) -> bool {
     let connection = match SqliteStore::connect_read_only(path) {
         Ok(connection) => {
-            subject.ok(Check::Readable, format!("{} can be read", path.display()));
+            subject.ok(Check::Readable, format!("{} is readable", path.display()));
             connection
         }
         Err(error) => {
@@ -39,7 +39,7 @@ pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &
     match SqliteStore::triggers(path) {
         Ok(names) if names.is_empty() => subject.ok(Check::SqliteTriggers, "none"),
         Ok(names) => subject.warn(Check::SqliteTriggers, names.join("; ")),
-        Err(error) => subject.warn(Check::SqliteTriggers, error.sentence()),
+        Err(error) => subject.warn(Check::SqliteTriggers, error.one_line()),
     }
     version(subject);
     settings(path, subject);
@@ -54,10 +54,10 @@ pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &
 fn writable(path: &Path, subject: &mut Subject<'_>) {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (is_writable(path), is_writable(folder)) {
-        (true, true) => subject.ok(Check::Writable, format!("{} can be written", path.display())),
-        (false, _) => subject.fail(Check::Writable, format!("{} cannot be written", path.display())),
+        (true, true) => subject.ok(Check::Writable, format!("{} is writable", path.display())),
+        (false, _) => subject.fail(Check::Writable, format!("{} is not writable", path.display())),
         (true, false) => {
-            subject.fail(Check::Writable, format!("the folder of {} cannot be written", path.display()))
+            subject.fail(Check::Writable, format!("the folder of {} is not writable", path.display()))
         }
     }
 }
@@ -86,7 +86,7 @@ fn schema(path: &Path, subject: &mut Subject<'_>) -> bool {
         Ok(schema) => {
             let what = format!("schema {}, this program needs {}", schema.found, schema.needed);
             let fix = match schema.found > schema.needed {
-                true => "a newer version made these tables: update this program",
+                true => "a newer version created these tables: upgrade this program",
                 false => "run `postrider migrate up`",
             };
             subject.fail_with(Check::SchemaCurrent, what, fix);
@@ -145,7 +145,7 @@ fn room(_: &Path, _: &mut Subject<'_>) {}
 
 fn undamaged(connection: &Connection, subject: &mut Subject<'_>) {
     match connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
-        Ok(answer) if answer == "ok" => subject.ok(Check::Undamaged, "no damage was found"),
+        Ok(answer) if answer == "ok" => subject.ok(Check::Undamaged, "no corruption found"),
         Ok(damage) => subject.fail(Check::Undamaged, damage),
         Err(error) => subject.fail(Check::Undamaged, error.to_string()),
     }

@@ -87,7 +87,7 @@ impl Output {
     /// As [`text`](Self::text).
     pub fn json(&self, data: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(data)
-            .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").source(e))?;
+            .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").with_source(e))?;
         self.text(text)
     }
 
@@ -98,7 +98,7 @@ impl Output {
     pub fn text(&self, text: impl Display) -> Result<(), Failure> {
         write(&mut io::stdout().lock(), &text.to_string()).map_err(|e| match e.kind() {
             ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Error::new(Code::OutputFailed, "cannot write to standard output").source(e).into(),
+            _ => Error::new(Code::OutputFailed, "cannot write to standard output").with_source(e).into(),
         })
     }
 
@@ -129,10 +129,10 @@ impl Output {
     /// Tells why a command did not end well.
     pub fn failure(&self, failure: &Failure) {
         let text = match failure {
-            Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.to_string())).collect(),
+            Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.report())).collect(),
             Failure::Usage(error) => self.stderr.clap(error),
             Failure::NotBuilt(command) => {
-                self.stderr.error(&format!("error: `postrider {command}` is not built yet"))
+                self.stderr.error(&format!("error: `postrider {command}` is not implemented yet"))
             }
             Failure::Interrupted => "interrupted".into(),
             Failure::Reported(_) | Failure::ClosedPipe => return,

@@ -12,8 +12,8 @@ pub fn cli() -> String {
     let mut root = args::command();
     root.build();
     let mut page = format!(
-        "# Command line\n\n{GENERATED}\n\nData goes to standard output, everything else to standard error. How a command \
-         ended is told by its [exit code](exit-codes.md).\n"
+        "# Command line\n\n{GENERATED}\n\nData goes to standard output, everything else to standard error. The \
+         [exit code](exit-codes.md) reports how a command ended.\n"
     );
     section(&root, true, &mut page);
     page

@@ -7,27 +7,27 @@ use crate::config::kind::Kind;
 use crate::config::schema::{Absent, KeySpec, Schema, Section};
 
 const INTRODUCTION: &str = r#"
-Values come from, in rising order:
+Values come from these sources; a later source overrides an earlier one:
 
 1. the defaults below
-2. the file: `--config FILE`, else `$POSTRIDER_CONFIG`, else `postrider.toml` in the working directory if there is one
-3. variables: `POSTRIDER__SINK__OUT__PATH` sets `sink.out.path`. Case does not count, and `_` also stands for `-` and `.`
+2. the file: `--config FILE`, otherwise `$POSTRIDER_CONFIG`, otherwise `postrider.toml` in the working directory if it exists
+3. environment variables: `POSTRIDER__SINK__OUT__PATH` sets `sink.out.path`. Case is ignored, and `_` also matches `-` and `.`
    in a name of the file. A list is written `a,b`
 4. flags: `--set sink.out.path=events.jsonl`
 
-A key that does not exist is an error in every layer. `postrider config init` writes a file to begin with, `postrider
-config check` finds every mistake at once, and `postrider config show --origin` says where each value came from.
+An unknown key is an error in every source. `postrider config init` writes a starter file, `postrider
+config check` reports every mistake at once, and `postrider config show --origin` shows where each value comes from.
 
-| type | how it is written |
+| type | format |
 |---|---|
 | duration | a whole number and `ms`, `s`, `m`, `h` or `d`: `"250ms"`, `"5s"`, `"2m"` |
 | size | a whole number and `B`, `KiB`, `MiB` or `GiB`: `"64KiB"`, `"1MiB"` |
-| URL, secret | itself; or `"env:NAME"`, the value of a variable; or `"file:PATH"`, what is in a file |
+| URL, secret | the value; or `"env:NAME"`, the value of an environment variable; or `"file:PATH"`, the content of a file |
 
-Secrets, and users, passwords and parameters in URLs, are masked wherever they would be shown. On the command line a secret
-or a URL with a password is refused: every user of a machine can read the arguments of its processes.
+Secrets, and users, passwords and parameters in URLs, are masked in all output. On the command line a secret
+or a URL with a password is rejected: every user of a machine can read the arguments of its processes.
 
-Names of sections are 1 to 100 letters, digits, `_`, `-` and `.`. Paths are relative to the working directory.
+Section names have 1 to 100 letters, digits, `_`, `-` and `.`. Paths are relative to the working directory.
 "#;
 
 /// Every section with its keys.

@@ -8,9 +8,10 @@ use crate::doctor::Check;
 /// Every check of `postrider doctor`.
 pub fn doctor() -> String {
     let mut page = format!(
-        "# Doctor\n\n{GENERATED}\n\nWhat `postrider doctor` looks at. The codes do not change. A check is ok, a warning (it works, and \
-         somebody should look) or a failure (it does not work, and the command ends with 5).\n\n\
-         | code | as it should be | otherwise |\n|---|---|---|\n"
+        "# Doctor\n\n{GENERATED}\n\nThe checks of `postrider doctor`. The codes do not change. A check is \
+         ok, a warning (it works, but an operator should look at it) or a failure (it does not work, and the \
+         command exits with code 5).\n\n\
+         | code | expected | what to do otherwise |\n|---|---|---|\n"
     );
     for check in Check::ALL {
         let _ = writeln!(page, "| {check} | {} | {} |", cell(check.meaning()), cell(check.fix()));

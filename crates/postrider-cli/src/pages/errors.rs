@@ -10,12 +10,13 @@ use crate::exit::Exit;
 /// Every error code with what it means, for the data too, and what to do.
 pub fn errors() -> String {
     let mut page = format!(
-        "# Errors\n\n{GENERATED}\n\nEvery error has a code that never changes its meaning. It is printed with what happened, what \
-         that means for the data, and what to do next; where more is known of a case, the last two say so.\n"
+        "# Errors\n\n{GENERATED}\n\nEvery error has a code that never changes its meaning. An error prints \
+         what happened, what it means for the data, and what to do next. In a specific case the last two may \
+         be more precise than on this page.\n"
     );
     for &code in Code::ALL {
         let meaning = code.meaning().trim();
-        let (effect, fix, exit) = (code.effect(), code.fix(), Exit::from(code));
+        let (effect, fix, exit) = (code.effect(), code.hint(), Exit::from(code));
         let _ = write!(page, "\n## {code}\n\n{meaning}\n\n");
         let _ = writeln!(page, "- For the data: {effect}.");
         let _ = writeln!(page, "- What to do: {fix}.");
@@ -23,15 +24,15 @@ pub fn errors() -> String {
         if !matches!(exit, Exit::Input | Exit::Usage) {
             let _ = writeln!(page, "- A running relay {}.", recovery(code.recovery()));
         }
-        let _ = writeln!(page, "- A command ends with [exit code](exit-codes.md) {}.", exit.number());
+        let _ = writeln!(page, "- A command exits with [exit code](exit-codes.md) {}.", exit.number());
     }
     page
 }
 
 fn recovery(recovery: Recovery) -> &'static str {
     match recovery {
-        Recovery::Again => "tries again by itself",
-        Recovery::Reload => "loads its progress anew and goes on by itself",
-        Recovery::Person => "waits until somebody has changed something",
+        Recovery::Again => "retries by itself",
+        Recovery::Reload => "reloads its progress and continues by itself",
+        Recovery::Person => "waits until an operator has changed something",
     }
 }

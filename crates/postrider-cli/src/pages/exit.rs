@@ -10,8 +10,8 @@ use crate::exit::Exit;
 /// Every exit code, and the errors that end with it.
 pub fn exit_codes() -> String {
     let mut page = format!(
-        "# Exit codes\n\n{GENERATED}\n\nWhat `postrider` tells the shell. The numbers do not change. Of several errors \
-         the first decides.\n\n| code | meaning | errors |\n|---|---|---|\n"
+        "# Exit codes\n\n{GENERATED}\n\nThe exit codes of `postrider`. The numbers do not change. If there \
+         are several errors, the first one decides.\n\n| code | meaning | errors |\n|---|---|---|\n"
     );
     for &exit in Exit::ALL {
         let errors: Vec<String> =

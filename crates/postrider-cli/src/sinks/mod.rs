@@ -63,7 +63,7 @@ pub(crate) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
         Err(features) => {
             let why = format!("this program was built without support for {name}");
             let hint = format!("build it with --features {features}");
-            Err(table.problem("type", Code::ConfigValue, &why).hint(hint))
+            Err(table.problem("type", Code::ConfigValue, &why).with_hint(hint))
         }
     }
 }

@@ -30,7 +30,7 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
     // On SQLite the number of a row tells its place.
-    assert!(!made.stderr.contains("no column orders"), "{made:?}");
+    assert!(!made.stderr.contains("no column defines the order"), "{made:?}");
     for _ in 0..2 {
         let drained = program.run(&["relay", "--drain"]);
         assert_eq!(drained.exit, Some(0), "{drained:?}");
@@ -46,7 +46,7 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
     assert_eq!(status(&program)["backlog"]["events"], 0);
     let refused = program.run(&["write", "--type", "a", "--aggregate", "A:1", "--payload", "{}"]);
     assert!(
-        refused.exit != Some(0) && refused.stderr.contains("your program's own INSERT does"),
+        refused.exit != Some(0) && refused.stderr.contains("use your program's own INSERT"),
         "{refused:?}"
     );
 }
@@ -76,33 +76,33 @@ fn a_table_with_words_of_its_own_is_delivered_and_marked() {
 #[test]
 fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
     for (keys, why) in [
-        ("table = 'shop'", "no column is named for `id`"),
+        ("table = 'shop'", "no column is mapped for `id`"),
         (
             "preset = 'debezium'\ncolumns = { tpye = 'kind' }",
-            "nothing is called `tpye`; did you mean \"type\"?",
+            "there is no field `tpye`; did you mean \"type\"?",
         ),
-        ("preset = 'debezium'\ncolumns = { status = 's' }", "no words for its states are given"),
-        ("preset = 'debezium'\nstates = { pending = 'a' }", "give the words for `pending` and `done`"),
+        ("preset = 'debezium'\ncolumns = { status = 's' }", "but `states` is not set"),
+        ("preset = 'debezium'\nstates = { pending = 'a' }", "set the values for `pending` and `done`"),
         (
             "preset = 'debezium'\nstates = { pending = 'a', done = 'b', lost = 'c' }",
             "there is no state `lost`",
         ),
         ("preset = 'debezium'\ncolumns = { topic = 'a\"b' }", "cannot be the name of a column"),
-        ("columns = { id = 'a', type = 'b', payload = 'c' }", "give the name of the `table`"),
-        ("table = 'shop'\ncolumns = { id = 'a', payload = 'c' }", "nothing tells the type of events"),
-        ("preset = 'debezium'\nevent_type = 'order'", "the type of events is told twice"),
+        ("columns = { id = 'a', type = 'b', payload = 'c' }", "set the name of the `table`"),
+        ("table = 'shop'\ncolumns = { id = 'a', payload = 'c' }", "the type of events is unknown"),
+        ("preset = 'debezium'\nevent_type = 'order'", "the type of events is defined twice"),
         (
             "table = 'shop'\ncolumns = { id = 'a', payload = 'c' }\ntype_header = 'name'",
-            "no column is named for `headers`",
+            "no column is mapped for `headers`",
         ),
         (
             "table = 'shop'\ncolumns = { id = 'a', payload = 'c' }\nevent_type = 'a'\ntype_header = 'name'",
-            "gives all events their type already",
+            "already sets the type of all events",
         ),
-        ("preset = 'debezium'\nalso_pending = ['RETRY']", "it is about the words of `states`"),
+        ("preset = 'debezium'\nalso_pending = ['RETRY']", "this key needs `states`"),
         (
             "preset = 'debezium'\ncolumns = { status = 's' }\nstates = { pending = 'a', done = 'b' }\nalso_pending = ['B']",
-            "two states have the same word",
+            "two states have the same value",
         ),
     ] {
         let refused = program(keys).run(&["config", "check"]);
@@ -146,7 +146,10 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
     );
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
     let refused = program.run(&["adopt", "--from", "new", "--to", "shop", "--dry-run"]);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("does not write such a table"), "{refused:?}");
+    assert!(
+        refused.exit != Some(0) && refused.stderr.contains("does not write to such tables"),
+        "{refused:?}"
+    );
     for moved in [2, 0] {
         let adopted =
             program.run(&["adopt", "--from", "shop", "--to", "new", "--start", "beginning", "--json"]);
@@ -171,7 +174,10 @@ fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
          INSERT INTO outboxevent VALUES ('5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10', 'Order', '7', 'order.placed', '{}');",
     );
     let made = program.run(&["migrate", "up"]);
-    assert!(made.exit == Some(0) && made.stderr.contains("no column orders the rows of a key"), "{made:?}");
+    assert!(
+        made.exit == Some(0) && made.stderr.contains("no column defines the order of rows with the same key"),
+        "{made:?}"
+    );
     let refused = program.run(&["relay", "--drain"]);
     assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0351"), "{refused:?}");
     assert!(refused.stderr.contains("order = \"none\""), "{refused:?}");
@@ -195,7 +201,7 @@ fn a_row_that_no_event_can_be_made_of_is_given_up_with_a_line_in_the_log() {
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
     let drained = program.run(&["relay", "--drain"]);
     assert_eq!(drained.exit, Some(1), "{drained:?}");
-    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = drained.stderr.lines().find(|line| line.contains("event dead"));
     let line = line.unwrap_or_else(|| panic!("{drained:?}"));
     assert!(line.contains("WARN") && line.contains("headers") && line.contains('2'), "{line}");
     assert!(!drained.stderr.contains("P4YL0AD"), "{drained:?}");

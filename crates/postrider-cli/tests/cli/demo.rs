@@ -51,7 +51,7 @@ fn plain_output_has_no_escapes_and_ends_with_the_verdict() {
     let ran = program().run(&["demo", "--events", "300", "--exit", "--plain"]);
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""));
     assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
-    assert!(ran.stdout.contains("Everything committed arrived"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Every committed event arrived"), "{}", ran.stdout);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn an_interrupted_demo_checks_what_it_did_and_says_that_it_was_interrupted() {
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
     assert_eq!(demo.wait().unwrap().code(), Some(130), "{rest}");
-    assert!(rest.contains("Everything committed arrived"), "{rest}");
+    assert!(rest.contains("Every committed event arrived"), "{rest}");
     assert_eq!(files(&program), 0, "the temporary folder is gone");
 }
 

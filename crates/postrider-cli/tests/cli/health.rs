@@ -135,7 +135,7 @@ fn status_names_the_subscription_that_holds_retention_back() {
          VALUES ('ahead', 9, '9', 0, 0)",
     );
     let table = program.run(&["status"]).stdout;
-    let held: Vec<&str> = table.lines().filter(|line| line.contains("holds retention back")).collect();
+    let held: Vec<&str> = table.lines().filter(|line| line.contains("blocks retention")).collect();
     assert!(matches!(held[..], [line] if line.contains("orders")), "{table}");
     let rows = program.run(&["status", "--json"]).stdout;
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
@@ -211,7 +211,7 @@ fn status_tells_a_destination_that_is_down_a_relay_that_stands_by_and_a_lease_th
     assert!(status["standby"][0].as_str().unwrap().starts_with("second"), "{status}");
     let table = program.run(&["status"]).stdout;
     assert!(table.contains("is DOWN since "), "{table}");
-    assert!(table.contains("next try in ") || table.contains("tried again since"), "{table}");
+    assert!(table.contains("next retry in ") || table.contains("retried since"), "{table}");
     assert!(table.contains("standby: second"), "{table}");
     let (found, _) = diagnosed(&program, &set, "PD-0220");
     assert_eq!(found, "warn");
@@ -220,5 +220,5 @@ fn status_tells_a_destination_that_is_down_a_relay_that_stands_by_and_a_lease_th
     drop(first);
     until(|| (shop::status(&program)["state"] == "idle").then_some(()));
     let table = program.run(&["status"]).stdout;
-    assert!(table.contains("no relay: the lease of ") && table.contains(" ran out "), "{table}");
+    assert!(table.contains("no relay: the lease of ") && table.contains(" expired "), "{table}");
 }

@@ -10,7 +10,7 @@ fn the_starter_file_works_as_it_is_and_names_every_key() {
     assert!(ran.stderr.contains("wrote postrider.toml"), "{ran:?}");
     let checked = program.run(&["config", "check"]);
     assert_eq!(
-        checked.stdout, "postrider.toml: fine (outboxes: 1, sinks: 1, subscriptions: 1)\n",
+        checked.stdout, "postrider.toml: ok (outboxes: 1, sinks: 1, subscriptions: 1)\n",
         "{checked:?}"
     );
 }

@@ -123,6 +123,7 @@ fn kafka(key: &str) -> &'static [(&'static str, &'static str)] {
             ("sasl_username", "'u'"),
             ("sasl_password", "'p'"),
         ],
+        Some(("create", _)) => &[("brokers", "'h:1'"), ("create_topics", "['t']")],
         Some(("tls", _)) => &[("brokers", "'h:1'"), ("tls", "true")],
         Some(("transactional", _)) => &[("brokers", "'h:1'"), ("transactional", "true")],
         _ => &[("brokers", "'h:1'")],

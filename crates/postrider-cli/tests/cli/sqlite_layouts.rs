@@ -21,7 +21,7 @@ fn program_with(layout: &str, keys: &str) -> Program {
 fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     let program = program("outbox_events");
     let file = program.path().join("shop.db");
-    // The table is there already, as somebody has it.
+    // The table already exists, as somebody has it.
     let theirs = Connection::open(&file).unwrap();
     theirs
         .execute_batch(
@@ -52,7 +52,7 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     let told = status(&program);
     assert_eq!((&told["subscription"], &told["backlog"]["events"]), (&"orders".into(), &0.into()), "{told}");
     let doctor = program.run(&["doctor"]);
-    assert!(doctor.stdout.contains("no row is marked as PUBLISHING by somebody else"), "{doctor:?}");
+    assert!(doctor.stdout.contains("no row is marked as PUBLISHING by another publisher"), "{doctor:?}");
     assert!(doctor.stdout.contains("index \"idx_outbox_events_status\" is missing"), "{doctor:?}");
 }
 
@@ -96,7 +96,7 @@ fn a_layout_that_is_not_for_files_is_refused() {
     for layout in ["outbox", "event_outbox"] {
         let refused = program(layout).run(&["status"]);
         assert!(
-            refused.exit != Some(0) && refused.stderr.contains("its seed is not for SQLite"),
+            refused.exit != Some(0) && refused.stderr.contains("this layout does not exist for SQLite"),
             "{refused:?}"
         );
     }

@@ -154,7 +154,7 @@ fn a_paused_subscription_waits_and_goes_on_when_told() {
     let status = shop::status(&program);
     assert_eq!(status["state"], "paused", "{status}");
     assert!(program.run(&["status"]).stdout.contains("moving house"));
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "nothing waits");
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "no event is waiting");
     assert_eq!(program.run(&["write", "--type", "shop.closed"]).exit, Some(0));
     let ran = program.run(&["relay", "--drain"]);
     assert_eq!(ran.exit, Some(1), "a paused subscription cannot be drained: {ran:?}");
@@ -215,7 +215,7 @@ fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
         assert_eq!(program.run(args).exit, Some(0));
     }
     let ran = program.run(&["relay", "--drain"]);
-    assert!(ran.stderr.contains("begins with the 1 event(s) already in the outbox"), "{ran:?}");
+    assert!(ran.stderr.contains("starts with the 1 event(s) already in the outbox"), "{ran:?}");
     assert!(ran.stderr.contains("delivered 1 event, parked 0"), "{ran:?}");
 
     let late = std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();

@@ -175,7 +175,7 @@ fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
     );
     let drained = program.run(&["relay", "--drain"]);
     assert_eq!(drained.exit, Some(1), "{drained:?}");
-    let line = drained.stderr.lines().find(|line| line.contains("event given up"));
+    let line = drained.stderr.lines().find(|line| line.contains("event dead"));
     let line = line.unwrap_or_else(|| panic!("{drained:?}"));
     let id = id_in(&written).unwrap();
     for part in ["WARN", id, "order.placed", "k-42", "attempts=1", "answered 422"] {
@@ -197,7 +197,7 @@ fn the_first_failure_of_a_lone_event_is_in_the_log() {
     let mut relay = crate::shop::Running::start(command);
     requests.recv().unwrap();
     let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let line = log.find(|line| line.contains("event failed; it is tried again")).unwrap();
+    let line = log.find(|line| line.contains("event failed; it will be retried")).unwrap();
     assert!(line.contains("WARN") && line.contains("answered 404"), "{line}");
     relay.signal("TERM");
     assert_eq!(relay.end().0, Some(0));
@@ -218,11 +218,11 @@ fn a_drain_that_is_told_to_stop_in_an_outage_ends_as_interrupted() {
         command.stderr(std::process::Stdio::piped());
         let mut relay = crate::shop::Running::start(command);
         let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
-        assert!(log.any(|line| line.contains("destination taken for down")));
+        assert!(log.any(|line| line.contains("destination is down; failures do not count")));
         relay.signal(signal);
         let log: Vec<String> = log.collect();
         assert_eq!(relay.end().0, Some(130), "{log:?}");
-        assert!(log.iter().any(|line| line.contains("lease given up")), "{log:?}");
+        assert!(log.iter().any(|line| line.contains("lease released")), "{log:?}");
     }
 }
 
@@ -259,7 +259,7 @@ fn a_second_relay_of_the_same_name_stands_by_and_says_so() {
     let (first, mut log) = relay();
     assert!(log.any(|line| line.contains("leading")));
     let (second, mut log) = relay();
-    let line = log.find(|line| line.contains("standing by")).unwrap();
+    let line = log.find(|line| line.contains("standby: ")).unwrap();
     assert!(line.contains("WARN") && line.contains("same name") && line.contains("twin#"), "{line}");
     let status = crate::shop::status(&program);
     assert!(status["lease"]["holder"].as_str().unwrap().starts_with("twin#"), "{status}");

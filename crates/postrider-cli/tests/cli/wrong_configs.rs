@@ -47,7 +47,7 @@ const ALL: &[Wrong] = &[
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nrules = []\n", &["PR-0603", "postrider.toml:7:1", "did you mean \"rule\"?"]),
     variable(&[("POSTRIDER__RELAY__LOGG", "info")], &["PR-0603", "env POSTRIDER__RELAY__LOGG", "did you mean \"log\"?"]),
     variable(&[("POSTRIDER__RELAI__LOG", "info")], &["PR-0603", "env POSTRIDER__RELAI__LOG", "did you mean \"relay\"?"]),
-    variable(&[("POSTRIDER__RELAY", "info")], &["PR-0603", "env POSTRIDER__RELAY: this names no key"]),
+    variable(&[("POSTRIDER__RELAY", "info")], &["PR-0603", "env POSTRIDER__RELAY: this is not a key"]),
     flag(&["relay.lgo=info"], &["PR-0603", "flag --set", "did you mean \"log\"?"]),
     flag(&["relay.x.log=info"], &["PR-0603", "flag --set", "\"x.log\" in [relay]"]),
     // Values of the wrong type
@@ -87,8 +87,8 @@ const ALL: &[Wrong] = &[
     file("[outbox.a]\n", &["PR-0605", "postrider.toml:1:9", "[outbox.a] has no key \"url\"", "url = \"sqlite:shop.db\""]),
     file("[sink.o]\ntype = 'file'\n", &["PR-0605", "[sink.o] has no key \"path\""]),
     file("[sink]\ntype = 'file'\n", &["PR-0605", "postrider.toml:2:1", "a sink needs a name", "[sink.main]"]),
-    file("[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n", &["PR-0605", "[subscription.s] needs an outbox, and there is none"]),
-    flag(&["outbox.other.url=sqlite:b.db"], &["PR-0605", "[subscription.my-orders] does not say which outbox", "\"other\", \"shop\""]),
+    file("[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n", &["PR-0605", "[subscription.s] needs an outbox, but none is configured"]),
+    flag(&["outbox.other.url=sqlite:b.db"], &["PR-0605", "[subscription.my-orders] does not name its outbox", "\"other\", \"shop\""]),
     flag(&["sink.type=null"], &["PR-0605", "flag --set: a sink needs a name"]),
     variable(&[("POSTRIDER__SINK__NEW__ENCODER", "plain")], &["PR-0605", "[sink.new] has no key \"type\""]),
     // Names
@@ -102,7 +102,7 @@ const ALL: &[Wrong] = &[
     flag(&["outbox.shop.url=postgres://u:pw@h/db"], &["PR-0608", "env:NAME or file:PATH"]),
     // What is not key=value
     flag(&["relay.log"], &["PR-0602", "flag --set: this is not section.key=value"]),
-    flag(&["=x"], &["PR-0603", "this names no key"]),
+    flag(&["=x"], &["PR-0603", "this is not a key"]),
     // Policies that make no sense
     flag(&["subscription.my-orders.poll_min=5s"], &["PR-0401", "[subscription.my-orders]", "poll_min is 5s and poll_max is 500ms"]),
     flag(&["subscription.my-orders.lease=10ms"], &["PR-0401", "lease is 10ms"]),
@@ -131,7 +131,7 @@ fn every_wrong_config_is_told_by_code_key_and_place_and_prints_no_data() {
 fn the_config_they_differ_from_is_fine() {
     let ran = Program::with_config(GOOD).run(&["config", "check"]);
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""));
-    assert_eq!(ran.stdout, "postrider.toml: fine (outboxes: 1, sinks: 1, subscriptions: 1)\n");
+    assert_eq!(ran.stdout, "postrider.toml: ok (outboxes: 1, sinks: 1, subscriptions: 1)\n");
 }
 
 #[test]

@@ -93,7 +93,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["status", "--config", "nowhere.toml"], 2, &["PR-0601", "nowhere.toml"]),
     run(Ready, &["write", "--type", "a", "--payload", "postgres://u:pw@h/db"], 2, &["PR-0608", "standard input"]),
     // Configurations that are no use to a command
-    run(Empty, &["relay"], 2, &["PR-0605", "no subscription to serve", "config init"]),
+    run(Empty, &["relay"], 2, &["PR-0605", "no subscription is configured", "config init"]),
     run(Empty, &["migrate", "up"], 2, &["PR-0605", "no outbox is configured"]),
     run(Empty, &["migrate", "print"], 2, &["PR-0605", "no outbox is configured"]),
     run(Empty, &["status"], 2, &["PR-0605", "no outbox is configured"]),
@@ -101,7 +101,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["migrate", "up", "--outbox", "shpo"], 2, &["PR-0606", "no outbox \"shpo\"", "did you mean \"shop\"?"]),
     run(Ready, &["status", "--outbox", "qqq"], 2, &["PR-0606", "no outbox \"qqq\"", "there is \"shop\""]),
     run(Ready, &["write", "--outbox", "qqq", "--type", "a"], 2, &["PR-0606", "no outbox \"qqq\""]),
-    run(Two, &["write", "--type", "a"], 2, &["PR-0606", "there are outboxes other, shop", "--outbox NAME"]),
+    run(Two, &["write", "--type", "a"], 2, &["PR-0606", "several outboxes are configured: other, shop", "--outbox NAME"]),
     run(Ready, &["relay", "--set", "relay.lgo=info"], 2, &["PR-0603", "did you mean \"log\"?"]),
     run(Ready, &["doctor", "--set", "subscription.orders.lease=1"], 2, &["PR-0604", "a duration"]),
     run(Ready, &["relay", "--set", "subscription.orders.lease=1ms"], 2, &["PR-0401", "lease is 1ms"]),
@@ -112,12 +112,12 @@ const ALL: &[Wrong] = &[
     run(Garbage, &["migrate", "status"], 3, &["PR-0302", "file is not a database"]),
     run(Garbage, &["status"], 3, &["PR-0302", "file is not a database"]),
     run(Garbage, &["write", "--type", "a"], 3, &["PR-0302", "file is not a database"]),
-    run(Folder, &["relay"], 3, &["PR-0302", "shop.db cannot be opened", "nothing was read or changed"]),
-    run(Folder, &["migrate", "up"], 3, &["PR-0302", "shop.db cannot be opened"]),
-    run(Folder, &["status"], 3, &["PR-0302", "shop.db cannot be opened"]),
-    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "no/shop.db cannot be opened"]),
-    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot be opened"]),
-    run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "no/shop.db cannot be opened"]),
+    run(Folder, &["relay"], 3, &["PR-0302", "cannot open shop.db", "nothing was read or changed"]),
+    run(Folder, &["migrate", "up"], 3, &["PR-0302", "cannot open shop.db"]),
+    run(Folder, &["status"], 3, &["PR-0302", "cannot open shop.db"]),
+    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
+    run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot open"]),
+    run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
     // Schemas that are missing, newer, somebody else's
     run(Configured, &["relay"], 4, &["PR-0201", "no file shop.db", "postrider migrate up"]),
     run(Configured, &["status"], 4, &["PR-0201", "no file shop.db"]),
@@ -137,7 +137,7 @@ const ALL: &[Wrong] = &[
     // Flags that describe no event
     run(Ready, &["write", "--type", ""], 6, &["PR-0101", "the event: the type is empty"]),
     run(Ready, &["write", "--type", "a\u{7}b"], 6, &["PR-0103", "U+0007"]),
-    run(Ready, &["write", "--type", "abc", "--set", "outbox.shop.text_max=2B"], 6, &["PR-0102", "3 bytes, at most 2 fit"]),
+    run(Ready, &["write", "--type", "abc", "--set", "outbox.shop.text_max=2B"], 6, &["PR-0102", "3 bytes; the limit is 2"]),
     run(Ready, &["write", "--type", "a", "--payload", "abc", "--set", "outbox.shop.payload_max=2B"], 6, &["PR-0106", "at most 2 fit"]),
     run(Ready, &["write", "--type", "a", "--payload", "@nowhere.json"], 6, &["PR-0116", "nowhere.json", "--payload -"]),
     run(Ready, &["write", "--type", "a", "--header", "a b=1"], 6, &["PR-0104", "\"a b\""]),
@@ -154,12 +154,12 @@ const ALL: &[Wrong] = &[
     lines(b"{\"type\":\"a\",\"payload\":1}\n{\"type\":\"a\",\"payload\":2}\n{\"type\":\n{\"type\":\"a\",\"payload\":4}\n{\"type\":\"a\",\"payload\":5}\n",
         6, &["PR-0115", "line 3, column 8", "nothing was written"]),
     lines(b"{\"type\":\"a\",\"payload\":1}\n\n{\"tipe\":\"a\",\"payload\":2}\n", 6, &["PR-0115", "line 3, column 7: unknown field `tipe`", "`type`"]),
-    lines(b"{\"type\":\"a\",\"payload\":1}\n{\"type\":\"a\"}\n", 6, &["PR-0115", "line 2: there is neither payload nor payload_base64"]),
+    lines(b"{\"type\":\"a\",\"payload\":1}\n{\"type\":\"a\"}\n", 6, &["PR-0115", "line 2: neither payload nor payload_base64 is set"]),
     lines(b"{\"type\":\"a\",\"payload\":1}\n{\"type\":\"\",\"payload\":1}\n", 6, &["PR-0101", "line 2: the type is empty", "nothing was written"]),
     lines(b"{\"type\":\"a\",\"payload\":\"\xff\"}\n", 6, &["PR-0115", "line 1, column 24: invalid unicode"]),
     lines(b"[1, 2]\n", 6, &["PR-0115", "line 1"]),
     lines(b"{\"type\":\"a\",\"payload\":1,\"id\":\"01980b7c-5a00-7000-8000-000000000001\"}\n{\"type\":\"a\",\"payload\":1,\"id\":\"01980b7c-5a00-7000-8000-000000000001\"}\n",
-        6, &["PR-0108", "the batch of lines 1 to 2 was not written", "stands twice", "nothing was written"]),
+        6, &["PR-0108", "the batch of lines 1 to 2 was not written", "occurs twice", "nothing was written"]),
 ];
 
 #[test]
@@ -185,7 +185,7 @@ fn the_batches_before_a_wrong_line_stay_and_are_told() {
     let ran = program.run_with(&["write", "--lines", "--batch", "2"], input.as_bytes());
     assert_eq!((ran.exit, ran.stdout.lines().count()), (Some(6), 4), "{ran:?}");
     assert!(ran.stderr.contains("line 6, column 1"), "{ran:?}");
-    assert!(ran.stderr.contains("lines 1 to 4 are committed (4 events); nothing after them is"), "{ran:?}");
+    assert!(ran.stderr.contains("lines 1 to 4 are committed (4 events); later lines are not"), "{ran:?}");
     assert_eq!(shop::events(&program), 1 + 4);
 }
 

@@ -11,7 +11,7 @@ const RELAYS: usize = 3;
 /// The bound on duplicates per takeover and per outage.
 const WINDOW: u64 = 500;
 const SUBSCRIPTION: &str = "stock";
-const TAKEN_FOR_DOWN: &str = "destination taken for down";
+const TAKEN_FOR_DOWN: &str = "destination is down; failures do not count";
 
 /// What happens in the middle of a round.
 #[derive(Debug, Clone, Copy)]

@@ -76,7 +76,7 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
     shop.write(400).finish();
     until("the first leads", || floor() >= shop.last());
     let second = start("second", kafka.brokers());
-    second.wait_until_it_says("standing by");
+    second.wait_until_it_says("standby: ");
 
     let writing = shop.write(4_000);
     let settled = floor();

@@ -34,7 +34,7 @@ impl From<io::Error> for Broken {
 }
 
 pub(super) fn not_opened(path: &Path, error: io::Error) -> Error {
-    Error::new(Code::SinkOpen, format!("cannot open {} for appending", path.display())).source(error)
+    Error::new(Code::SinkOpen, format!("cannot open {} for appending", path.display())).with_source(error)
 }
 
 fn failure(path: &Path, error: &io::Error) -> Failure {

@@ -125,7 +125,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     }
     options.create(true).open(path).map_err(|error| match path.is_symlink() {
-        true => io::Error::other("it is a symbolic link, which is not followed; give the path it leads to"),
+        true => io::Error::other("it is a symbolic link, which is not followed; use the path of its target"),
         false => error,
     })
 }

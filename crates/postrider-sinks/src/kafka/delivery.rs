@@ -106,7 +106,7 @@ impl Context {
     /// A broker took a message: an outage that was logged is over.
     fn hear_answer(&self) {
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::SeqCst) {
-            tracing::info!(target: "librdkafka", "the brokers answer again");
+            tracing::info!(target: "librdkafka", "the brokers are reachable again");
         }
     }
 }
@@ -128,7 +128,7 @@ impl ClientContext for Context {
         }
         self.troubles.fetch_add(1, Ordering::SeqCst);
         if code == Some(RDKafkaErrorCode::AllBrokersDown) && !self.down.swap(true, Ordering::SeqCst) {
-            tracing::warn!(target: "librdkafka", reason = last.as_str(), "no broker can be reached");
+            tracing::warn!(target: "librdkafka", reason = last.as_str(), "no broker is reachable");
         }
     }
 

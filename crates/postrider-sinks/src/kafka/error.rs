@@ -51,7 +51,7 @@ pub(super) fn meaning(answer: Answer) -> Meaning {
 pub(super) fn outcome(topic: &str, answer: Answer) -> Outcome {
     let failure = Failure::new(match answer {
         Answer::UnknownTopic | Answer::UnknownPartition | Answer::UnknownTopicOrPartition => {
-            format!("topic {topic:?} does not exist; create it, or name it in `create_topics` of the sink")
+            format!("topic {topic:?} does not exist; create it, or add it to `create_topics` of the sink")
         }
         Answer::TopicAuthorizationFailed => {
             format!("topic {topic:?}: authorization failed: this user may not write to it")

@@ -40,7 +40,7 @@ pub(super) fn wrong_topic(topic: &str) -> Option<String> {
         && topic != "..";
     (!valid).then(|| {
         format!(
-            "{topic:?} is no name for a topic: 1 to {TOPIC_BYTES_MAX} of a-z A-Z 0-9 . _ -, and not . or .."
+            "{topic:?} is not a valid topic name: use 1 to {TOPIC_BYTES_MAX} of a-z A-Z 0-9 . _ -, but not . or .."
         )
     })
 }

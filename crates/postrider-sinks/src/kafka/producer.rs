@@ -83,9 +83,9 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     let mut client = ClientConfig::new();
     for (name, value) in &config.properties {
         if OURS.contains(&name.as_str()) || FIXED.iter().any(|(fixed, _)| fixed == name) {
-            let what = format!("kafka: the property {name} cannot be set by hand");
-            return Err(Error::new(Code::SinkOpen, what).hint(
-                "remove it; there is a setting of its own for it, or what Postrider promises rests on it",
+            let what = format!("kafka: the property {name} cannot be overridden");
+            return Err(Error::new(Code::SinkOpen, what).with_hint(
+                "remove it; Postrider has a separate setting for it, or its guarantees depend on it",
             ));
         }
         client.set(name, value);

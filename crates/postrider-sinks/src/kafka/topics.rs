@@ -32,7 +32,10 @@ pub(super) fn create(config: &KafkaConfig) -> Result<()> {
     });
     match created {
         Ok(Ok(created)) => created,
-        Ok(Err(error)) => Err(Error::new(Code::SinkOpen, "kafka: no thread to create topics").source(error)),
+        Ok(Err(error)) => {
+            Err(Error::new(Code::SinkOpen, "kafka: cannot start a thread to create topics")
+                .with_source(error))
+        }
         Err(_) => Err(Error::new(Code::SinkOpen, "kafka: creating topics panicked")),
     }
 }

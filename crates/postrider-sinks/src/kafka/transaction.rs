@@ -86,7 +86,9 @@ impl Transactional {
             owner.producer = Some(producer);
             Ok(())
         });
-        taken.await.map_err(|error| Error::new(Code::SinkFailed, "kafka: taking over ended").source(error))?
+        taken.await.map_err(|error| {
+            Error::new(Code::SinkFailed, "kafka: the takeover was aborted").with_source(error)
+        })?
     }
 
     /// Goes on to the end when dropped: a transaction is not left open.
@@ -226,5 +228,7 @@ fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
     };
     let last = client.context().last_trouble();
     Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}"))
-        .hint("the relay tries again; see whether the cluster is up and the transactional id is ours to use")
+        .with_hint(
+            "the relay retries; check that the cluster is up and that this user may use the transactional id",
+        )
 }

@@ -50,7 +50,7 @@ impl Sink for Stdout {
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(Code::SinkOpen, "cannot open standard output").source(error)
+    Error::new(Code::SinkOpen, "cannot open standard output").with_source(error)
 }
 
 /// Standard output without the standard library's buffer, which would hide how much was written.
@@ -78,7 +78,7 @@ impl<W: Write + Send + 'static> Target for Stream<W> {
             self.torn = false;
         }
         if self.torn {
-            return lines.down_after(0, Failure::new("standard output still takes nothing"));
+            return lines.down_after(0, Failure::new("standard output is still blocked"));
         }
         let (written, error) = write_counting(&mut self.writer, lines.bytes());
         let ends_whole = written == 0 || lines.bytes().get(written - 1) == Some(&b'\n');

@@ -26,10 +26,12 @@ impl Address {
             "http" if allow_http || own => {}
             "http" => return Err(format!("http://{host} is not encrypted; use https or allow http")),
             // Not told which: what was given may be no URL at all, and a secret.
-            _ => return Err("this is not a URL with the scheme https or http".into()),
+            _ => return Err("the scheme of the URL must be https or http".into()),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("the URL of {host} holds a user or password; give `authorization` instead"));
+            return Err(format!(
+                "the URL of {host} contains a user or password; use `authorization` instead"
+            ));
         }
         if let Some(address) = literal {
             guard.check(&host, address).map_err(|refused| refused.to_string())?;

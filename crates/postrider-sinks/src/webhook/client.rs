@@ -100,7 +100,9 @@ impl Webhook {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(config.concurrency)
             .build()
-            .map_err(|error| Error::new(Code::SinkOpen, "webhook: no client can be made").source(error))?;
+            .map_err(|error| {
+                Error::new(Code::SinkOpen, "webhook: cannot create an HTTP client").with_source(error)
+            })?;
         Ok(Self {
             client,
             clock,
@@ -163,7 +165,7 @@ impl Webhook {
             if let Some(place) = first.and_then(|first| outcomes.get_mut(first))
                 && *place == Outcome::Untried
             {
-                let what = format!("{} has not answered the requests it already has", part.address);
+                let what = format!("{} has not answered earlier requests", part.address);
                 *place = Outcome::Down(Failure::new(what));
             }
         }
@@ -196,7 +198,7 @@ impl Webhook {
         let Some(_turn) = part.turn(begin_until).await else { return Outcome::Untried };
         let now = self.clock.now();
         if let Some(wait) = part.quiet_for(now.elapsed) {
-            let mut failure = Failure::new(format!("{} asked to be left alone", part.address));
+            let mut failure = Failure::new(format!("{} asked for a pause", part.address));
             failure.retry_after = Some(wait);
             return Outcome::Down(failure);
         }
@@ -250,16 +252,18 @@ fn every(config: &WebhookConfig) -> Result<HeaderMap> {
         |name: &str, why: &str| Error::new(Code::SinkOpen, format!("webhook: the header {name:?} {why}"));
     let mut headers = HeaderMap::new();
     for (text, value) in &config.headers {
-        let name: HeaderName = text.parse().map_err(|_| refused(text, "has a name HTTP cannot carry"))?;
+        let name: HeaderName =
+            text.parse().map_err(|_| refused(text, "has a name that is not valid in HTTP"))?;
         if is_taken(&name) {
             return Err(refused(text, "is set by the sink itself"));
         }
-        let value: HeaderValue = value.parse().map_err(|_| refused(text, "has a value HTTP cannot carry"))?;
+        let value: HeaderValue =
+            value.parse().map_err(|_| refused(text, "has a value that is not valid in HTTP"))?;
         headers.insert(name, value);
     }
     if let Some(token) = &config.authorization {
         let mut value: HeaderValue =
-            token.parse().map_err(|_| refused("authorization", "has a value HTTP cannot carry"))?;
+            token.parse().map_err(|_| refused("authorization", "has a value that is not valid in HTTP"))?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

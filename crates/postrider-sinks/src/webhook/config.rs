@@ -80,7 +80,7 @@ impl WebhookConfig {
     /// Where requests go, for people: scheme, host and port. The rest of an address may hold a token.
     pub fn shown(&self) -> String {
         match &self.url {
-            None => "the address of each event's route".into(),
+            None => "the URL from each event's route".into(),
             Some(url) => reqwest::Url::parse(url)
                 .map_or_else(|_| "no address".into(), |url| url.origin().ascii_serialization()),
         }

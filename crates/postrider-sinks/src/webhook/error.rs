@@ -67,14 +67,11 @@ pub(super) fn unanswered(endpoint: &str, error: reqwest::Error, timeout: Duratio
         return Outcome::Down(Failure::new(format!("cannot connect to {endpoint}: {}", causes(&error))));
     }
     if error.is_builder() {
-        return Outcome::Rejected(Failure::new(format!(
-            "no request can be made of this: {}",
-            causes(&error)
-        )));
+        return Outcome::Rejected(Failure::new(format!("cannot build a request: {}", causes(&error))));
     }
     let what = match error.is_timeout() {
         true => format!("no answer from {endpoint} within {timeout:?}"),
-        false => format!("{endpoint} gave no whole answer: {}", causes(&error)),
+        false => format!("incomplete response from {endpoint}: {}", causes(&error)),
     };
     Outcome::Ambiguous(Failure::new(what))
 }

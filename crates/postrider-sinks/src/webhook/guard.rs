@@ -58,9 +58,9 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         [127, ..] => "a loopback address",
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
         [169, 254, ..] => "a link-local address",
-        [100, 64..=127, ..] => "an address shared behind a carrier's NAT",
+        [100, 64..=127, ..] => "a shared address (carrier-grade NAT)",
         [192, 0, 0, _] | [198, 18..=19, ..] => "reserved for protocols and tests",
-        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "an address of documentation",
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "a documentation address",
         // The relays of 6to4, out of use.
         [192, 88, 99, _] => "reserved",
         [224..=239, ..] => "a multicast address",
@@ -79,7 +79,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         0 if [second, third, fourth, fifth, sixth] == [0; 5] => "a loopback, unspecified or IPv4 address",
         // NAT64 leads to the IPv4 address at its end.
         0x64 if [second, third, fourth, fifth, sixth] == [0xff9b, 0, 0, 0, 0] => return special_v4(last),
-        0x64 if second == 0xff9b => "an address of a local NAT64",
+        0x64 if second == 0xff9b => "a local NAT64 address",
         // 6to4 leads to the IPv4 address after its first two bytes.
         0x2002 => {
             let ([a, b], [c, d]) = (second.to_be_bytes(), third.to_be_bytes());
@@ -87,21 +87,21 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         }
         // Teredo, ORCHID, benchmarking, AMT and others of IETF's protocol block.
         0x2001 if second < 0x0200 => "reserved for protocols",
-        0x2001 if second == 0x0db8 => "an address of documentation",
-        0x3fff if second < 0x1000 => "an address of documentation",
+        0x2001 if second == 0x0db8 => "a documentation address",
+        0x3fff if second < 0x1000 => "a documentation address",
         0x2000..=0x3fff => return None,
         0xfc00..=0xfdff => "a private address",
         0xfe80..=0xfebf => "a link-local address",
         0xfec0..=0xfeff => "a site-local address",
         0xff00..=0xffff => "a multicast address",
-        _ => "not an address of the public internet",
+        _ => "not a public internet address",
     })
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, address, why } = self;
-        write!(f, "{host} is at {address}, {why}; allow its network if events are meant to go there")
+        write!(f, "{host} resolves to {address}, {why}; allow its network if events should go there")
     }
 }
 

@@ -41,8 +41,8 @@ impl Hosts {
         let read = |text: &String| {
             entry(text).ok_or_else(|| {
                 let what = format!("webhook: {text:?} is not a host such as \"hooks.example\"");
-                let hint = "write HOST, HOST:PORT, *.HOST for every host below it, or * for every host";
-                Error::new(Code::SinkOpen, what).hint(hint)
+                let hint = "use HOST, HOST:PORT, *.HOST for all its subdomains, or * for every host";
+                Error::new(Code::SinkOpen, what).with_hint(hint)
             })
         };
         texts.iter().map(read).collect::<Result<_>>().map(Self)
@@ -138,7 +138,7 @@ mod tests {
             ["", "https://hooks.example", "hooks.example/a", "me@hooks.example", "a b", "*.*", "a*b", "**"]
         {
             let error = Hosts::parse(&[text.to_owned()]).unwrap_err();
-            assert!(error.to_string().contains("is not a host such as"), "{text}: {error}");
+            assert!(error.report().contains("is not a host such as"), "{text}: {error}");
         }
     }
 }

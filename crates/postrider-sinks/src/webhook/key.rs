@@ -25,15 +25,15 @@ impl Key {
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let bytes = STANDARD.decode(text.strip_prefix(PREFIX).unwrap_or(text)).map_err(|_| {
-            Error::new(Code::SinkOpen, "the webhook's secret is not \"whsec_\" and base64 after it")
+            Error::new(Code::SinkOpen, "the webhook secret must be \"whsec_\" followed by base64")
         })?;
         if !KEY_BYTES.contains(&bytes.len()) {
             let (min, max) = (KEY_BYTES.start(), KEY_BYTES.end());
-            let what = format!("the webhook's secret has {} bytes, it needs {min} to {max}", bytes.len());
+            let what = format!("the webhook secret has {} bytes; it needs {min} to {max}", bytes.len());
             return Err(Error::new(Code::SinkOpen, what));
         }
         let mac = Hmac::new_from_slice(&bytes)
-            .map_err(|_| Error::new(Code::SinkOpen, "the webhook's secret cannot be used as a key"))?;
+            .map_err(|_| Error::new(Code::SinkOpen, "the webhook secret cannot be used as a key"))?;
         Ok(Self(mac))
     }
 
@@ -95,7 +95,7 @@ mod tests {
         for bad in
             ["", "whsec_", "whsec_not*base64", "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &of(23), &of(65)]
         {
-            let error = Key::parse(bad).unwrap_err().to_string();
+            let error = Key::parse(bad).unwrap_err().report();
             assert!(bad.is_empty() || bad == "whsec_" || !error.contains(bad), "{error}");
         }
         for good in [of(24), of(64), format!("{SECRET}\n")] {

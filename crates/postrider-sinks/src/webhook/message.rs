@@ -95,7 +95,7 @@ pub(super) fn headers(
         let value = HeaderValue::from_str(&header_value(known.as_str(), &value))
             .map_err(|_| format!("the header {name:?} cannot be sent"))?;
         if headers.insert(known, value).is_some() {
-            return Err(format!("the header {name:?} is there twice: HTTP does not tell cases apart"));
+            return Err(format!("the header {name:?} occurs twice: HTTP header names are case-insensitive"));
         }
     }
     headers.extend(every.iter().map(|(name, value)| (name.clone(), value.clone())));

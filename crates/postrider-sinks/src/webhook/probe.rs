@@ -61,7 +61,7 @@ fn connect(
     port: u16,
     tls: Option<(Arc<ClientConfig>, String)>,
 ) -> Result<SocketAddr, String> {
-    let mut why = "its name has no address".to_owned();
+    let mut why = "its name does not resolve to an address".to_owned();
     for address in found {
         let to = SocketAddr::new(*address, port);
         let connected = TcpStream::connect_timeout(&to, CONNECT_MAX)

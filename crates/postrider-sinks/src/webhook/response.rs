@@ -56,8 +56,9 @@ pub(super) async fn read(
     if status.is_redirection() {
         let to = header(LOCATION).and_then(|to| address.url.join(to).ok());
         let to = to.map(|to| format!(" to {}", to.origin().ascii_serialization())).unwrap_or_default();
-        text =
-            format!("{address} redirects{to} ({status}); redirects are not followed, give the last address");
+        text = format!(
+            "{address} redirects{to} ({status}); redirects are not followed; configure the final address"
+        );
     }
     let said = hidden.mask(one_line(&body), &address.url);
     if !said.is_empty() {

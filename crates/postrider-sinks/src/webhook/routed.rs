@@ -27,15 +27,16 @@ pub(super) fn address(
     let address = Address::parse(text, guard, allow_http)?;
     match message.origin() {
         Some(origin) => {
-            let of_rule = Url::parse(origin).map_err(|error| format!("the rule has no URL: {error}"))?;
+            let of_rule = Url::parse(origin)
+                .map_err(|error| format!("the rule's destination is not a URL: {error}"))?;
             if of_rule.origin() != address.url.origin() {
-                return Err(format!("it goes to {address}, and the rule says {origin}"));
+                return Err(format!("it goes to {address}, but the rule says {origin}"));
             }
         }
         None if hosts.allow(&address.url) => {}
         None => {
             return Err(format!(
-                "the event chose the host {address}, which `allow_hosts` of the sink does not name"
+                "the event selects the host {address}, which is not in `allow_hosts` of the sink"
             ));
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::new(Code::SinkOpen, "TLS cannot be set up").source(error))?;
+        .map_err(|error| Error::new(Code::SinkOpen, "TLS could not be set up").with_source(error))?;
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
@@ -34,5 +34,5 @@ fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
         roots.add(certificate).map_err(|error| error.to_string())?;
         found += 1;
     }
-    if found == 0 { Err("there is none in it".into()) } else { Ok(()) }
+    if found == 0 { Err("it contains no certificate".into()) } else { Ok(()) }
 }

@@ -127,8 +127,8 @@ impl fmt::Display for Unverified {
             Self::Missing(name) => write!(f, "the header {name} is missing"),
             Self::TimestampInvalid => f.write_str("the timestamp is not a number of seconds since 1970"),
             Self::TooOld => f.write_str("the request is too old"),
-            Self::TooNew => f.write_str("the request is from the future"),
-            Self::NotSigned => f.write_str("no signature is of a key known here"),
+            Self::TooNew => f.write_str("the timestamp of the request is in the future"),
+            Self::NotSigned => f.write_str("no signature matches a known key"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tables with a state per row in PostgreSQL, to Kafka: what a consumer sees of their columns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider::encode::Plain;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
@@ -19,7 +20,7 @@ use super::world::{DELIVERY, committed, name};
 const ORDER: &str = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
 
 fn failed(cause: tokio_postgres::Error) -> Error {
-    Error::new(postrider::Code::StoreFailed, "the test could not do its part").source(cause)
+    Error::new(postrider::Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// A schema of the test's own, and a connection of the application to it.
@@ -47,7 +48,7 @@ async fn deliver(
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
     while relay.status()[0].brain.acknowledged < records as u64 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     relay.shutdown().await?;
     Ok(topics.iter().map(|topic| committed(kafka, topic)).collect())

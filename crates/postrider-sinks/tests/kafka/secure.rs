@@ -56,7 +56,7 @@ async fn a_property_that_promises_rest_on_is_refused() {
     for name in ["acks", "enable.idempotence", "transactional.id", "sasl.password"] {
         let mut config = KafkaConfig::new("127.0.0.1:1");
         config.properties.insert(name.into(), "canary".into());
-        let error = postrider_sinks::kafka::Kafka::open(&config).unwrap_err().to_string();
+        let error = postrider_sinks::kafka::Kafka::open(&config).unwrap_err().report();
         assert!(error.starts_with("error[PR-0501]") && error.contains(name), "{error}");
         assert!(!error.contains("canary"), "{error}");
     }

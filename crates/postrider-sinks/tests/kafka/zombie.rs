@@ -68,6 +68,6 @@ async fn a_sink_that_cannot_take_over_says_why_and_publishes_nothing() {
     let sink = Kafka::open(&config).unwrap();
     let error = sink.take_over(std::time::Duration::from_secs(4)).await.unwrap_err();
     assert_eq!(error.code(), Code::SinkFailed);
-    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    assert!(error.report().contains("127.0.0.1:1"), "{error}");
     assert_eq!(letters(&sink.publish(&batch("a", 0..1)).await), "x");
 }

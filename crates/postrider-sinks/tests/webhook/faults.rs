@@ -183,5 +183,5 @@ async fn a_destination_that_may_not_be_reached_is_refused_before_a_byte_is_sent(
     let outcomes = sink.publish(&[message]).await;
     assert!(matches!(&outcomes[..], [Outcome::Down(f)] if f.message.contains("loopback")), "{outcomes:?}");
     assert!(server.requests().is_empty());
-    assert!(Webhook::open(&WebhookConfig::new(server.url())).unwrap_err().to_string().contains("loopback"));
+    assert!(Webhook::open(&WebhookConfig::new(server.url())).unwrap_err().report().contains("loopback"));
 }

@@ -107,7 +107,7 @@ async fn reaching_an_endpoint_checks_its_certificate_and_sends_no_request() {
     let mut config = super::config(format!("https://localhost:{port}/T0KEN"));
     config.allow_private = true;
     let error = Webhook::open(&config).unwrap().probe().await.unwrap_err();
-    assert!(error.what().contains("TLS failed") && !error.what().contains("T0KEN"), "{error}");
+    assert!(error.message().contains("TLS failed") && !error.message().contains("T0KEN"), "{error}");
     config.ca_file = Some(folder.path().join("ca.pem"));
     let sink = Webhook::open(&config).unwrap();
     let reached = sink.probe().await.unwrap().unwrap();

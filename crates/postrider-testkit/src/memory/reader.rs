@@ -59,7 +59,7 @@ impl Reader {
                 break;
             }
             if log.is_unreadable(position) {
-                reading.damaged.push((position, format!("the event at position {position} cannot be read")));
+                reading.damaged.push((position, format!("the event at position {position} is not readable")));
                 continue;
             }
             reading.events.push((position, event.clone()));

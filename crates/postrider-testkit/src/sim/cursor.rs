@@ -1,4 +1,4 @@
-//! The claimer of a session, with the mistakes a claimer can make.
+//! The claimer of a term, with the mistakes a claimer can make.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use postrider::store::Budget;
 use super::bug::Bug;
 use crate::memory::{Log, Reader, Reading};
 
-/// Reads the log for one session.
+/// Reads the log for one term.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     reader: Reader,

@@ -1,6 +1,6 @@
 //! Work arrives at the database and is done there.
 
-use postrider::relay::brain::{Acquisition, Claim, Fetch, Reply};
+use postrider::relay::brain::{Acquisition, Reply, RoutedClaim, RoutedFetch};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Settled, Settlement};
 use postrider::{Code, Position};
 
@@ -157,10 +157,10 @@ impl World {
         }
     }
 
-    fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> Claim {
+    fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> RoutedClaim {
         let Reading { events, dead, damaged, more } = match reading {
             Ok(reading) => reading,
-            Err(reason) => return Claim::HistoryChanged(reason),
+            Err(reason) => return RoutedClaim::HistoryChanged(reason),
         };
         let buried = dead.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
         self.tally.add("hole proven dead", buried.unsigned_abs());
@@ -175,14 +175,14 @@ impl World {
             .into_iter()
             .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
             .collect();
-        Claim::Page { events, dead, damaged, more_at_once: more, left_unread: more }
+        RoutedClaim::Page { events, dead, damaged, more_at_once: more, left_unread: more }
     }
 
-    fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> Fetch {
+    fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> RoutedFetch {
         let plan = &self.scenario.subscriptions[owner.seat.subscription];
         let found = self.database.fetch(positions, bytes_max);
         let events = found.events.into_iter().map(|(p, event)| route(plan, &self.facts, self.bug, p, event));
-        Fetch { events: events.collect(), gone: found.gone, ..Fetch::default() }
+        RoutedFetch { events: events.collect(), gone: found.gone, ..RoutedFetch::default() }
     }
 
     fn settle(&mut self, owner: Owner, settlement: &Settlement) -> Result<Settled, Code> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider::Position;
 use postrider::relay::Order;
-use postrider::relay::brain::{Brain, DestinationId, KeyId, Route, Routed, Session};
+use postrider::relay::brain::{Brain, DestinationId, Disposition, KeyId, Routed, Term};
 
 use super::agenda::Happening;
 use super::bug::Bug;
@@ -57,7 +57,7 @@ impl Relay {
 #[derive(Debug)]
 pub(crate) struct Mind {
     pub(crate) brain: Brain,
-    pub(crate) session: Session,
+    pub(crate) term: Term,
     pub(crate) cursor: Option<Cursor>,
     pub(crate) connection: u64,
     /// Tells the last timer from older ones.
@@ -67,7 +67,7 @@ pub(crate) struct Mind {
 
 impl Mind {
     pub(crate) fn new(brain: Brain) -> Self {
-        Self { brain, session: Session::default(), cursor: None, connection: 0, alarm: 0, stopped: false }
+        Self { brain, term: Term::default(), cursor: None, connection: 0, alarm: 0, stopped: false }
     }
 }
 
@@ -79,16 +79,16 @@ pub(crate) fn route(
     position: Position,
     event: Arc<postrider::Event>,
 ) -> Routed {
-    let route = match plan.ways[facts.of(&event).topic] {
+    let disposition = match plan.ways[facts.of(&event).topic] {
         Way::To(number) => {
             let name = Arc::from(format!("d{number}"));
-            Route::To { id: DestinationId(number as u64), name, label: None }
+            Disposition::Deliver { id: DestinationId(number as u64), name, delivery: None }
         }
-        Way::Filtered => Route::Filtered,
-        Way::Unrouted => Route::Unrouted,
+        Way::Filtered => Disposition::Filtered,
+        Way::Unrouted => Disposition::Unrouted,
     };
     let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
-    Routed { position, key, route, event }
+    Routed { position, key, disposition, event }
 }
 
 /// The number of a key: FNV-1a of its text, or of the position where there is no order.

@@ -1,7 +1,7 @@
 //! What the checkers are told, as it happens.
 
 use postrider::Position;
-use postrider::relay::brain::{Routed, Session, Snapshot};
+use postrider::relay::brain::{Routed, Snapshot, Term};
 use postrider::sink::Outcome;
 use postrider::store::{Epoch, Settlement};
 
@@ -11,7 +11,7 @@ use super::agenda::Seat;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner {
     pub(crate) seat: Seat,
-    pub(crate) session: Session,
+    pub(crate) term: Term,
 }
 
 /// What the sink said of one message, and whether the destination was down when it said so.
@@ -61,6 +61,6 @@ pub(crate) fn positions(events: &[Routed]) -> Vec<i64> {
 impl std::fmt::Display for Owner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Seat { relay, life, subscription } = self.seat;
-        write!(f, "r{relay}.{life}/s{subscription}.{}", self.session.0)
+        write!(f, "r{relay}.{life}/s{subscription}.{}", self.term.0)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::relay::brain::{Acquisition, Brain, Claim, Effect, Input, Reply, Setup};
+use postrider::relay::brain::{Acquisition, Brain, Effect, Input, Reply, RoutedClaim, Setup};
 use postrider::sink::{Failure, Outcome};
 use postrider::{Now, Timestamp};
 
@@ -60,10 +60,10 @@ impl World {
         &mut self.relays[seat.relay].minds[seat.subscription]
     }
 
-    /// Whether this session is the seat's current one.
+    /// Whether this term is the seat's current one.
     pub(crate) fn is_current(&self, owner: Owner) -> bool {
         self.is_alive(owner.seat)
-            && self.relays[owner.seat.relay].minds[owner.seat.subscription].session == owner.session
+            && self.relays[owner.seat.relay].minds[owner.seat.subscription].term == owner.term
     }
 
     /// Whether the relay can take this in now. What cannot be taken in while it is frozen waits.
@@ -119,13 +119,13 @@ impl World {
         let snapshot = mind.brain.snapshot();
         mind.alarm += 1;
         let alarm = mind.alarm;
-        if mind.session != step.session {
-            mind.session = step.session;
+        if mind.term != step.term {
+            mind.term = step.term;
             mind.cursor = None;
             mind.connection = connection;
             self.drop_shipments(seat);
         }
-        let owner = Owner { seat, session: step.session };
+        let owner = Owner { seat, term: step.term };
         self.saw(&Seen::Stepped { owner, snapshot: &snapshot });
         for effect in step.effects {
             self.send(owner, effect);
@@ -144,7 +144,7 @@ impl World {
         Now { elapsed: self.now.saturating_sub(relay.lag), wall }
     }
 
-    /// The shell drops what an ended session had at the sink. It may be written all the same.
+    /// The shell drops what an ended term had at the sink. It may be written all the same.
     fn drop_shipments(&mut self, seat: Seat) {
         let dropped: Vec<OperationId> = self
             .operations
@@ -239,7 +239,7 @@ impl World {
                 (Reply::Acquired(Ok(Acquisition::Granted { loaded, .. })), _) => {
                     self.mind(owner.seat).cursor = Some(Cursor::new(&loaded.progress));
                 }
-                (Reply::Claimed(Ok(Claim::Page { events, .. })), _) => {
+                (Reply::Claimed(Ok(RoutedClaim::Page { events, .. })), _) => {
                     self.saw(&Seen::Known { owner, events })
                 }
                 (Reply::Fetched(Ok(fetch)), _) => {
@@ -252,7 +252,7 @@ impl World {
                 _ => {}
             }
         }
-        self.think(owner.seat, Input::Reply(owner.session, reply));
+        self.think(owner.seat, Input::Reply(owner.term, reply));
     }
 
     fn answer(&mut self, owner: Owner, answers: &[Answer]) {
@@ -293,6 +293,6 @@ impl World {
         }
         self.answer(owner, &answers);
         let outcomes = answers.into_iter().map(|answer| answer.outcome).collect();
-        self.think(owner.seat, Input::Reply(owner.session, Reply::Published(batch, outcomes)));
+        self.think(owner.seat, Input::Reply(owner.term, Reply::Published(batch, outcomes)));
     }
 }

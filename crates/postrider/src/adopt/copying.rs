@@ -255,23 +255,25 @@ impl<'s> Copying<'s> {
     fn lost(&self) -> Error {
         let what = format!("the lease of subscription {:?} was lost", self.lease.subscription);
         Error::new(Code::LeaseHeld, what)
-            .effect(format!(
-                "{} events were copied and are settled here; the others are as they were",
+            .with_effect(format!(
+                "{} events were copied and settled here; the other events are unchanged",
                 self.copied
             ))
-            .hint("stop the relay that has taken it, then run it again: it goes on where it stopped")
+            .with_hint(
+                "stop the relay that took it, then run the command again: it continues where it stopped",
+            )
     }
 
     /// The error, with what it means for the copy.
     fn told(&self, error: Error) -> Error {
         match error.code() {
-            Code::ForeignPublisher => refuse::strangers(error.what().to_owned(), self.copied),
+            Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
             _ => error
-                .effect(format!(
-                    "{} events were copied before and are settled here; of this batch all or none",
+                .with_effect(format!(
+                    "{} events were copied before and settled here; the current batch was moved completely or not at all",
                     self.copied
                 ))
-                .hint("run it again: it goes on where it stopped"),
+                .with_hint("run the command again: it continues where it stopped"),
         }
     }
 }
@@ -342,7 +344,7 @@ impl Reading {
         };
         for position in fetched.gone {
             if take(position).is_some() {
-                let why = format!("the event at position {position} is gone, or no event can be made of it");
+                let why = format!("the event at position {position} was deleted, or is not readable");
                 self.damaged.push((position, why));
             }
         }

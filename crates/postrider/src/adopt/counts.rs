@@ -66,8 +66,8 @@ impl fmt::Display for Counts {
         let Self { pending, in_flight, retrying, unrouted, given_up, delivered, .. } = self;
         write!(
             f,
-            "{} undelivered ({pending} pending, {in_flight} in flight, {retrying} to be tried again, \
-             {unrouted} unrouted), {given_up} given up, {delivered} delivered",
+            "{} undelivered ({pending} pending, {in_flight} in flight, {retrying} waiting for a retry, \
+             {unrouted} unrouted), {given_up} dead, {delivered} delivered",
             self.undelivered()
         )
     }

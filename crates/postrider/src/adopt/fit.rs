@@ -29,7 +29,7 @@ impl Unfit {
     /// Checks an event.
     pub(super) fn check(&mut self, to: &Outbox, event: &Event) {
         if let Err(error) = to.check(event, "it") {
-            self.add(error.what(), &event.id.to_string());
+            self.add(error.message(), &event.id.to_string());
         }
     }
 
@@ -65,10 +65,9 @@ impl Unfit {
             Field::ALL.into_iter().map(Field::name).filter(|name| self.is_without_column(name)).collect();
         Some(match lost.is_empty() {
             true => error,
-            false => error.hint(format!(
-                "if it may be lost, leave it out of the copies: --leave-out {}",
-                lost.join(",")
-            )),
+            false => {
+                error.with_hint(format!("to move the events without it, pass --leave-out {}", lost.join(",")))
+            }
         })
     }
 
@@ -108,7 +107,7 @@ mod tests {
             })
             .collect();
         unfit.check(&to, &Event::new("a", "{}"));
-        let told = unfit.refusal(7).unwrap().to_string();
+        let told = unfit.refusal(7).unwrap().report();
         assert!(told.contains("6 of 7 events"), "{told}");
         assert!(told.contains("5 times it does not fit layout outbox_events"), "{told}");
         assert!(told.contains(&ids[..3].join(", ")) && !told.contains(&ids[3]), "{told}");

@@ -11,13 +11,16 @@ use crate::{Code, Error, Outbox, Result, Timestamp};
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     let what = match (from, to.table()) {
         (None, Some(to)) if to.columns().is_some() => {
-            format!("{} is a table by a map, and Postrider does not write such a one", to.layout().name())
+            format!(
+                "{} is a mapped table (layout custom), and Postrider does not write to such tables",
+                to.layout().name()
+            )
         }
         (Some(_), None) | (None, Some(_)) => return Ok(()),
         (None, None) => "both outboxes have the layout `postrider`".to_owned(),
         (Some(from), Some(to)) => {
             let (from, to) = (from.layout().name(), to.layout().name());
-            format!("events do not go from {from} to {to} at once")
+            format!("events cannot be moved directly from {from} to {to}")
         }
     };
     Err(Error::new(Code::AdoptionRefused, what))
@@ -27,10 +30,12 @@ pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
 pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
     match start {
         Some(start @ (Start::Beginning | Start::Now | Start::Time(_))) => Ok(start),
-        Some(Start::Position(_)) => Err(Error::new(Code::AdoptionStart, "an adoption begins at no position")),
+        Some(Start::Position(_)) => {
+            Err(Error::new(Code::AdoptionStart, "an adoption cannot start at a position"))
+        }
         None if counts.undelivered() == 0 => Ok(Start::Beginning),
         None => {
-            let what = format!("nobody said what becomes of the events that are there: {counts}");
+            let what = format!("the table contains undelivered events, and --start was not given: {counts}");
             Err(Error::new(Code::AdoptionStart, what))
         }
     }
@@ -48,7 +53,7 @@ pub(super) fn moves(start: Start, time: Timestamp) -> bool {
 /// The error of a lease that a relay has.
 pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Error {
     let what = format!(
-        "{holder} works on subscription {subscription:?}, for {} more seconds at least",
+        "{holder} holds the lease of subscription {subscription:?}, for at least {} more seconds",
         remaining.as_secs().max(1)
     );
     Error::new(Code::LeaseHeld, what)
@@ -56,26 +61,26 @@ pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Err
 
 /// The error of rows that somebody else has changed while they were read.
 pub(crate) fn taken(rows: usize) -> Error {
-    strangers(format!("somebody else has changed {rows} rows while they were read"), 0)
+    strangers(format!("another process changed {rows} rows while they were read"), 0)
 }
 
 /// The error of rows that somebody else works on. So many were copied before.
 pub(super) fn strangers(what: String, copied: u64) -> Error {
     Error::new(Code::ForeignPublisher, what)
-        .effect(match copied {
-            0 => "nothing was copied; their rows were left alone".to_owned(),
-            _ => format!("{copied} events were copied and are settled here; the others are as they were"),
+        .with_effect(match copied {
+            0 => "nothing was copied; the other publisher's rows were not touched".to_owned(),
+            _ => format!("{copied} events were copied and settled here; the other events are unchanged"),
         })
-        .hint("stop the other publisher, then run it again: it goes on where it stopped")
+        .with_hint("stop the other publisher, then run the command again: it continues where it stopped")
 }
 
 /// Refuses what was delivered, or is being delivered, by others since it was counted. All claims of ours are given
 /// back by now.
 pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
     if now.in_flight > 0 {
-        let what = format!("{} rows are marked as PUBLISHING by somebody else", now.in_flight);
-        return Err(strangers(what, 0).hint(
-            "stop the other publisher; if it is gone for good, set its rows back to PENDING, then run it again",
+        let what = format!("{} rows are marked as PUBLISHING by another publisher", now.in_flight);
+        return Err(strangers(what, 0).with_hint(
+            "stop the other publisher; if it no longer runs, set its rows back to PENDING, then run the command again",
         ));
     }
     match now.delivered.checked_sub(before.delivered) {

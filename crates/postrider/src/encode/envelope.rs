@@ -23,7 +23,8 @@ impl Encoder for Envelope {
         // Room for the fields around the payload, so that the common event needs one allocation.
         let mut body = Vec::with_capacity(event.payload.len() + 512);
         serde_json::to_writer(&mut body, &Fields::of(position, event)).map_err(|e| {
-            Error::new(Code::Encode, format!("event {} cannot become an envelope", event.id)).source(e)
+            Error::new(Code::Encode, format!("event {} cannot be encoded as an envelope", event.id))
+                .with_source(e)
         })?;
         Ok(Encoded { body: body.into(), content_type: JSON.into() })
     }

@@ -39,9 +39,9 @@ impl Event {
             Ok(json) => Ok(Self::new(event_type, json)),
             Err(e) => Err(Error::new(
                 Code::PayloadSerialise,
-                format!("the payload of a {event_type:?} event cannot become JSON"),
+                format!("the payload of a {event_type:?} event cannot be serialised as JSON"),
             )
-            .source(e)),
+            .with_source(e)),
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn a_payload_that_cannot_become_json_is_an_error_that_names_the_type() {
         let error = Event::json("order.placed", &BTreeMap::from([(vec![1], 1)])).unwrap_err();
         assert_eq!(error.code(), Code::PayloadSerialise);
-        assert!(error.what().contains("order.placed"), "{error}");
+        assert!(error.message().contains("order.placed"), "{error}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ struct ActionColumn {
 /// The column `action`.
 pub(crate) fn action_to_json(action: &Action) -> Result<String> {
     let params = RawValue::from_string(action.params.clone())
-        .map_err(|e| Error::new(Code::ParamsInvalid, "the action's params are not JSON").source(e))?;
+        .map_err(|e| Error::new(Code::ParamsInvalid, "the action's params are not JSON").with_source(e))?;
     let column = ActionColumn {
         id: action.id,
         name: action.name.clone(),
@@ -58,8 +58,8 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 /// Reads the column `action`.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) fn action_from_json(text: &str) -> Result<Action> {
-    let column: ActionColumn = serde_json::from_str(text)
-        .map_err(|e| damaged("its action is not what the column should hold", e))?;
+    let column: ActionColumn =
+        serde_json::from_str(text).map_err(|e| damaged("its action is not valid", e))?;
     Ok(Action {
         id: column.id,
         name: column.name,
@@ -70,10 +70,10 @@ pub(crate) fn action_from_json(text: &str) -> Result<Action> {
 }
 
 fn refused(what: &str, cause: serde_json::Error) -> Error {
-    Error::new(Code::PayloadSerialise, format!("{what} cannot be written as JSON")).source(cause)
+    Error::new(Code::PayloadSerialise, format!("{what} cannot be written as JSON")).with_source(cause)
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 fn damaged(what: &str, cause: serde_json::Error) -> Error {
-    Error::new(Code::RowDamaged, what).source(cause)
+    Error::new(Code::RowDamaged, what).with_source(cause)
 }

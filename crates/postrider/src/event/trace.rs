@@ -113,7 +113,7 @@ fn check_state(text: &str) -> Result<(), &'static str> {
         check_state_key(key)?;
         check_state_value(value)?;
         if keys.contains(&key) {
-            return Err("a key stands twice");
+            return Err("a key occurs twice");
         }
         keys.push(key);
         if keys.len() > STATE_MEMBERS_MAX {
@@ -130,7 +130,7 @@ fn check_state_key(key: &str) -> Result<(), &'static str> {
     if starts_well && key.len() <= 256 && key.bytes().all(|b| word(b) || b"_-*/@".contains(&b)) {
         Ok(())
     } else {
-        Err("a key holds more than 'a-z', '0-9' and '_-*/@', or is too long")
+        Err("a key contains characters other than 'a-z', '0-9' and '_-*/@', or is too long")
     }
 }
 
@@ -139,7 +139,9 @@ fn check_state_value(value: &str) -> Result<(), &'static str> {
     if (1..=256).contains(&value.len()) && value.bytes().all(printable) {
         Ok(())
     } else {
-        Err("a value is empty, too long or holds more than printable ASCII without ',' and '='")
+        Err(
+            "a value is empty, too long, or contains characters other than printable ASCII without ',' and '='",
+        )
     }
 }
 

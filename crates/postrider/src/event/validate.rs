@@ -19,7 +19,7 @@ pub(crate) const RESERVED_PREFIX: &str = "postrider-";
 pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     if events.len() > limits.events_per_call_max {
         let (saw, max) = (events.len(), limits.events_per_call_max);
-        return Err(Error::new(Code::TooManyEvents, format!("{saw} events in one call, at most {max} fit")));
+        return Err(Error::new(Code::TooManyEvents, format!("{saw} events in one call; the limit is {max}")));
     }
     let mut ids = HashSet::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
@@ -27,7 +27,7 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
         check.event(event)?;
         if !ids.insert(event.id) {
             return Err(
-                check.error(Code::DuplicateId, format!("the id {} stands twice in this call", event.id))
+                check.error(Code::DuplicateId, format!("the id {} occurs twice in this call", event.id))
             );
         }
     }
@@ -65,7 +65,7 @@ impl Check<'_> {
         self.time("time", event.time)?;
         event.expires_at.map_or(Ok(()), |time| self.time("expiry", time))?;
         if event.max_attempts == Some(0) {
-            return Err(self.error(Code::NumberOutOfRange, "max_attempts is 0, at least 1 is needed"));
+            return Err(self.error(Code::NumberOutOfRange, "max_attempts is 0; it must be at least 1"));
         }
         event.action.as_ref().map_or(Ok(()), |action| self.action(action))
     }
@@ -74,7 +74,7 @@ impl Check<'_> {
         let (saw, max) = (headers.len(), self.limits.headers_max);
         if saw > max {
             return Err(
-                self.error(Code::TooManyHeaders, format!("there are {saw} headers, at most {max} fit"))
+                self.error(Code::TooManyHeaders, format!("there are {saw} headers; the limit is {max}"))
             );
         }
         for (name, value) in headers.iter() {
@@ -94,7 +94,7 @@ impl Check<'_> {
         match serde_json::from_str::<&RawValue>(&action.params) {
             Ok(_) => Ok(()),
             // serde_json's message tells the place, never the content.
-            Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").source(e)),
+            Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").with_source(e)),
         }
     }
 
@@ -111,13 +111,13 @@ impl Check<'_> {
         if text.len() <= max {
             return Ok(());
         }
-        Err(self.error(Code::TextTooLong, format!("{what} has {} bytes, at most {max} fit", text.len())))
+        Err(self.error(Code::TextTooLong, format!("{what} has {} bytes; the limit is {max}", text.len())))
     }
 
     fn no_control(&self, what: Arguments<'_>, text: &str) -> Result<()> {
         let Some((at, found)) = text.char_indices().find(|(_, c)| c.is_control()) else { return Ok(()) };
         let found = u32::from(found);
-        Err(self.error(Code::ControlCharacter, format!("{what} holds U+{found:04X} at byte {at}")))
+        Err(self.error(Code::ControlCharacter, format!("{what} contains U+{found:04X} at byte {at}")))
     }
 
     fn size(&self, what: &str, saw: usize) -> Result<()> {
@@ -125,7 +125,7 @@ impl Check<'_> {
         if saw <= max {
             return Ok(());
         }
-        Err(self.error(Code::PayloadTooLarge, format!("the {what} has {saw} bytes, at most {max} fit")))
+        Err(self.error(Code::PayloadTooLarge, format!("the {what} has {saw} bytes; the limit is {max}")))
     }
 
     fn time(&self, what: &str, time: Timestamp) -> Result<()> {

@@ -12,7 +12,7 @@ const CASES: &[Case] = &[
         "long type",
         |e| Event { event_type: "t".repeat(256), ..e },
         Code::TextTooLong,
-        "the type has 256 bytes, at most 255",
+        "the type has 256 bytes; the limit is 255",
     ),
     (
         "control in type",
@@ -45,7 +45,7 @@ const CASES: &[Case] = &[
         "long header name",
         |e| e.with_header("h".repeat(129), "v"),
         Code::TextTooLong,
-        "129 bytes, at most 128",
+        "129 bytes; the limit is 128",
     ),
     ("reserved header", |e| e.with_header("Postrider-Id", "v"), Code::HeaderReserved, "\"Postrider-Id\""),
     (
@@ -64,13 +64,13 @@ const CASES: &[Case] = &[
         "many headers",
         |e| (0..65).fold(e, |e, n| e.with_header(format!("h{n}"), "")),
         Code::TooManyHeaders,
-        "65 headers, at most 64",
+        "65 headers; the limit is 64",
     ),
     (
         "large payload",
         |e| Event { payload: vec![0; 1024 * 1024 + 1].into(), ..e },
         Code::PayloadTooLarge,
-        "1048577 bytes, at most 1048576",
+        "1048577 bytes; the limit is 1048576",
     ),
     ("no attempts", |e| e.with_max_attempts(0), Code::NumberOutOfRange, "max_attempts is 0"),
     (
@@ -116,9 +116,9 @@ fn each_broken_rule_has_its_code_and_a_message_that_names_the_event_and_not_its_
     for (name, spoil, code, words) in CASES {
         let error = validate(&[good(), spoil(good())], &Limits::default()).expect_err(name);
         assert_eq!(error.code(), *code, "{name}: {error}");
-        assert!(error.what().starts_with("event 1: "), "{name}: {error}");
-        assert!(error.what().contains(words), "{name}: {error}");
-        assert!(!error.to_string().contains("secret"), "{name}: {error}");
+        assert!(error.message().starts_with("event 1: "), "{name}: {error}");
+        assert!(error.message().contains(words), "{name}: {error}");
+        assert!(!error.report().contains("secret"), "{name}: {error}");
     }
 }
 
@@ -144,7 +144,7 @@ fn two_events_of_one_call_may_not_share_an_id() {
     let event = good();
     let error = validate(&[event.clone(), good(), event.clone()], &Limits::default()).unwrap_err();
     assert_eq!(error.code(), Code::DuplicateId);
-    assert_eq!(error.what(), format!("event 2: the id {} stands twice in this call", event.id));
+    assert_eq!(error.message(), format!("event 2: the id {} occurs twice in this call", event.id));
 }
 
 #[test]
@@ -152,5 +152,5 @@ fn a_call_takes_a_limited_number_of_events() {
     let limits = Limits { events_per_call_max: 2, ..Limits::default() };
     let error = validate(&[good(), good(), good()], &limits).unwrap_err();
     assert_eq!(error.code(), Code::TooManyEvents);
-    assert_eq!(error.what(), "3 events in one call, at most 2 fit");
+    assert_eq!(error.message(), "3 events in one call; the limit is 2");
 }

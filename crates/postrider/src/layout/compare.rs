@@ -50,8 +50,9 @@ pub fn compare(
     }
     for found in columns.iter().filter(|found| !found.is_nullable && !found.has_default) {
         if !shape.columns.iter().any(|column| column.name == found.name) {
-            let what = format!("column {called}.{} must be given and is not the layout's", found.name);
-            all.push(harmless(format!("{what}: our writer cannot write")));
+            let what =
+                format!("column {called}.{} is required, but it is not part of the layout", found.name);
+            all.push(harmless(format!("{what}: Postrider cannot write to this table")));
         }
     }
     for index in shape.indexes.iter().filter(|index| !index.is_optional) {
@@ -89,7 +90,7 @@ fn of_column(table: &str, column: &Column, found: &FoundColumn, all: &mut Vec<Di
     }
     if found.is_nullable != column.is_nullable {
         let (is, should) = if found.is_nullable { ("may", "must not") } else { ("must not", "may") };
-        let what = format!("{name} {is} be NULL, and {should}");
+        let what = format!("{name} {is} be NULL, but {should}");
         // A time that cannot be emptied, or a state that can be nothing, breaks the way a row goes.
         all.push(Difference { what, is_harmful: !found.is_nullable });
     }

@@ -15,7 +15,7 @@ mod event_outbox;
     feature = "rusqlite",
     feature = "sqlx-sqlite"
 ))]
-mod made_id;
+mod derived_id;
 mod outbox;
 mod outbox_events;
 mod shape;
@@ -36,7 +36,7 @@ pub(crate) use custom::{Times, length};
     feature = "rusqlite",
     feature = "sqlx-sqlite"
 ))]
-pub(crate) use made_id::made_id;
+pub(crate) use derived_id::derived_id;
 pub use shape::{Column, Family, Index, Shape};
 
 use crate::{Ident, Result};

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::driver::{Driver, Handle};
+use super::health_log::{HealthLog, Verb};
 use super::retention::Cleaner;
-use super::shell::{Handle, Shell};
-use super::trouble::{Trouble, Verb};
 use super::{Order, Relay, Retention, Served, Subscription, waker};
 use crate::store::{Backlog, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
@@ -149,8 +149,8 @@ impl RelayBuilder {
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
                 served.push(Served { name, store: store.clone(), handle: handle.clone() });
-                let shell = Shell::new(&holder, clock.clone(), store.clone(), subscription, handle);
-                tasks.spawn(shell.run(stopped.clone()));
+                let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
+                tasks.spawn(driver.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
                 tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
@@ -168,8 +168,8 @@ fn holder(name: Option<String>) -> Result<String> {
     let unique = Uuid::now_v7();
     let Some(name) = name else { return Ok(format!("relay-{unique}")) };
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        let what = format!("the name of the relay has {} characters", name.chars().count());
-        return Err(Error::new(Code::NameInvalid, what).hint("give it 1 to 200 characters"));
+        let what = format!("the relay name has {} characters", name.chars().count());
+        return Err(Error::new(Code::NameInvalid, what).with_hint("use 1 to 200 characters"));
     }
     // The end of such an id is random.
     Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
@@ -199,7 +199,7 @@ async fn tell_created(store: &dyn Store, of: &Subscription) {
         tracing::info!(
             subscription,
             ?start,
-            "subscription created; it begins with the {at_least}{waiting} event(s) already in the outbox"
+            "subscription created; it starts with the {at_least}{waiting} event(s) already in the outbox"
         );
     } else {
         tracing::info!(subscription, ?start, "subscription created");
@@ -208,14 +208,14 @@ async fn tell_created(store: &dyn Store, of: &Subscription) {
 
 /// Creates a subscription as soon as its database lets it.
 async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
-    let trouble = Trouble::new(&subscription.name);
+    let health = HealthLog::new(&subscription.name);
     let mut wait = WAIT_MIN;
     loop {
         let answer = store.subscribe(&subscription.name, subscription.start).await;
         if answer.as_ref().is_err_and(|error| fail_fast || !helps_waiting(error.code())) {
             return answer.map(|_| ());
         }
-        if let Ok(is_new) = trouble.hear(Verb::Subscribe, answer) {
+        if let Ok(is_new) = health.record(Verb::Subscribe, answer) {
             if is_new {
                 tell_created(store, subscription).await;
             }
@@ -238,7 +238,7 @@ fn check_order(outbox: &Outbox) -> Result<()> {
         Some(of) => Err(Error::new(
             Code::OrderUntold,
             format!(
-                "no column of {} orders the rows of a key, and subscription {:?} is to keep their order",
+                "no column of {} defines the order of rows with the same key, but subscription {:?} needs that order",
                 table.full_name(),
                 of.name
             ),
@@ -254,10 +254,15 @@ fn check(subscriptions: &mut [Subscription]) -> Result<()> {
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
-            return Err(Error::new(Code::NameInvalid, what).hint("1 to 100 letters, digits, '_', '-', '.'"));
+            return Err(
+                Error::new(Code::NameInvalid, what).with_hint("1 to 100 letters, digits, '_', '-', '.'")
+            );
         }
         if !names.insert(name.clone()) {
-            return Err(Error::new(Code::SubscriptionTwice, format!("subscription {name:?} is given twice")));
+            return Err(Error::new(
+                Code::SubscriptionTwice,
+                format!("subscription {name:?} is defined twice"),
+            ));
         }
         policy.check()?;
         let fitting = router.clone().for_destinations(sink.capabilities().destinations);

@@ -5,24 +5,24 @@
 
 pub mod brain;
 mod builder;
-mod copies;
-mod perform;
+mod fanout;
+mod effects;
 mod policy;
 mod publish;
 mod report;
 mod retention;
 mod routing;
-mod shell;
+mod driver;
 mod span;
 mod subscription;
-mod trouble;
+mod health_log;
 mod waker;
 
 pub use crate::store::RetentionScope;
 pub use builder::RelayBuilder;
+pub use driver::SubscriptionStatus;
 pub use policy::{OnDead, Order, Policy};
 pub use retention::Retention;
-pub use shell::SubscriptionStatus;
 pub use subscription::Subscription;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 
 use crate::store::Store;
 use crate::{Code, Error, Result};
-use shell::Handle;
+use driver::Handle;
 
 /// A running relay. Serves the subscriptions it was built with until it is shut down.
 ///
@@ -170,5 +170,5 @@ impl Relay {
 }
 
 fn task_died(error: tokio::task::JoinError) -> Error {
-    Error::new(Code::RelayStopped, "a task of the relay died").source(error)
+    Error::new(Code::RelayStopped, "a task of the relay panicked or was cancelled").with_source(error)
 }

@@ -148,11 +148,11 @@ impl Policy {
             ("trial_deaths_max", self.trial_deaths_max as usize),
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Err(Error::new(Code::PolicyInvalid, format!("{name} is 0")).hint("give it at least 1"));
+            return Err(Error::new(Code::PolicyInvalid, format!("{name} is 0")).with_hint("use at least 1"));
         }
         if self.breaker_keys < 2 {
             return Err(Error::new(Code::PolicyInvalid, "breaker_keys is below 2")
-                .hint("one failing key cannot tell a bad message from a dead destination"));
+                .with_hint("use at least 2: with one failing key, a bad message and a destination that is down look the same"));
         }
         let ranges = [
             ("backoff_min", self.backoff_min, "backoff_max", self.backoff_max),
@@ -162,12 +162,12 @@ impl Policy {
         for (low_name, low, high_name, high) in ranges {
             if low.is_zero() || low > high {
                 let what = format!("{low_name} is {low:?} and {high_name} is {high:?}");
-                return Err(Error::new(Code::PolicyInvalid, what).hint("0 < minimum <= maximum"));
+                return Err(Error::new(Code::PolicyInvalid, what).with_hint("0 < minimum <= maximum"));
             }
         }
         if self.lease < Duration::from_millis(100) {
             return Err(Error::new(Code::PolicyInvalid, format!("lease is {:?}", self.lease))
-                .hint("give it at least 100 ms; 15 s is a good value"));
+                .with_hint("use at least 100 ms; 15 s is a good value"));
         }
         Ok(())
     }

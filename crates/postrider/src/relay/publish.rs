@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::brain::{KeyId, Route, Routed};
-use super::copies::Copies;
+use super::brain::{Disposition, KeyId, Routed};
+use super::fanout::Fanout;
 use super::span;
 use crate::Result;
 use crate::encode::Encoder;
@@ -22,7 +22,7 @@ pub(super) struct Publisher {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) timeout: Duration,
-    pub(super) copies: Arc<Copies>,
+    pub(super) fanout: Arc<Fanout>,
 }
 
 impl Publisher {
@@ -40,14 +40,14 @@ impl Publisher {
         if special.is_empty() && answers.len() == batch.len() {
             return answers;
         }
-        let missing = || Outcome::Ambiguous(Failure::new("the sink gave no outcome for this message"));
+        let missing = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let mut answers = answers.into_iter().chain(std::iter::repeat_with(missing));
         let mut special = special.into_iter().peekable();
         let outcome = |at| match special.next_if(|(index, _)| *index == at) {
             Some((_, Special::Refused(outcome))) => Some(outcome),
             Some((_, Special::Copies(sent))) => {
                 let outcomes = answers.by_ref().take(sent.len()).collect();
-                Some(self.copies.outcome(&messages[sent], outcomes))
+                Some(self.fanout.outcome(&messages[sent], outcomes))
             }
             None => answers.next(),
         };
@@ -97,7 +97,7 @@ impl Publisher {
                 encoded.special.push((at, Special::Refused(Outcome::Untried)));
             } else if let Err(error) = self.encode_one(at, routed, &mut encoded) {
                 rejected.push(routed.key);
-                let rejection = Outcome::Rejected(Failure::new(error.what()));
+                let rejection = Outcome::Rejected(Failure::new(error.message()));
                 encoded.special.push((at, Special::Refused(rejection)));
             }
         }
@@ -106,19 +106,19 @@ impl Publisher {
 
     fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
         let Routed { position, event, .. } = routed;
-        let Route::To { name, label, .. } = &routed.route else { return Ok(()) };
-        let Some(label) = label else {
+        let Disposition::Deliver { name, delivery, .. } = &routed.disposition else { return Ok(()) };
+        let Some(delivery) = delivery else {
             encoded.messages.push(Message::encode(&self.encoder, *position, event.clone(), name.clone())?);
             return Ok(());
         };
-        let missing = match &label.parcels[..] {
+        let missing = match &delivery.copies[..] {
             [_] => vec![0],
-            _ => self.copies.missing(*position, event, label),
+            _ => self.fanout.missing(*position, event, delivery),
         };
-        let messages = Message::encode_parcels(&self.encoder, *position, event, label, &missing)?;
+        let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();
         encoded.messages.extend(messages);
-        if label.parcels.len() > 1 {
+        if delivery.copies.len() > 1 {
             encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
         }
         Ok(())

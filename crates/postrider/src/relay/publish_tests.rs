@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use super::super::brain::{DestinationId, KeyId};
 use super::*;
 use crate::encode::Envelope;
-use crate::route::{self, Router, Rule};
+use crate::route::{Route, Router, Rule};
 use crate::sink::Receipt;
 use crate::{BoxFuture, Event, Position};
 
@@ -50,7 +50,7 @@ impl Bench {
             sink: sink.clone(),
             encoder: Arc::new(Envelope),
             timeout: Duration::from_secs(1),
-            copies: Arc::default(),
+            fanout: Arc::default(),
         };
         Self { sink, publisher, router: Router::by_topic().every_match(rules).unwrap() }
     }
@@ -64,9 +64,9 @@ impl Bench {
         let routed = |(at, kind): (usize, &&str)| {
             let id = uuid::Uuid::from_u128(at as u128);
             let event = Arc::new(Event::new(*kind, "{}").with_id(id));
-            let route::Route::To { name, label } = self.router.route(&event) else { panic!("no route") };
-            let route = Route::To { id: DestinationId(0), name, label };
-            Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), route, event }
+            let Route::To { name, delivery } = self.router.route(&event) else { panic!("no route") };
+            let disposition = Disposition::Deliver { id: DestinationId(0), name, delivery };
+            Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), disposition, event }
         };
         let batch = types.iter().enumerate().map(routed).collect();
         let outcomes = self.publisher.clone().publish(Arc::new(batch)).await;
@@ -100,7 +100,7 @@ async fn another_ownership_of_the_lease_sends_all_copies_again() {
     let bench = Bench::new();
     bench.answer([("b", Outcome::Down(failure("no")))]);
     bench.publish(&["order"]).await;
-    bench.publisher.copies.forget();
+    bench.publisher.fanout.forget();
     assert_eq!(bench.publish(&["order"]).await.0, "1@a 1@b 1@c");
 }
 

@@ -42,10 +42,10 @@ impl Reports {
     pub(super) fn tell_what_was_left_out(&mut self, now: Duration) {
         let subscription = self.subscription.as_str();
         if let Some(events) = self.given_up.end_window(now) {
-            tracing::warn!(subscription, events, "more events were given up or held back, not listed here");
+            tracing::warn!(subscription, events, "more events are dead or held; they are not listed");
         }
         if let Some(events) = self.failing.end_window(now) {
-            tracing::warn!(subscription, events, "more events failed and are tried again, not listed here");
+            tracing::warn!(subscription, events, "more events failed and are retried; they are not listed");
         }
     }
 
@@ -62,24 +62,24 @@ impl Reports {
                     subscription,
                     holder,
                     own,
-                    "standing by: another relay with the same name holds the lease, or held it when it died; give \
-                     each relay a unique name, or no name"
+                    "standby: another relay with the same name holds the lease, or held it when it crashed; \
+                     give each relay a unique name, or no name"
                 );
             }
             Report::StandingBy { holder } => {
-                tracing::info!(subscription, holder, "standing by: another relay has the lease");
+                tracing::info!(subscription, holder, "standby: another relay holds the lease");
             }
-            Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease given up"),
+            Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease released"),
             Report::Deposed(Deposed::ParkedChanged) => {
-                tracing::info!(subscription, "loading everything again: parked rows were changed");
+                tracing::info!(subscription, "reloading all progress: parked rows were changed");
             }
             Report::ParkedChanged => {
-                let what = "another process changed parked rows; what they say now is done";
+                let what = "another process changed parked rows; the new values are applied";
                 tracing::warn!(subscription, "{what}");
             }
             Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
             Report::Halted(reason) => {
-                tracing::error!(subscription, reason, "halted until an operator decides");
+                tracing::error!(subscription, reason, "halted until an operator acts");
             }
             Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
             Report::Paused(None) => tracing::info!(subscription, "resumed"),
@@ -89,18 +89,18 @@ impl Reports {
                     subscription,
                     %destination,
                     error,
-                    "destination taken for down; nothing is counted"
+                    "destination is down; failures do not count as attempts"
                 );
             }
             Report::BreakerClosed { destination } => {
                 let destination = shown(destination);
-                tracing::info!(subscription, %destination, "destination answers again");
+                tracing::info!(subscription, %destination, "destination is up again");
             }
             Report::Parked { position, state, attempts, about: Some(about) } if self.given_up.has_room() => {
                 let what = match state {
                     ParkedState::Expired => "event expired before it was delivered",
-                    ParkedState::Unrouted => "event held back",
-                    _ => "event given up",
+                    ParkedState::Unrouted => "event held",
+                    _ => "event dead",
                 };
                 warn(subscription, *position, Some(*attempts), about, what);
             }
@@ -110,20 +110,24 @@ impl Reports {
             }
             Report::Failing { position, about } => {
                 if self.failing.has_room() {
-                    warn(subscription, *position, None, about, "event failed; it is tried again");
+                    warn(subscription, *position, None, about, "event failed; it will be retried");
                 }
             }
             Report::PossibleDuplicate(position) => {
-                tracing::debug!(subscription, position = position.get(), "may be delivered twice");
+                tracing::debug!(subscription, position = position.get(), "the event may be delivered twice");
             }
             Report::OrderBroken(position) => {
                 let position = position.get();
-                tracing::error!(subscription, position, "the sink claims prefix safety and broke it");
+                tracing::error!(
+                    subscription,
+                    position,
+                    "the sink violated the prefix order that it declares"
+                );
             }
             Report::Brake(Some(limit)) => {
                 tracing::warn!(subscription, ?limit, "reading stopped at a limit");
             }
-            Report::Brake(None) => tracing::info!(subscription, "reading again"),
+            Report::Brake(None) => tracing::info!(subscription, "reading continues"),
         }
     }
 }

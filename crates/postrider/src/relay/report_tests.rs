@@ -69,7 +69,7 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
     let [line] = &lines[..] else { panic!("{lines:?}") };
     for part in [
         "WARN",
-        "event given up",
+        "event dead",
         "position=7",
         "type=\"order.placed\"",
         "key=\"42\\nforged line\"",
@@ -96,7 +96,7 @@ fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
         let about = self::about("no rule matches");
         reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, about });
     });
-    let expected = ["event failed; it is tried again", "headers are no JSON", "event held back"];
+    let expected = ["event failed; it will be retried", "headers are no JSON", "event held"];
     assert_eq!(lines.len(), 3, "{lines:?}");
     for (line, part) in lines.iter().zip(expected) {
         assert!(line.starts_with("WARN") && line.contains(part), "{line}");
@@ -117,7 +117,7 @@ fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
     });
     assert_eq!(lines.len() as u64, GIVEN_UP_LINES_MAX + 2, "{lines:?}");
     let summary = &lines[lines.len() - 2];
-    assert!(summary.contains("more events were given up") && summary.contains("events=4980"), "{summary}");
+    assert!(summary.contains("more events are dead or held") && summary.contains("events=4980"), "{summary}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::shell::Handle;
+use super::driver::Handle;
 use crate::layout::{ColumnMap, Field, RowLayout, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
@@ -70,7 +70,7 @@ impl Retention {
             return Ok(());
         }
         let what =
-            format!("retention = \"expires_at\" needs layout outbox, and this outbox has layout {layout}");
+            format!("retention = \"expires_at\" needs layout outbox, but this outbox has layout {layout}");
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
@@ -89,7 +89,7 @@ impl Retention {
         let after = span(self.keep?);
         let Some(table) = table else {
             return Some(format!(
-                "events that every subscription is done with are deleted {after} after their time"
+                "events that every subscription has finished are deleted {after} after their creation"
             ));
         };
         if table.columns().is_some_and(ColumnMap::deletes_deliveries) {
@@ -97,7 +97,7 @@ impl Retention {
         }
         let name = table.full_name();
         let when = match self.at_expiry {
-            true => "once their expires_at is past".to_owned(),
+            true => "when their expires_at has passed".to_owned(),
             false => format!("{after} after their {}", self.counts_from(table)),
         };
         let mut what = match self.scope {
@@ -112,7 +112,7 @@ impl Retention {
             }
         };
         if table.layout() == RowLayout::Outbox {
-            what.push_str("; rows of processed_events are deleted once their expires_at is past");
+            what.push_str("; rows of processed_events are deleted when their expires_at has passed");
         }
         Some(what)
     }
@@ -267,16 +267,17 @@ impl Cleaner {
         if deleted > 0 {
             let subscription =
                 self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
-            tracing::info!(deleted, subscription, "delivered events past their retention were deleted");
+            tracing::info!(deleted, subscription, "deleted delivered events older than the retention");
         }
     }
 
     fn tell_trouble(&mut self, error: &Error) {
         let code = error.code();
         if code == Code::StoreBusy {
-            tracing::debug!("deleting delivered events waits: {}", error.sentence());
+            tracing::debug!("retention is waiting: {}", error.one_line());
         } else if self.trouble != Some(code) {
-            tracing::warn!(%code, "delivered events are not deleted: {}", error.to_string().replace('\n', ";"));
+            let (what, hint) = (error.one_line(), error.hint());
+            tracing::warn!(%code, hint, "delivered events are not deleted: {what}");
             self.trouble = Some(code);
         }
     }
@@ -291,9 +292,9 @@ impl Cleaner {
                 subscription,
                 floor = floor.get(),
                 %oldest,
-                "old events cannot be deleted: this subscription is not done with them"
+                "retention is blocked: this subscription still needs old events"
             ),
-            None => tracing::info!("no subscription keeps old events from being deleted any more"),
+            None => tracing::info!("retention is no longer blocked"),
         }
         self.held = name;
     }
@@ -310,7 +311,7 @@ mod tests {
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
         }
         let told = Retention::default_for(None).deletes(None).unwrap();
-        assert!(told.contains("7d after their time"), "{told}");
+        assert!(told.contains("7d after their creation"), "{told}");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::brain::{Acquisition, Claim, KeyId, Numbers, Route, Routed};
+use super::brain::{Acquisition, Disposition, KeyId, Numbers, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
 use crate::ledger::ParkedRow;
-use crate::route::{self, Router};
+use crate::route::{Route, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
 use crate::{Event, Position, Result, StoredEvent};
 
@@ -33,36 +33,36 @@ impl Routing {
 
     pub(super) fn route(&self, stored: StoredEvent) -> Routed {
         let StoredEvent { position, event } = stored;
-        let way = self.router.route(&event);
-        let key = self.key(way.ordering_key(&event).as_deref(), position);
-        let route = match way {
-            route::Route::To { name, label } => {
-                Route::To { id: self.numbers.destination(&name), name, label }
+        let route = self.router.route(&event);
+        let key = self.key(route.ordering_key(&event).as_deref(), position);
+        let disposition = match route {
+            Route::To { name, delivery } => {
+                Disposition::Deliver { id: self.numbers.destination(&name), name, delivery }
             }
-            route::Route::Skipped => {
+            Route::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
-                Route::Filtered
+                Disposition::Filtered
             }
-            route::Route::Filtered => Route::Filtered,
-            route::Route::Unrouted => Route::Unrouted,
+            Route::Filtered => Disposition::Filtered,
+            Route::Unrouted => Disposition::Unrouted,
         };
-        Routed { position, key, route, event }
+        Routed { position, key, disposition, event }
     }
 
     fn key(&self, key: Option<&str>, position: Position) -> KeyId {
         self.numbers.key(key.filter(|_| self.order == Order::Key), position)
     }
 
-    pub(super) fn claim(&self, claimed: Claimed) -> Claim {
+    pub(super) fn claim(&self, claimed: Claimed) -> RoutedClaim {
         match claimed {
-            Claimed::Page(page) => Claim::Page {
+            Claimed::Page(page) => RoutedClaim::Page {
                 damaged: page.damaged,
                 events: page.events.into_iter().map(|event| self.route(event)).collect(),
                 dead: page.dead,
                 more_at_once: page.more_at_once,
                 left_unread: page.left_unread,
             },
-            Claimed::HistoryChanged(reason) => Claim::HistoryChanged(reason),
+            Claimed::HistoryChanged(reason) => RoutedClaim::HistoryChanged(reason),
         }
     }
 

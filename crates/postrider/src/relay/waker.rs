@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::shell::Handle;
+use super::driver::Handle;
 use crate::store::Wakes;
 
 /// Wakes the subscriptions whenever the store says so, until the relay stops.

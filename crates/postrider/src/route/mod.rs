@@ -2,12 +2,12 @@
 
 mod field;
 mod glob;
-mod label;
+mod delivery;
 mod names;
 mod rule;
 mod template;
 
-pub use label::{Label, Parcel};
+pub use delivery::{Delivery, DeliveryCopy};
 pub use rule::Rule;
 
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ pub enum Route {
         /// Name of the destination; of several, all their names.
         name: Arc<str>,
         /// What else there is to say; `None` if the message is simply the event.
-        label: Option<Arc<Label>>,
+        delivery: Option<Arc<Delivery>>,
     },
     /// The subscription does not want it: it is done.
     Filtered,
@@ -95,13 +95,13 @@ pub enum Route {
 impl Route {
     /// To one destination, as it is.
     pub fn to(name: impl Into<Arc<str>>) -> Self {
-        Self::To { name: name.into(), label: None }
+        Self::To { name: name.into(), delivery: None }
     }
 
     /// The key that messages of an event that goes this way carry, if there is one.
     pub fn message_key<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
         match self {
-            Self::To { label, .. } => Label::message_key(label.as_deref(), event),
+            Self::To { delivery, .. } => Delivery::message_key(delivery.as_deref(), event),
             Self::Filtered | Self::Skipped | Self::Unrouted => event.message_key(),
         }
     }
@@ -109,7 +109,7 @@ impl Route {
     /// What orders an event that goes this way, if something does. Where no rule gives a key it is the event's.
     pub fn ordering_key<'a>(&'a self, event: &'a Event) -> Option<Cow<'a, str>> {
         match self {
-            Self::To { label, .. } => Label::ordering_key(label.as_deref(), event),
+            Self::To { delivery, .. } => Delivery::ordering_key(delivery.as_deref(), event),
             Self::Filtered | Self::Skipped | Self::Unrouted => event.ordering_key(),
         }
     }
@@ -165,9 +165,13 @@ impl Router {
         let mut keys = router.rules.iter().map(Parsed::key_template);
         let first = keys.next().flatten();
         if let Some(at) = keys.position(|key| key != first) {
-            let what = format!("rule {} gives another key than rule 1, and every match counts", at + 2);
-            let hint = "give all rules the same key template, or none; or use one subscription for each";
-            return Err(Error::new(Code::RuleInvalid, what).hint(hint));
+            let what = format!(
+                "rule {} has a different key than rule 1, but an event goes to all matching rules",
+                at + 2
+            );
+            let hint =
+                "use the same key template for all rules, or none; or use a separate subscription for each";
+            return Err(Error::new(Code::RuleInvalid, what).with_hint(hint));
         }
         Ok(router)
     }
@@ -183,9 +187,7 @@ impl Router {
         self.mode = mode;
         if self.rules.len() > rules_max {
             let what = format!("there are more than {rules_max} rules");
-            return Err(
-                Error::new(Code::RuleInvalid, what).hint("say more with one rule: names may hold '*'")
-            );
+            return Err(Error::new(Code::RuleInvalid, what).with_hint("combine rules: names may contain '*'"));
         }
         Ok(self)
     }
@@ -205,7 +207,7 @@ impl Router {
             Destinations::Names => {}
             Destinations::Fixed => {
                 if let Some(at) = self.rules.iter().position(Parsed::names_destination) {
-                    let what = "the destination is never used: the sink sends every event to one place";
+                    let what = "the destination is never used: the sink sends every event to one destination";
                     return Err(Error::new(Code::DestinationUnused, what).within(&within(at)));
                 }
             }
@@ -248,22 +250,22 @@ impl Router {
         let Some((first, key)) = matches.next() else { return self.nowhere() };
         let others = match self.mode {
             Mode::First => Vec::new(),
-            Mode::Every => matches.map(|(parcel, _)| parcel).collect(),
+            Mode::Every => matches.map(|(copy, _)| copy).collect(),
         };
-        // A key that changes nothing needs no label. That of an aggregate's id does: it orders whatever its type.
+        // A key that changes nothing needs no delivery. That of an aggregate's id does: it orders whatever its type.
         let key = key.filter(|key| Some(key.as_str()) != event.key.as_deref());
         if others.is_empty() && key.is_none() && first.headers.is_empty() && first.origin.is_none() {
             return Route::to(first.destination);
         }
         let mut name = first.destination.clone();
-        let mut parcels = vec![first];
-        for parcel in others {
-            if parcels.iter().all(|earlier| earlier.destination != parcel.destination) {
-                name = self.names.join(&[&name, SEPARATOR, &parcel.destination]);
-                parcels.push(parcel);
+        let mut copies = vec![first];
+        for copy in others {
+            if copies.iter().all(|earlier| earlier.destination != copy.destination) {
+                name = self.names.join(&[&name, SEPARATOR, &copy.destination]);
+                copies.push(copy);
             }
         }
-        Route::To { name, label: Some(Arc::new(Label { key, parcels })) }
+        Route::To { name, delivery: Some(Arc::new(Delivery { key, copies })) }
     }
 
     fn own_destination(&self, event: &Event) -> Option<Arc<str>> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::delivery::DeliveryCopy;
 use super::glob::Globs;
-use super::label::Parcel;
 use super::names::Names;
 use super::template::Template;
 use crate::event::check_header_name;
@@ -160,7 +160,7 @@ impl Parsed {
         event: &Event,
         names: &Names,
         own: impl FnOnce() -> Option<Arc<str>>,
-    ) -> Option<(Parcel, Option<String>)> {
+    ) -> Option<(DeliveryCopy, Option<String>)> {
         let aggregate = event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
         if self.types.as_ref().is_some_and(|types| !types.matches(&event.event_type))
             || self
@@ -185,13 +185,13 @@ impl Parsed {
             Destination::Fixed(name) => name.clone(),
             Destination::Template(template) => names.share(|text| template.render(event, text))?,
         };
-        Some((Parcel { destination, headers, origin: self.origin.clone() }, key))
+        Some((DeliveryCopy { destination, headers, origin: self.origin.clone() }, key))
     }
 }
 
 /// An event could choose where the sink's token and signature go.
 pub(super) fn host_from_event() -> Error {
-    let what = "the host of the destination is a value of the event, and the sink allows no such host";
+    let what = "the host of the destination is a value of the event, but the sink allows no such host";
     Error::new(Code::DestinationHost, what)
 }
 
@@ -199,7 +199,7 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
     let globs: Option<Globs> = names.map(|names| names.into_iter().collect());
     if globs.as_ref().is_some_and(Globs::is_empty) {
         let what = format!("the list of {list} is empty, so the rule matches nothing");
-        return Err(Error::new(Code::RuleInvalid, what).hint("leave the list out to match all"));
+        return Err(Error::new(Code::RuleInvalid, what).with_hint("omit the list to match all"));
     }
     Ok(globs)
 }
@@ -207,8 +207,10 @@ fn globs(names: Option<Vec<String>>, list: &str) -> Result<Option<Globs>> {
 fn check_header(name: &str) -> Result<()> {
     check_header_name(name)?;
     if name.eq_ignore_ascii_case("content-type") {
-        let what = "a rule cannot set \"content-type\", which the encoder does";
-        return Err(Error::new(Code::RuleInvalid, what).hint("give the event that header when it is written"));
+        let what = "a rule cannot set \"content-type\"; the encoder sets it";
+        return Err(
+            Error::new(Code::RuleInvalid, what).with_hint("set that header on the event when it is written")
+        );
     }
     Ok(())
 }

@@ -31,13 +31,13 @@ impl Template {
     /// from 1.
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.len() > TEMPLATE_BYTES_MAX {
-            let what = format!("a template has {} bytes, at most {TEMPLATE_BYTES_MAX} fit", text.len());
-            return Err(Error::new(Code::TemplateSyntax, what).hint("shorten it"));
+            let what = format!("a template has {} bytes; the limit is {TEMPLATE_BYTES_MAX}", text.len());
+            return Err(Error::new(Code::TemplateSyntax, what).with_hint("shorten it"));
         }
         let mut parser = Parser { text, at: 0, parts: Vec::new() };
         if let Some(at) = text.find(char::is_control) {
             parser.at = at;
-            return Err(parser.error("there is a control character").hint("remove it"));
+            return Err(parser.error("there is a control character").with_hint("remove it"));
         }
         while parser.at < text.len() {
             parser.part()?;
@@ -55,9 +55,9 @@ impl Template {
         if template.parts.iter().any(filled) {
             return Ok(template);
         }
-        let what = format!("the template {text:?} can come out empty");
+        let what = format!("the template {text:?} can produce an empty text");
         Err(Error::new(Code::TemplateSyntax, what)
-            .hint("give it a text, or a default such as {topic|orders}"))
+            .with_hint("add a text, or a default such as {topic|orders}"))
     }
 
     /// A template that is this text for every event.
@@ -105,7 +105,7 @@ impl Template {
     pub(super) fn into_url(self) -> Result<(Self, Option<Arc<str>>)> {
         let [first, others @ ..] = &self.parts[..] else { return Err(not_url("it is empty")) };
         let Part::Literal(text) = first else {
-            let why = "it begins with a value of the event, and more follows";
+            let why = "it begins with a value of the event, followed by other text";
             return if others.is_empty() { Ok((self, None)) } else { Err(not_url(why)) };
         };
         let scheme = ["https://", "http://"]
@@ -119,7 +119,7 @@ impl Template {
         }
         let is_whole = end.is_some() || others.is_empty();
         let authority = &text[scheme.len()..end.unwrap_or(text.len())];
-        let user = "it has a user or password; give `authorization` to the sink instead";
+        let user = "it has a user or password; use `authorization` of the sink instead";
         let mut later = others.iter().take_while(|_| !is_whole).filter_map(Part::authority);
         if authority.contains('@') || later.any(|text| text.contains('@')) {
             return Err(not_url(user));
@@ -176,11 +176,15 @@ impl<'a> Parser<'a> {
             self.literal(&rest[..1]);
             self.at += 2;
         } else if rest.starts_with('}') {
-            return Err(self.error("the brace closes nothing").hint("write }} for a brace"));
+            return Err(self
+                .error("the closing brace has no opening brace")
+                .with_hint("write }} for a brace"));
         } else if let Some(inside) = rest.strip_prefix('{') {
             let end = inside.find(['{', '}']).filter(|end| inside[*end..].starts_with('}'));
             let Some(end) = end else {
-                return Err(self.error("the brace is not closed").hint("close it, or write {{ for a brace"));
+                return Err(self
+                    .error("the brace is not closed")
+                    .with_hint("close it, or write {{ for a brace"));
             };
             self.field(&inside[..end])?;
             self.at += end + 2;
@@ -215,7 +219,7 @@ impl<'a> Parser<'a> {
             Some(nearest) => format!("did you mean {{{nearest}}}? {fields}"),
             None => fields,
         };
-        self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).hint(hint)
+        self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).with_hint(hint)
     }
 
     fn error(&self, why: &str) -> Error {

@@ -48,8 +48,8 @@ fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
         ("orders.{type", "PR-0413", "column 8: the brace is not closed", "close it"),
         ("é{", "PR-0413", "column 2: the brace is not closed", "{{"),
         ("{a{type}", "PR-0413", "column 1: the brace is not closed", "close it"),
-        ("a}b", "PR-0413", "column 2: the brace closes nothing", "}}"),
-        ("{type}}", "PR-0413", "column 7: the brace closes nothing", "}}"),
+        ("a}b", "PR-0413", "column 2: the closing brace has no opening brace", "}}"),
+        ("{type}}", "PR-0413", "column 7: the closing brace has no opening brace", "}}"),
         ("a\nb", "PR-0413", "column 2: there is a control character", "remove"),
         ("{topic|\t}", "PR-0413", "column 8: there is a control character", "remove"),
         ("{}", "PR-0412", "column 1: there is no field \"\"", "fields are type,"),
@@ -58,9 +58,9 @@ fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
         ("{ type }", "PR-0412", "no field \" type \"", "did you mean {type}?"),
         ("{header.}", "PR-0412", "no field \"header.\"", "did you mean {header.NAME}?"),
         ("{qqq}", "PR-0412", "no field \"qqq\"", "fields are type,"),
-        (&"x".repeat(1_001), "PR-0413", "1001 bytes, at most 1000", "shorten"),
+        (&"x".repeat(1_001), "PR-0413", "1001 bytes; the limit is 1000", "shorten"),
     ] {
-        let error = Template::parse(template).unwrap_err().to_string();
+        let error = Template::parse(template).unwrap_err().report();
         for part in [code, what, hint] {
             assert!(error.contains(part), "{template:?}: {part:?} is not in\n{error}");
         }

@@ -12,10 +12,10 @@ fn destination(route: Route) -> String {
     }
 }
 
-fn label(route: Route) -> Label {
+fn delivery(route: Route) -> Delivery {
     match route {
-        Route::To { label: Some(label), .. } => (*label).clone(),
-        other => panic!("no label: {other:?}"),
+        Route::To { delivery: Some(delivery), .. } => (*delivery).clone(),
+        other => panic!("no delivery: {other:?}"),
     }
 }
 
@@ -72,10 +72,10 @@ fn an_event_without_a_field_of_the_rule_goes_on_to_the_next() {
 #[test]
 fn a_rule_gives_key_and_headers() {
     let rule = Rule::to("orders").key("{header.customer}").header("source", "{type}@{{shop}}");
-    let label = label(Router::by_topic().first_match([rule]).unwrap().route(&order()));
-    assert_eq!(label.key.as_deref(), Some("ann"));
-    assert_eq!(label.parcels.len(), 1);
-    assert_eq!(label.parcels[0].headers, Headers::from_iter([("source", "order.placed@{shop}")]));
+    let delivery = delivery(Router::by_topic().first_match([rule]).unwrap().route(&order()));
+    assert_eq!(delivery.key.as_deref(), Some("ann"));
+    assert_eq!(delivery.copies.len(), 1);
+    assert_eq!(delivery.copies[0].headers, Headers::from_iter([("source", "order.placed@{shop}")]));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_rule_that_only_names_the_destination_costs_no_copy_of_it() {
     let rules = [Rule::to("fixed").types(["order.*"]), Rule::to("{type}").key("{key|none}")];
     let router = Router::by_topic().first_match(rules).unwrap();
     let shared = |event: &Event| match (router.route(event), router.route(event)) {
-        (Route::To { name: a, label: None }, Route::To { name: b, label: None }) => Arc::ptr_eq(&a, &b),
+        (Route::To { name: a, delivery: None }, Route::To { name: b, delivery: None }) => Arc::ptr_eq(&a, &b),
         other => panic!("{other:?}"),
     };
     assert!(shared(&order()) && shared(&Event::new("user.born", "{}").with_key("k")));
@@ -100,8 +100,8 @@ fn every_match_sends_once_to_each_destination() {
     let router = Router::by_topic().every_match(rules).unwrap();
     let route = router.route(&order());
     assert_eq!(destination(route.clone()), "all + orders");
-    let parcels = label(route).parcels;
-    let sent: Vec<_> = parcels.iter().map(|p| (&*p.destination, p.headers.get("by"))).collect();
+    let copies = delivery(route).copies;
+    let sent: Vec<_> = copies.iter().map(|p| (&*p.destination, p.headers.get("by"))).collect();
     assert_eq!(sent, [("all", Some("1")), ("orders", None)]);
     let only_one = Router::by_topic().every_match([Rule::to("all"), Rule::to("b").types(["x"])]).unwrap();
     assert_eq!(only_one.route(&order()), Route::to("all"));
@@ -124,7 +124,10 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
     let rule = || Rule::to("a");
     for (router, parts) in [
         (first(Rule::to("{typ}")), ["PR-0412", "rule 2: destination: template \"{typ}\", column 1"]),
-        (first(Rule::to("")), ["PR-0413", "rule 2: destination: the template \"\" can come out empty"]),
+        (
+            first(Rule::to("")),
+            ["PR-0413", "rule 2: destination: the template \"\" can produce an empty text"],
+        ),
         (first(rule().key("{key")), ["PR-0413", "rule 2: key: template \"{key\", column 1"]),
         (first(rule().key("{topic|}")), ["PR-0413", "rule 2: key: the template"]),
         (first(rule().header("x", "}")), ["PR-0413", "rule 2: header \"x\": template"]),
@@ -137,7 +140,7 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
         (every(vec![rule(); 17]), ["PR-0414", "more than 16 rules"]),
         (Router::by_topic().first_match(vec![rule(); 1_001]), ["PR-0414", "more than 1000 rules"]),
     ] {
-        let error = router.unwrap_err().to_string();
+        let error = router.unwrap_err().report();
         parts.iter().for_each(|part| assert!(error.contains(part), "{part:?} is not in\n{error}"));
     }
 }
@@ -162,7 +165,7 @@ fn values_are_escaped_only_where_the_sink_takes_urls() {
     let urls = router().for_destinations(Destinations::Urls { hosts_from_events: false }).unwrap();
     let route = urls.route(&event());
     assert_eq!(destination(route.clone()), "https://h.example/..%2Fadmin%3Fx%3D1");
-    assert_eq!(label(route).parcels[0].origin.as_deref(), Some("https://h.example"));
+    assert_eq!(delivery(route).copies[0].origin.as_deref(), Some("https://h.example"));
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
         fit(rules, urls(true)).unwrap();
     }
     let error = fit(vec![Rule::to("https://h.example/"), Rule::to("orders")], urls(true)).unwrap_err();
-    assert!(error.to_string().contains("rule 2: the destination is not the URL"), "{error}");
+    assert!(error.report().contains("rule 2: the destination is not the URL"), "{error}");
     // What an event chose has no origin, so the sink knows that it must look.
     let router = fit(vec![Rule::new()], urls(true)).unwrap();
     let route = router.route(&order().with_topic("https://h.example/"));
@@ -194,7 +197,7 @@ fn a_rule_whose_destination_is_never_used_is_refused() {
         |rules: Vec<Rule>| Router::to("d").first_match(rules).unwrap().for_destinations(Destinations::Fixed);
     let error = fit(vec![Rule::new(), Rule::to("orders")]).unwrap_err();
     assert_eq!(error.code(), Code::DestinationUnused);
-    assert!(error.what().starts_with("rule 2: "), "{error}");
+    assert!(error.message().starts_with("rule 2: "), "{error}");
     fit(vec![Rule::new().key("{id}")]).unwrap();
     fit(vec![]).unwrap();
 }

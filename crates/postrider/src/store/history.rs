@@ -26,7 +26,7 @@ pub(super) fn change(
             "position {position} held event {id} and now holds {found}: another copy of the database is in place"
         )),
         None => Some(format!(
-            "event {id} at position {position}, the last one seen, is gone: it was deleted, \
+            "event {id} at position {position}, the last one seen, no longer exists: it was deleted, \
              or an older copy of the database is in place"
         )),
     }
@@ -37,7 +37,7 @@ pub(super) fn change(
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn floor_offer(floor: Position) -> String {
     format!(
-        "`--from floor` goes on after {floor}: it may repeat events and skips none. A later position skips what was \
-         written since"
+        "`--from floor` continues after position {floor}: it may repeat events and skips none. A later \
+         position skips the events written since then"
     )
 }

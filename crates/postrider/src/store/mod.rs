@@ -21,7 +21,7 @@ mod list;
 mod overview;
 pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-mod rows;
+mod row_state;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -44,7 +44,7 @@ pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, Subscriptio
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
 pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-pub use rows::{RowExtras, RowsMigrated};
+pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 pub use tally::{Spread, Tally, TallyBy, TallyGroup};

@@ -46,7 +46,7 @@ impl PageBuilder {
     {
         match event.map_err(Error::from) {
             Ok(event) => self.push(event, bytes),
-            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.sentence())),
+            Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.one_line())),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -76,7 +76,7 @@ impl Widths {
         match texts.chain(wide).find(|(_, bytes, most)| bytes > most) {
             None => Ok(()),
             Some((name, bytes, most)) => {
-                let what = format!("its {name} has {bytes} bytes or more, and a relay reads at most {most}");
+                let what = format!("its {name} has {bytes} bytes or more; a relay reads at most {most}");
                 Err(Error::new(Code::RowDamaged, what))
             }
         }

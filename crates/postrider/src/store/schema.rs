@@ -38,7 +38,7 @@ pub(super) fn refuse_newer(place: &str, version: i64, latest: i64) -> Result<()>
     Ok(())
 }
 
-/// Refuses every schema but the one this program knows.
+/// Rejects every schema version except the one this program needs.
 pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
     refuse_newer(place, version, latest)?;
     if version < latest {
@@ -51,17 +51,19 @@ pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
 /// The tables that the first migration makes.
 pub(super) const TABLES: [&str; 5] = ["events", "subscriptions", "parked", "leases", "relays"];
 
-/// Refuses a database whose migrations were applied and whose tables are not all there: somebody dropped them, and
-/// applying nothing would not bring them back. `missing` are their full names.
+/// Rejects a database whose migrations were applied but whose tables do not all exist: they were dropped, and the
+/// migrations would not create them again. `missing` are their full names.
 pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
     let which = missing.join(", ");
     let what =
-        format!("{which} missing from {place}, although its migrations were applied: dropped after that");
-    Err(Error::new(Code::SchemaAltered, what).hint(
-        "restore the table from a backup; if its content is not needed, drop Postrider's other tables too, \
-         its table of migrations included, and run `postrider migrate up`",
-    ))
+        format!("{which} missing from {place}, although its migrations were applied: dropped afterwards");
+    Err(Error::new(Code::SchemaAltered, what).with_hint(format!(
+        "restore the table from a backup; if its content is not needed, drop all of Postrider's tables ({}, \
+         migrations; on MySQL and MariaDB also absent; in SQLite their names start with postrider_) and run \
+         `postrider migrate up`",
+        TABLES.join(", ")
+    )))
 }

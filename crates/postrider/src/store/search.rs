@@ -21,7 +21,7 @@ pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
     match &filter.status {
         None => Ok(()),
         Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no status")
-            .hint("leave --status out; `postrider status` tells how far each subscription is")),
+            .with_hint("remove --status; `postrider status` shows the progress of each subscription")),
     }
 }
 

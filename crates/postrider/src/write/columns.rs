@@ -91,8 +91,8 @@ pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Writte
 
 /// A trigger or rule of the table's owner is at work.
 pub(super) fn untold() -> Error {
-    Error::new(Code::OutcomeUnknown, "the database did not tell where the events were written")
-        .hint("remove triggers and rules from the table events that drop or reorder rows")
+    Error::new(Code::OutcomeUnknown, "the database did not return the positions of the events")
+        .with_hint("remove triggers and rules from the table events that drop or reorder rows")
 }
 
 #[cfg(test)]

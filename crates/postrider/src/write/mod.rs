@@ -24,7 +24,7 @@
 
 #[macro_use]
 #[allow(unused_macros, reason = "which of them is used depends on the features")]
-mod frame;
+mod transaction_impls;
 
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 mod columns;

@@ -48,8 +48,8 @@ pub(super) trait Driver: Send {
 }
 
 fn not_with_this() -> Error {
-    Error::new(Code::LayoutUnfit, "a table of another layout cannot be written with this driver")
-        .hint("write it with mysql_async or sqlx")
+    Error::new(Code::LayoutUnfit, "this driver cannot write to tables of other layouts")
+        .with_hint("use mysql_async or sqlx")
 }
 
 /// Rows of one statement.
@@ -112,7 +112,8 @@ async fn insert_piece<D: Driver>(
 
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
 fn no_transaction(statements: usize) -> Error {
-    let what =
-        format!("so many events take {statements} statements, and there is no transaction around them");
-    Error::new(Code::TooManyEvents, what).hint("begin a transaction, or write them in several calls")
+    let what = format!(
+        "{statements} statements are needed for these events, but there is no transaction around them"
+    );
+    Error::new(Code::TooManyEvents, what).with_hint("begin a transaction, or write them in several calls")
 }

@@ -172,7 +172,7 @@ impl Outbox {
 
 /// What was written of one event.
 fn only(written: Vec<Written>) -> Result<Written> {
-    let untold = || Error::new(Code::OutcomeUnknown, "the database did not tell where the event was written");
+    let untold = || Error::new(Code::OutcomeUnknown, "the database did not return the position of the event");
     written.into_iter().next().ok_or_else(untold)
 }
 

@@ -16,9 +16,9 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
 /// The error of a table that a driver cannot write to.
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn unwritable(table: &RowTable) -> Error {
-    let what = format!("layout {} cannot be written with this driver", table.layout().name());
-    Error::new(Code::LayoutUnfit, what).hint(
-        "write it with tokio-postgres, mysql_async, rusqlite or sqlx, on a database that its seed is for",
+    let what = format!("this driver cannot write to layout {}", table.layout().name());
+    Error::new(Code::LayoutUnfit, what).with_hint(
+        "use tokio-postgres, mysql_async, rusqlite or sqlx, on a database that supports the layout",
     )
 }
 
@@ -26,7 +26,7 @@ pub(super) fn unwritable(table: &RowTable) -> Error {
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
-        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").source(e))
+        .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
 }
 
 /// What was written, of the rows' numbers and creations in the order of the events. A row with a UUID has no number.
@@ -45,13 +45,13 @@ pub(super) fn written(
     told: Vec<(i64, i64)>,
 ) -> Result<Vec<super::Written>> {
     if told.len() != events.len() {
-        return Err(Error::new(Code::OutcomeUnknown, "the database did not tell which rows were written"));
+        return Err(Error::new(Code::OutcomeUnknown, "the database did not return the ids of the rows"));
     }
     let written = events.iter().zip(told).map(|(event, (number, created))| {
         let id = match (table.layout(), &event.aggregate) {
             (RowLayout::OutboxEvents, Some(aggregate)) => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::made_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
             _ => event.id,
         };
@@ -82,8 +82,8 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
         return Some("its payload is not JSON".to_owned());
     }
     if layout == RowLayout::Outbox && event.expires_at.is_some() {
-        let why = "its expires_at is the time after which it must not be delivered, and the column expires_at says \
-                   when a published row is deleted";
+        let why = "its expires_at is the time after which it must not be delivered, but the column expires_at \
+                   defines when a published row is deleted";
         return Some(why.to_owned());
     }
     // What no column holds would be lost without a word.
@@ -120,12 +120,12 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
                     event
                         .max_attempts
                         .filter(|n| *n > most)
-                        .map(|n| format!("its max_attempts is {n}, at most {most}"))
+                        .map(|n| format!("its max_attempts is {n}; the limit is {most}"))
                 })
         }
         RowLayout::OutboxEvents => own_key(key),
         RowLayout::Custom => {
-            Some("Postrider does not write such a table; your program's own INSERT does".to_owned())
+            Some("Postrider does not write to such tables; use your program's own INSERT".to_owned())
         }
     }
 }
@@ -133,12 +133,12 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
 /// Why a text does not fit a column, if so.
 pub(super) fn too_long(field: &str, text: &str, most: usize) -> Option<String> {
     let found = text.chars().count();
-    (found > most).then(|| format!("its {field} has {found} characters, {most} fit"))
+    (found > most).then(|| format!("its {field} has {found} characters; the limit is {most}"))
 }
 
 /// The layout orders by the aggregate; a key of the event's own would be lost.
 fn own_key(key: Option<&str>) -> Option<String> {
-    key.map(|_| "there is no column for its key; it is ordered by its aggregate".to_owned())
+    key.map(|_| "there is no column for its key; the layout orders events by aggregate".to_owned())
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
 
     fn told(layout: RowLayout, event: Event) -> String {
         let table = RowTable::new(layout).unwrap();
-        check(&table, &[event]).map_or_else(|error| error.sentence(), |()| "fits".to_owned())
+        check(&table, &[event]).map_or_else(|error| error.one_line(), |()| "fits".to_owned())
     }
 
     fn order(id: &str) -> Event {
@@ -173,7 +173,7 @@ mod tests {
             (OutboxEvents, order("1").with_topic("t"), "no column for its topic"),
             (OutboxEvents, order("1").with_header("a", "b"), "no column for its headers"),
             (OutboxEvents, order("1").with_key("k"), "no column for its key"),
-            (EventOutbox, order(&"x".repeat(65)), "its aggregate id has 65 characters, 64 fit"),
+            (EventOutbox, order(&"x".repeat(65)), "its aggregate id has 65 characters; the limit is 64"),
             (EventOutbox, order("1").with_max_attempts(2), "no column for its max_attempts"),
             (
                 EventOutbox,
@@ -187,7 +187,11 @@ mod tests {
             ),
             (Outbox, order(&id), "it has no topic"),
             (Outbox, order("7").with_topic("t"), "its aggregate id is not a UUID"),
-            (Outbox, order(&id).with_topic("é".repeat(101)), "its topic has 101 characters, 100 fit"),
+            (
+                Outbox,
+                order(&id).with_topic("é".repeat(101)),
+                "its topic has 101 characters; the limit is 100",
+            ),
             (Outbox, order(&id).with_topic("t").with_max_attempts(40_000), "its max_attempts is 40000"),
         ] {
             let told = told(layout, event);

@@ -42,7 +42,9 @@ async fn insert_piece(
         DbBackend::Postgres => postgres::statement(schema, rows.len()),
         DbBackend::MySql => mysql::statement(schema, rows.len()),
         DbBackend::Sqlite => sqlite::statement(rows.len()),
-        other => return Err(Error::new(Code::StoreFailed, format!("there is no outbox for {other:?}"))),
+        other => {
+            return Err(Error::new(Code::StoreFailed, format!("this library has no outbox for {other:?}")));
+        }
     };
     let values = rows.iter().flat_map(|row| values(backend, row));
     let statement = Statement::from_sql_and_values(backend, statement, values);

@@ -11,7 +11,7 @@ use postrider::sink::{Failure, Message, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
 
-use super::shop::{Kept, Shop, acknowledged, number, order};
+use super::shop::{Kept, Shop, acknowledged, number, order, until};
 
 fn hasty() -> Policy {
     let (short, long) = (Duration::from_millis(5), Duration::from_millis(20));
@@ -119,9 +119,7 @@ async fn an_event_for_two_destinations_waits_for_the_one_that_is_down_and_repeat
     Outbox::new().write_all(&shop.connect(), (0..50).map(order)).unwrap();
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
-    while relay.status()[0].brain.destinations_down == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("a destination is down", || relay.status()[0].brain.destinations_down > 0).await;
     assert_eq!(relay.status()[0].brain.acknowledged, 0, "no event is done while a copy is missing");
     up.store(true, Ordering::SeqCst);
     sink.wait_for(100).await;
@@ -145,10 +143,8 @@ async fn an_event_that_no_rule_matches_is_skipped_and_counted_where_that_is_the_
     Outbox::new().write_all(&shop.connect(), (0..40).map(order).chain([paid])).unwrap();
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
-    // The status follows the step that sent the event.
-    while relay.status()[0].skipped == 0 {
-        tokio::task::yield_now().await;
-    }
+    // The status follows the step that sent the event, and the steps may be several.
+    until("all others are skipped", || relay.status()[0].skipped >= 40).await;
     assert_eq!(relay.status()[0].skipped, 40);
     relay.shutdown().await.unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;

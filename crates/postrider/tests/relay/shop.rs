@@ -94,6 +94,17 @@ impl Shop {
     }
 }
 
+/// Waits until it is so.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came that {what}");
+}
+
 /// The `number`th order; seven customers take turns.
 pub(crate) fn order(number: usize) -> Event {
     let customer = (number % 7).to_string();

@@ -301,5 +301,5 @@ fn wrong(what: &str) -> Error {
 }
 
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the storm could not do its part").source(cause)
+    Error::new(Code::StoreFailed, "the storm could not do its part").with_source(cause)
 }

@@ -113,7 +113,7 @@ async fn unless_stuck_for<D: Database, T>(
             let activity = tokio::time::timeout(LONG, database.activity()).await;
             let activity = match activity {
                 Ok(Ok(lines)) => lines,
-                Ok(Err(error)) => error.to_string(),
+                Ok(Err(error)) => error.report(),
                 Err(_) => "the server does not tell what it does".to_owned(),
             };
             panic!("STORM_SEED={seed}: {who} is stuck\n{activity}");

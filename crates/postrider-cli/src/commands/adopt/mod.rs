@@ -20,8 +20,8 @@ use crate::interrupt::{Interrupts, Threads, block_on};
 use crate::output::{Output, count};
 
 const EXAMPLES: &str = "Examples:
-  postrider adopt --from outbox_events --to postrider --dry-run            what is there, by state
-  postrider adopt --from outbox_events --to postrider --start beginning    move all that is undelivered
+  postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
+  postrider adopt --from outbox_events --to postrider --start beginning    move all undelivered events
   postrider adopt --from outbox_events --to postrider --start time:2026-01-31T00:00:00Z
   postrider adopt --from postrider --to outbox_events --start beginning    and back";
 
@@ -44,10 +44,10 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Needed where there are any
+    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
-    /// Subscription whose undelivered events are meant [default: the only one]
+    /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
     /// Parts of events that may be lost where the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
@@ -56,7 +56,7 @@ pub struct Adopt {
     /// Events per transaction; fewer where payloads are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// Count, and stop there
+    /// Only count the events
     #[arg(long)]
     dry_run: bool,
 }
@@ -188,18 +188,21 @@ async fn subscribe(
     if !there.overview(0).await?.subscriptions.is_empty() {
         return Ok(());
     }
-    let what = format!("no subscription of outbox {:?} would get the events", to.name);
+    let what = format!("no subscription of outbox {:?} would receive the events", to.name);
     Err(Error::new(Code::SubscriptionUnknown, what)
-        .hint(format!("configure one with outbox = {:?}, then run it again", to.name))
+        .with_hint(format!(
+            "configure a subscription with outbox = {:?}, then run this command again",
+            to.name
+        ))
         .into())
 }
 
 fn parse_start(text: &str) -> Result<Start, String> {
     let chosen = start(text).filter(|start| !matches!(start, Start::Position(_)));
-    chosen.ok_or_else(|| "give beginning, now or time:RFC3339".to_owned())
+    chosen.ok_or_else(|| "use beginning, now or time:RFC3339".to_owned())
 }
 
 fn parse_field(text: &str) -> Result<Field, String> {
     let field = Field::ALL.into_iter().find(|field| field.name() == text);
-    field.ok_or_else(|| format!("give some of {}", Field::ALL.map(Field::name).join(", ")))
+    field.ok_or_else(|| format!("allowed values: {}", Field::ALL.map(Field::name).join(", ")))
 }

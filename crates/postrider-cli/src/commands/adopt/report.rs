@@ -86,9 +86,9 @@ impl View for Report {
             ("undelivered", self.before.undelivered),
             ("  pending", self.before.pending),
             ("  in flight", self.before.in_flight),
-            ("  to be tried again", self.before.retrying),
+            ("  waiting for a retry", self.before.retrying),
             ("  unrouted", self.before.unrouted),
-            ("given up", self.before.given_up),
+            ("dead", self.before.given_up),
             ("delivered", self.before.delivered),
         ];
         for (place, (state, events)) in rows.into_iter().enumerate() {
@@ -108,15 +108,15 @@ impl View for Report {
 /// What the user should know before anything moves.
 pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     if counts.given_up > 0 {
-        output.say(format!("given up and left where they are: {}", count(counts.given_up, "event")));
+        output.say(format!("dead, not moved: {}", count(counts.given_up, "event")));
     }
     match to.outbox.database.admin().layout() {
         Some(RowLayout::OutboxEvents) => output.say(
-            "outbox_events has no columns for ids and times: each event gets the id and time of its new row",
+            "outbox_events has no columns for ids and times: each event gets a new id and the time of its new row",
         ),
         Some(layout) => {
             output.say(format!(
-                "{} has no column for times: each event gets that of its new row",
+                "{} has no column for times: each event gets the time of its new row",
                 layout.name()
             ));
         }
@@ -127,10 +127,10 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
 /// What came of it.
 pub(super) fn told(output: Output, adopted: &Adopted) {
     let Adopted { copied, counts, strangers } = adopted;
-    output.say(format!("moved {}; left behind: {counts}", count(*copied, "event")));
+    output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
     if *strangers > 0 {
         output.say(format!(
-            "another publisher delivered {} from here meanwhile: stop it; some of the moved events may arrive twice",
+            "another publisher delivered {} from this table in the meantime: stop it; some of the moved events may arrive twice",
             count(*strangers, "event")
         ));
     }

@@ -35,15 +35,18 @@ pub(super) fn find_outbox<'a>(
     let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
-        [] => Error::new(Code::ConfigReference, format!("{flag}: no outbox has the name or layout {wanted:?}"))
-            .hint(format!(
-                "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a schema of its own \
-                 where the database has schemas"
-            )),
+        [] => Error::new(
+            Code::ConfigReference,
+            format!("{flag}: no outbox has the name or layout {wanted:?}"),
+        )
+        .with_hint(format!(
+            "configure both outboxes: [outbox.NAME] with the same url, layout = {wanted:?}, and a separate \
+                 schema if the database has schemas"
+        )),
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
             let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
-            Error::new(Code::ConfigReference, what).hint("give the name of one of them")
+            Error::new(Code::ConfigReference, what).with_hint("pass the name of one of them")
         }
     };
     Err(error.into())
@@ -55,24 +58,26 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
     let what = match (from.outbox.database.admin().layout(), to.outbox.database.admin().layout()) {
         (None, Some(RowLayout::Custom)) => {
             let what = format!(
-                "outbox {:?} has the layout custom, and Postrider does not write such a table",
+                "outbox {:?} has the layout custom, and Postrider does not write to such tables",
                 to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("write its rows with your own program; out of such a table events can be adopted")
+                .with_hint("insert the rows with your own program; adoption works only from such a table")
                 .into());
         }
         (Some(_), Some(_)) => {
-            format!("events do not go from layout {} to {} at once", from.layout(), to.layout())
+            format!("events cannot be moved directly from layout {} to {}", from.layout(), to.layout())
         }
         (None, None) => format!("outboxes {:?} and {:?} both have the layout postrider", from.name, to.name),
         _ if here != there => {
             let what = format!(
-                "outbox {:?} is in {here} and {:?} in {there}, and one transaction has to hold both",
+                "outbox {:?} is in {here} and {:?} in {there}, but one transaction must cover both",
                 from.name, to.name
             );
             return Err(Error::new(Code::AdoptionRefused, what)
-                .hint("make the other outbox in the same database, and write the same url for both")
+                .with_hint(
+                    "create the other outbox in the same database, and configure the same url for both",
+                )
                 .into());
         }
         _ => return Ok(()),
@@ -106,13 +111,13 @@ pub(super) async fn find_subscription(
         [only] => Ok(only.clone()),
         [] => {
             Err(Error::new(Code::SubscriptionUnknown, format!("outbox {:?} has no subscription", from.name))
-                .hint("say whose events are meant with --subscription NAME")
+                .with_hint("name the subscription with --subscription NAME")
                 .into())
         }
         several => {
             let what = format!("outbox {:?} has subscriptions {}", from.name, several.join(", "));
             Err(Error::new(Code::ConfigReference, what)
-                .hint("say whose undelivered events are meant with --subscription NAME")
+                .with_hint("name one with --subscription NAME: its undelivered events are moved")
                 .into())
         }
     }

@@ -19,13 +19,13 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
-  postrider bench drain                       how fast a backlog is carried away
-  postrider bench drain --keys 20 --svg d.svg with few hot keys, and as a picture
-  postrider bench drain --db postgres         on a server it starts itself, if there is one to start
-  postrider bench publish --db postgres       from there to a Kafka it starts itself
+  postrider bench drain                       how fast a backlog is delivered
+  postrider bench drain --keys 20 --svg d.svg with few hot keys, and a chart
+  postrider bench drain --db postgres         on a private server, if one is installed
+  postrider bench publish --db postgres       from there to a private Kafka server
   postrider bench latency --json              commit to acknowledgement, for programs";
 
-/// Measure this machine and database, each figure beside its physical limit
+/// Measure this machine and database, each figure next to its physical limit
 ///
 /// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
 /// ratios; figures alone say more about the machine.
@@ -48,7 +48,7 @@ pub struct Bench {
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     repetitions: Option<u16>,
 
-    /// Also draw the figures into this file
+    /// Also write a chart to this SVG file
     #[arg(long, global = true, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ enum Database {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Destination {
-    /// Forgets everything
+    /// Discards everything
     Null,
     /// PostgreSQL only
     Kafka,
@@ -78,20 +78,20 @@ struct Events {
     /// Bytes of each payload
     #[arg(long, default_value_t = Drain::default().payload_bytes)]
     payload_bytes: usize,
-    /// Different keys; 0: every event has its own
+    /// Number of keys; 0: a separate key for every event
     #[arg(long, default_value_t = 0)]
     keys: u64,
 }
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// How fast a backlog is carried away, beside a paged SELECT and the row-by-row protocol
+    /// How fast a backlog is delivered, compared with a paged SELECT and with row-by-row updates
     #[command(before_help = "Examples:\n  postrider bench drain --events 1000000 --keys 20")]
     Drain(Events),
-    /// How fast a backlog reaches Kafka, beside librdkafka publishing the same records by itself
+    /// How fast a backlog reaches Kafka, compared with librdkafka publishing the same records alone
     #[command(before_help = "Examples:\n  postrider bench publish --db postgres --keys 20")]
     Publish(Events),
-    /// How long from commit to acknowledgement at a steady rate
+    /// Time from commit to acknowledgement at a steady rate
     #[command(before_help = "Examples:\n  postrider bench latency --rate 500 --seconds 10")]
     Latency {
         /// Transactions per second
@@ -104,7 +104,7 @@ enum BenchCommand {
         #[arg(long, value_enum, default_value = "null")]
         sink: Destination,
     },
-    /// What an event costs the transaction that writes it
+    /// How much an event adds to the transaction that writes it
     #[command(before_help = "Examples:\n  postrider bench write --transactions 10000")]
     Write {
         /// Transactions per run
@@ -114,7 +114,7 @@ enum BenchCommand {
         #[arg(long, default_value_t = Write::default().payload_bytes)]
         payload_bytes: usize,
     },
-    /// How fast a backlog of each layout with a state per row goes, beside the row-by-row protocol of its seed
+    /// How fast a backlog of each layout with a state per row is delivered, compared with row-by-row updates
     #[command(before_help = "Examples:\n  postrider bench layouts --db postgres --events 100000")]
     Layouts {
         /// Rows in the backlog
@@ -124,7 +124,7 @@ enum BenchCommand {
         #[arg(long, default_value_t = Layouts::default().payload_bytes)]
         payload_bytes: usize,
     },
-    /// Whether speed holds as the table grows
+    /// Whether throughput stays the same as the table grows
     #[command(before_help = "Examples:\n  postrider bench growth --many 5000000")]
     Growth {
         /// Delivered events in the small table
@@ -133,7 +133,7 @@ enum BenchCommand {
         /// Delivered events in the large table
         #[arg(long, default_value_t = Growth::default().many)]
         many: u64,
-        /// Events to drain behind them
+        /// Undelivered events after them
         #[arg(long, default_value_t = Growth::default().backlog, value_parser = clap::value_parser!(u64).range(1..))]
         backlog: u64,
     },
@@ -143,11 +143,11 @@ impl Bench {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let progress = |what: &str| context.output.say(what);
         let report = self.measure(progress).map_err(|error| {
-            Error::new(Code::BenchFailed, "the benchmark could not be run to its end").source(error)
+            Error::new(Code::BenchFailed, "the benchmark did not finish").with_source(error)
         })?;
         if let Some(file) = &self.svg {
             std::fs::write(file, report.svg()).map_err(|error| {
-                Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).source(error)
+                Error::new(Code::OutputFailed, format!("cannot write {}", file.display())).with_source(error)
             })?;
         }
         if context.output.is_json() { context.output.json(&report) } else { context.output.text(&report) }
@@ -175,7 +175,7 @@ impl Bench {
                 Database::Postgres => {
                     kafka::publish(&runtime, events, self.repetitions.map(usize::from), progress)
                 }
-                _ => Err("it is measured from PostgreSQL: add --db postgres".into()),
+                _ => Err("this benchmark runs on PostgreSQL only: add --db postgres".into()),
             },
             BenchCommand::Latency { rate, seconds, sink } => {
                 let repetitions = repetitions(Latency::default().repetitions);
@@ -193,7 +193,7 @@ impl Bench {
                         runtime.block_on(latency::mysql(server.name, &server.url, latency, progress))
                     }
                     (_, Destination::Kafka) => {
-                        Err("to Kafka it is measured from PostgreSQL: add --db postgres".into())
+                        Err("to Kafka this benchmark runs on PostgreSQL only: add --db postgres".into())
                     }
                 }
             }

@@ -10,7 +10,7 @@ pub(super) fn postgres_url() -> Result<String, postrider_bench::Error> {
     }
     let started = postgres::url();
     let started = started
-        .ok_or("no PostgreSQL server can be started here: put the URL of one into POSTRIDER_BENCH_URL")?;
+        .ok_or("no PostgreSQL server can be started here: set POSTRIDER_BENCH_URL to the URL of one")?;
     Ok(started.to_owned())
 }
 
@@ -29,9 +29,7 @@ impl DurablePostgres {
         let settings = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
         let options = settings.into_iter().fold(postgres::Options::default(), postgres::Options::setting);
         let started = options.start().map_err(|reason| {
-            format!(
-                "no PostgreSQL server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL"
-            )
+            format!("no PostgreSQL server can be started here, {reason}; or set POSTRIDER_BENCH_URL")
         })?;
         Ok(Self { url: started.url().to_owned(), _started: Some(started) })
     }
@@ -68,7 +66,7 @@ impl MySql {
             own.iter().chain(settings).fold(Options::of(kind), |options, setting| options.setting(setting));
         let started = started.start();
         let started = started.map_err(|reason| {
-            format!("no {name} server can be started here, {reason}; or put a URL into POSTRIDER_BENCH_URL")
+            format!("no {name} server can be started here, {reason}; or set POSTRIDER_BENCH_URL")
         })?;
         Ok(Self { name, url: started.url().to_owned(), _started: Some(started) })
     }
@@ -89,7 +87,7 @@ impl Kafka {
         }
         let started = postrider_testkit::servers::kafka::Kafka::private();
         let started = started
-            .ok_or("no Kafka can be started here: put the address of one into POSTRIDER_BENCH_KAFKA")?;
+            .ok_or("no Kafka server can be started here: set POSTRIDER_BENCH_KAFKA to the address of one")?;
         Ok(Self { brokers: started.brokers(), _started: Some(started) })
     }
 }

@@ -12,7 +12,7 @@ const EXAMPLES: &str = "Examples:
   postrider config check
   postrider config check --config shop.toml --json";
 
-/// Find every mistake in the configuration, and whether its secrets can be read
+/// Report every mistake in the configuration, and check that its secrets are readable
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Check {}
@@ -25,9 +25,13 @@ impl Check {
         }
         let settings = checked?;
         let (path, _) = context.config_path();
-        let from = if exists(&path) { path.display().to_string() } else { "no file; what is set".into() };
+        let from = if exists(&path) {
+            path.display().to_string()
+        } else {
+            "no file; settings from environment and flags".into()
+        };
         context.output.text(format!(
-            "{from}: fine (outboxes: {}, sinks: {}, subscriptions: {})",
+            "{from}: ok (outboxes: {}, sinks: {}, subscriptions: {})",
             settings.outboxes.len(),
             settings.sinks.len(),
             settings.subscriptions.len()

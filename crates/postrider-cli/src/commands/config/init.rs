@@ -15,17 +15,17 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "Examples:
   postrider config init                      writes postrider.toml
   postrider config init --config shop.toml   writes shop.toml
-  postrider config init --layout outbox      for a table of layout outbox in PostgreSQL";
+  postrider config init --layout outbox      for a PostgreSQL table with layout outbox";
 
-/// Write a config file to begin with
+/// Write a starter config file
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Init {
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 
-    /// Write it for an outbox of this layout
+    /// Write it for an outbox with this layout
     #[arg(long, default_value = "postrider", value_parser = layouts())]
     layout: String,
 }
@@ -52,10 +52,10 @@ impl Init {
         let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
         let shown = path.display();
         written.map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists => Error::new(Code::FileExists, format!("{shown} is there already")),
+            ErrorKind::AlreadyExists => Error::new(Code::FileExists, format!("{shown} already exists")),
             _ => Error::new(Code::ConfigFile, format!("cannot write {shown}"))
-                .hint("check the folder and its permissions")
-                .source(e),
+                .with_hint("check the folder and its permissions")
+                .with_source(e),
         })?;
         context.output.say(format!("wrote {shown}; next: postrider config check"));
         Ok(())

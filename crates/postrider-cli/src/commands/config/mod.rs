@@ -11,12 +11,12 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
-  postrider config init            write a postrider.toml to begin with
-  postrider config check           find every mistake in it
-  postrider config show --origin   what counts, and where it came from
+  postrider config init            write a starter postrider.toml
+  postrider config check           report every mistake in it
+  postrider config show --origin   effective values and where they come from
   postrider config schema          for editors: JSON Schema";
 
-/// Make, check and explain the configuration
+/// Create, check and explain the configuration
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Config {

@@ -12,11 +12,11 @@ const EXAMPLES: &str = "Examples:
   postrider config schema > postrider.schema.json   for editors
   postrider config schema --markdown                every key, for people";
 
-/// Print what may stand in the configuration, as JSON Schema
+/// Print the JSON Schema of the configuration
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct SchemaCommand {
-    /// Print the page of the docs instead
+    /// Print the documentation page instead
     #[arg(long)]
     markdown: bool,
 }

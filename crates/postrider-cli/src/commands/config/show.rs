@@ -14,11 +14,11 @@ const EXAMPLES: &str = "Examples:
   postrider config show --origin
   postrider config show --json --set relay.log=debug";
 
-/// Show every value that counts; secrets are masked
+/// Show every effective value; secrets are masked
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Show {
-    /// Show where each value came from: default, file, env or flag
+    /// Show where each value comes from: default, file, env or flag
     #[arg(long)]
     origin: bool,
 }
@@ -76,7 +76,7 @@ impl View for Shown {
     fn table(&self) -> Table {
         let mut columns = vec![("key", Align::Left), ("value", Align::Left)];
         columns.extend(self.rows.iter().any(|row| row.origin.is_some()).then_some(("origin", Align::Left)));
-        let mut table = Table::new(columns, "nothing is set");
+        let mut table = Table::new(columns, "no key is set");
         for row in &self.rows {
             table.row([&row.key, &row.text].into_iter().chain(&row.origin).cloned());
         }

@@ -32,28 +32,28 @@ const PAYLOAD_SHOWN: usize = 80;
 pub(super) struct List {
     #[command(flatten)]
     outbox: OutboxArg,
-    /// Of one aggregate
+    /// Only this aggregate
     #[arg(long, value_name = "TYPE:ID", value_parser = aggregate)]
     aggregate: Option<Aggregate>,
-    /// Of one type
+    /// Only this type
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
-    /// Created since then: a time, or how long ago
+    /// Created at or after this time, or since this age
     #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
     since: Option<Timestamp>,
-    /// Created until then
+    /// Created before this time
     #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
     until: Option<Timestamp>,
-    /// With a JSON payload that has all of this in it
+    /// JSON payload contains all of this
     #[arg(long, value_name = "JSON", value_parser = json)]
     contains: Option<Value>,
-    /// In a state, where rows have one
+    /// In this state, if rows have a state
     #[arg(long, value_name = "WORD")]
     status: Option<String>,
-    /// At most so many
+    /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// Show how the database would find them instead
+    /// Show the query plan instead
     #[arg(long)]
     plan: bool,
 }
@@ -87,11 +87,11 @@ fn time(text: &str) -> Result<Timestamp, &'static str> {
         let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
         return Ok(Timestamp::from_micros(SystemClock::new().now().wall.as_micros().saturating_sub(micros)));
     }
-    text.parse().map_err(|_| "give a time as 2026-01-31T12:00:00Z, or how long ago as 30m, 2h or 7d")
+    text.parse().map_err(|_| "use a time such as 2026-01-31T12:00:00Z, or an age such as 30m, 2h or 7d")
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("this is not valid JSON: {error}"))
 }
 
 #[derive(Serialize)]
@@ -111,7 +111,7 @@ impl View for Found {
             ("tries", Align::Right),
             ("payload", Align::Left),
         ];
-        let mut table = Table::new(columns, "no event is like that");
+        let mut table = Table::new(columns, "no event matches");
         for event in &self.events {
             let aggregate = event.aggregate_type.iter().zip(&event.aggregate_id).next();
             let mut payload: String = event.payload.chars().take(PAYLOAD_SHOWN).collect();
@@ -140,7 +140,7 @@ struct Plan {
 
 impl View for Plan {
     fn table(&self) -> Table {
-        let mut table = Table::new([("plan", Align::Left)], "the database tells no plan");
+        let mut table = Table::new([("plan", Align::Left)], "the database returned no plan");
         self.lines.iter().for_each(|line| table.row([line.clone()]));
         table
     }

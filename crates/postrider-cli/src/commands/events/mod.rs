@@ -11,7 +11,7 @@ const EXAMPLES: &str = "Examples:
   postrider events list                          the newest events
   postrider events list --aggregate Order:42     what happened to one order";
 
-/// Look at the events of an outbox
+/// Show the events of an outbox
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Events {

@@ -12,9 +12,9 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider migrate up       bring every outbox up to date
-  postrider migrate status   which version each one has
-  postrider migrate print    the SQL, to run it yourself
-  postrider migrate roles    SQL for roles with no more rights than each needs";
+  postrider migrate status   schema version of each outbox
+  postrider migrate print    print the SQL, to run it yourself
+  postrider migrate roles    print SQL for least-privilege roles";
 
 /// Create or update the tables of an outbox
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ const EXAMPLES: &str = "Examples:
   postrider migrate print > outbox.sql
   postrider migrate print --outbox shop | sqlite3 shop.db";
 
-/// Print the SQL that makes the tables, without running it
+/// Print the SQL that creates the tables, without running it
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Print {

@@ -10,7 +10,7 @@ const EXAMPLES: &str = "Examples:
   postrider migrate roles > roles.sql
   postrider migrate roles --outbox shop | psql --set ON_ERROR_STOP=1 shop";
 
-/// Print SQL for roles with no more rights than each needs: writer, relay, inbox, viewer, migrator
+/// Print SQL for least-privilege roles: writer, relay, inbox, viewer, migrator
 ///
 /// Runs nothing. Run what it prints after `migrate up`, as the owner of the database, then grant the roles to
 /// the users who log in.

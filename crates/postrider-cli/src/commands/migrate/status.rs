@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   postrider migrate status
   postrider migrate status --json";
 
-/// Show which schema each outbox has
+/// Show the schema version of each outbox
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Status {

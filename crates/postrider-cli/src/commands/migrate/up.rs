@@ -17,12 +17,12 @@ const EXAMPLES: &str = "Examples:
   postrider migrate up --with views
   postrider migrate up --layout outbox_events --with aggregate-index";
 
-/// Bring the tables up to date
+/// Create or update the tables
 ///
-/// Safe to run again and beside running relays: what is there already stays. Each outbox is brought up to date as
+/// Safe to run again and beside running relays: what already exists stays. Each outbox is brought up to date as
 /// a whole or not at all; the first that fails ends the command.
 ///
-/// A table of another layout that is there already is compared with it. Differences are told, and nothing in it is
+/// A table of another layout that already exists is compared with it. Differences are told, and nothing in it is
 /// changed.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
@@ -30,11 +30,11 @@ pub(super) struct Up {
     #[command(flatten)]
     outbox: OutboxArg,
 
-    /// Make the tables of this layout; without it, of the one in the configuration
+    /// Layout to create [default: the layout in the configuration]
     #[arg(long, value_enum)]
     layout: Option<Layout>,
 
-    /// Make what is optional in the layout, too
+    /// Also create optional parts of the layout
     #[arg(long, value_enum)]
     with: Vec<Optional>,
 }
@@ -61,7 +61,8 @@ impl From<Layout> for RowLayout {
 enum Optional {
     /// The index over aggregate type and id of `outbox_events`
     AggregateIndex,
-    /// The five views of `postrider`; the six of `event_outbox`, on a table that is there already (a new one has them)
+    /// The five views of `postrider`, or the six of `event_outbox` on an existing table (a new table has
+    /// them)
     Views,
 }
 
@@ -97,14 +98,14 @@ fn report(database: &Database, report: &MigrationReport) -> Vec<String> {
         _ => format!("updated {whose} in {database} from schema {from} to {to}"),
     }];
     match row_tables.as_deref() {
-        Some([]) => lines.push("found the outbox table; it was not changed".to_owned()),
+        Some([]) => lines.push("the outbox table already exists; it was not changed".to_owned()),
         Some(created) => lines.push(format!("created {}", created.join(", "))),
         None => {}
     }
     lines.extend(
         differences
             .iter()
-            .map(|difference| format!("differs from the layout and was not changed: {}", difference.what)),
+            .map(|difference| format!("difference from the layout, not changed: {}", difference.what)),
     );
     lines
 }

@@ -142,13 +142,15 @@ impl Look<'_> {
                 let name = &subscription.name;
                 let advice = match subscription.halted {
                     Some(_) => {
-                        format!("see `postrider status`, then `postrider accept-history {name} --from ...`")
+                        format!("run `postrider status`, then `postrider accept-history {name} --from ...`")
                     }
-                    None => format!("`postrider resume {name}` when its reason is gone, then drain again"),
+                    None => {
+                        format!("run `postrider resume {name}` when the reason is resolved, then drain again")
+                    }
                 };
                 let error =
                     Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"));
-                return Err(error.effect("its events stay in the outbox").hint(advice));
+                return Err(error.with_effect("its events stay in the outbox").with_hint(advice));
             }
         }
         Ok(())

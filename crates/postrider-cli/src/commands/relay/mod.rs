@@ -20,10 +20,10 @@ use crate::output::age;
 const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
   postrider relay --migrate               create or update the tables first
-  postrider relay --drain                 deliver what is there and end, for scripts and tests
-  postrider relay --drain --timeout 1m    the same, and fail if it takes longer
-  postrider relay --fail-fast             end if a database is down, instead of waiting for it
-  postrider relay --set relay.log=debug   with more in the log";
+  postrider relay --drain                 deliver the backlog and exit, for scripts and tests
+  postrider relay --drain --timeout 1m    the same, with a time limit
+  postrider relay --fail-fast             exit if a database is down, instead of waiting
+  postrider relay --set relay.log=debug   with a more detailed log";
 
 /// Carry events to their destinations until told to stop
 ///
@@ -61,8 +61,8 @@ impl Relay {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         if settings.subscriptions.is_empty() {
-            return Err(Error::new(Code::ConfigKeyMissing, "there is no subscription to serve")
-                .hint("add a [subscription.NAME] with a sink; `postrider config init` shows one")
+            return Err(Error::new(Code::ConfigKeyMissing, "no subscription is configured")
+                .with_hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
                 .into());
         }
         log::start(&settings.relay, context.output);
@@ -99,8 +99,8 @@ impl Relay {
         tokio::time::sleep(timeout).await;
         let what = format!("events are still undelivered after {}", age(timeout));
         Error::new(Code::Undelivered, what)
-            .effect("they stay in the outbox; what was delivered is settled")
-            .hint("see the log above and `postrider status`; run it again to continue")
+            .with_effect("they stay in the outbox; delivered events are settled")
+            .with_hint("see the log above and `postrider status`; run the command again to continue")
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
@@ -130,8 +130,8 @@ impl Relay {
             late = &mut time_out, if self.drain => Err(late.into()),
         };
         let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
-        let again = if is_told_to { "; a second signal stops at once" } else { "" };
-        tracing::info!("stopping: finishing what is in flight{again}");
+        let again = if is_told_to { "; a second signal stops immediately" } else { "" };
+        tracing::info!("stopping: finishing events in flight{again}");
         let ended = tokio::select! {
             biased;
             () = interrupts.next_but_echo() => return Err(Failure::Interrupted),

@@ -149,7 +149,7 @@ impl View for GroupedCounts {
             .map(|name| (name, Align::Right)),
         );
         columns.push(("attempts avg, max", Align::Right));
-        let mut table = Table::new(columns, "no event is there");
+        let mut table = Table::new(columns, "there are no events");
         self.rows.iter().for_each(|row| table.row(row.cells(self.by)));
         table
     }

@@ -17,9 +17,9 @@ use crate::interrupt::{Threads, block_on};
 const EXAMPLES: &str = "Examples:
   postrider status                 a table
   postrider status --outbox shop   of one outbox
-  postrider status --by type       which events wait, fail or are slow
-  postrider status --by hour       when they were written
-  postrider status --by producer   who wrote them
+  postrider status --by type       waiting, failed and slow events by type
+  postrider status --by hour       by time of writing
+  postrider status --by producer   by writer
   postrider status --json          for programs, with every figure";
 
 /// Events that wait are counted up to here; beyond it a number says less than the time it takes.
@@ -69,8 +69,8 @@ impl From<By> for TallyBy {
 /// What a prepared transaction that nobody decides means for an outbox.
 fn held_up(name: &str) -> String {
     format!(
-        "the prepared transaction XA {name} is not decided: on MariaDB positions that others rolled back since, and so \
-         retention, wait for it; XA COMMIT or XA ROLLBACK it"
+        "the prepared transaction XA {name} is not finished: on MariaDB, positions that were rolled back \
+         since then wait for it, and so does retention; run XA COMMIT or XA ROLLBACK"
     )
 }
 
@@ -103,7 +103,7 @@ impl Status {
             let tally =
                 block_on(Threads::One, async { Ok(outbox.database.admin().tally(by, GROUPS_MAX).await?) })?;
             if tally.more {
-                context.output.say(format!("{name}: there are more than the {GROUPS_MAX} groups shown"));
+                context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }
             counts.add(name, tally);
         }

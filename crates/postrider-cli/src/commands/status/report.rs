@@ -189,7 +189,7 @@ impl Row {
             (State::Halted { reason }, _) => format!("halted: {reason}"),
             (State::Idle, Some(lease)) => {
                 let ago = age(Duration::from_secs_f64(lease.expired_seconds));
-                format!("no relay: the lease of {} ran out {ago} ago", lease.holder)
+                format!("no relay: the lease of {} expired {ago} ago", lease.holder)
             }
             (State::Idle, None) => "no relay".to_owned(),
             (State::New, _) => "not created yet".to_owned(),
@@ -198,7 +198,7 @@ impl Row {
         all.extend(self.destinations_down.iter().map(Down::words));
         all.extend((!self.standby.is_empty()).then(|| format!("standby: {}", self.standby.join(", "))));
         all.extend((!self.configured).then(|| "not in the configuration".to_owned()));
-        all.extend(self.holds_retention_back.then(|| "holds retention back".to_owned()));
+        all.extend(self.holds_retention_back.then(|| "blocks retention".to_owned()));
         all.join("; ")
     }
 
@@ -227,8 +227,8 @@ impl Down {
         let seconds = |seconds| age(Duration::from_secs_f64(seconds));
         // The report may be older than the try: then nobody knows yet how it went.
         let next = match self.next_probe_seconds {
-            0.0 => "tried again since".to_owned(),
-            later => format!("next try in {}", seconds(later)),
+            0.0 => "retried since".to_owned(),
+            later => format!("next retry in {}", seconds(later)),
         };
         format!("{} is DOWN since {} ({}), {next}", self.destination, self.since, seconds(self.since_seconds))
     }
@@ -277,7 +277,8 @@ impl View for Report {
             ("parked", Align::Left),
             ("errors, newest first", Align::Left),
         ];
-        let mut table = Table::new(columns, "no subscription is configured or in the database");
+        let mut table =
+            Table::new(columns, "there is no subscription in the configuration or in the database");
         self.rows.iter().for_each(|row| table.row(row.cells()));
         table
     }

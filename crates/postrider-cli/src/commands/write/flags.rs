@@ -91,9 +91,11 @@ fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
     };
     let mut bytes = Vec::new();
     from.and_then(|from| from.take(bytes_max as u64 + 1).read_to_end(&mut bytes)).map_err(|e| {
-        Error::new(Code::InputMissing, format!("the payload cannot be read from {name}"))
-            .hint("check the file; a payload that begins with @ goes through standard input: --payload -")
-            .source(e)
+        Error::new(Code::InputMissing, format!("cannot read the payload from {name}"))
+            .with_hint(
+                "check the file; to send a payload that begins with @, use standard input: --payload -",
+            )
+            .with_source(e)
     })?;
     Ok(bytes)
 }

@@ -75,8 +75,8 @@ pub(super) fn event(number: u64, line: &[u8]) -> Result<Event> {
     let payload = match (fields.payload, fields.payload_base64) {
         (Some(json), None) => json.get().as_bytes().to_vec(),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|_| wrong("payload_base64 is not base64"))?,
-        (Some(_), Some(_)) => return Err(wrong("there are both payload and payload_base64")),
-        (None, None) => return Err(wrong("there is neither payload nor payload_base64")),
+        (Some(_), Some(_)) => return Err(wrong("both payload and payload_base64 are set")),
+        (None, None) => return Err(wrong("neither payload nor payload_base64 is set")),
     };
     let mut event = Event::new(fields.event_type, payload);
     event.id = fields.id.unwrap_or(event.id);
@@ -127,7 +127,7 @@ mod tests {
             (r#"{"payload": {}}"#, "line 7, column 15: missing field `type`"),
             (r#"{"typ": "a"}"#, "line 7, column 6: unknown field `typ`, expected one of"),
             (r#"{"type": "a", "payload": {}} x"#, "line 7, column 30: trailing characters"),
-            (r#"{"type": "a"}"#, "line 7: there is neither payload nor payload_base64"),
+            (r#"{"type": "a"}"#, "line 7: neither payload nor payload_base64 is set"),
             (r#"{"type": "a", "payload": 1, "payload_base64": ""}"#, "line 7: there are both"),
             (r#"{"type": "a", "payload_base64": "?"}"#, "line 7: payload_base64 is not base64"),
             (r#"{"type": "a", "payload": 1, "time": "noon"}"#, "line 7, column "),
@@ -135,7 +135,7 @@ mod tests {
         ] {
             let error = event(7, line.as_bytes()).unwrap_err();
             assert_eq!(error.code(), Code::EventUnreadable);
-            assert!(error.what().contains(says), "{line}: {}", error.what());
+            assert!(error.message().contains(says), "{line}: {}", error.message());
         }
     }
 }

@@ -125,7 +125,7 @@ impl Batch {
             return Ok(());
         }
         Err(Error::new(Code::InputMissing, "standard input is empty")
-            .hint("give one JSON object per line: postrider write --lines < events.jsonl")
+            .with_hint("pass one JSON object per line: postrider write --lines < events.jsonl")
             .into())
     }
 
@@ -149,11 +149,11 @@ impl Batch {
 
     /// What the error means for all that was read so far.
     fn with_effect(&self, error: Error) -> Error {
-        error.effect(match self.committed_line {
+        error.with_effect(match self.committed_line {
             0 => "nothing was written".to_owned(),
             line => {
                 let events = count(self.committed, "event");
-                format!("lines 1 to {line} are committed ({events}); nothing after them is")
+                format!("lines 1 to {line} are committed ({events}); later lines are not")
             }
         })
     }
@@ -170,7 +170,7 @@ impl Batch {
             Ok(()) => output.say(format!("committed {}", count(committed, "event"))),
             Err(Failure::Errors(errors)) if !unsaid(errors) => {}
             Err(Failure::Errors(errors)) if unknown(errors) && committed == 0 => {
-                output.say("no batch was committed before that one");
+                output.say("no earlier batch was committed");
             }
             Err(Failure::Errors(_) | Failure::Interrupted) if committed == 0 => {
                 output.say("nothing is committed")

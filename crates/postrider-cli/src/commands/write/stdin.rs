@@ -61,9 +61,8 @@ impl<R: BufRead> Reader<R> {
             let bytes = bytes.trim_ascii();
             if bytes.len() > self.line_bytes_max {
                 let what = format!("line {} has more than {max} bytes", self.number);
-                return Err(
-                    Error::new(Code::EventUnreadable, what).hint("no payload that fits needs so many")
-                );
+                return Err(Error::new(Code::EventUnreadable, what)
+                    .with_hint("a payload within the size limit never needs this many"));
             }
             if !bytes.is_empty() {
                 let bytes = bytes.to_vec();
@@ -74,7 +73,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Error::new(Code::InputMissing, "standard input cannot be read").source(error)
+    Error::new(Code::InputMissing, "cannot read standard input").with_source(error)
 }
 
 #[cfg(test)]

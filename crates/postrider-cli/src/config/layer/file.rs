@@ -128,5 +128,5 @@ impl Walk<'_> {
 fn not_a_table(section: Section, key: &str) -> Problem {
     Problem::new(Code::ConfigValue, format!("\"{key}\" is not a table"))
         .key(key)
-        .hint(format!("write {section} and its keys below it"))
+        .with_hint(format!("write {section} and its keys below it"))
 }

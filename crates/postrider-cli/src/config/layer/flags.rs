@@ -21,7 +21,7 @@ pub(super) fn read(schema: Schema, flags: &[String], reading: &mut Reading) {
             None => reading.problems.push(
                 Problem::new(Code::ConfigSyntax, "this is not section.key=value")
                     .at(&Origin::Flag)
-                    .hint("write for example --set sink.out.type=stdout"),
+                    .with_hint("for example: --set sink.out.type=stdout"),
             ),
         }
     }

@@ -70,7 +70,7 @@ impl Reading {
             [section, key] => (section, None, key),
             [section, middle @ .., key] => (section, Some(middle.join(joint)), key),
             _ => {
-                let what = "this names no key: sections have keys, as in relay.log or sink.NAME.type";
+                let what = "this is not a key: write SECTION.KEY, for example relay.log or sink.NAME.type";
                 return self.problems.push(Problem::new(Code::ConfigKeyUnknown, what).at(&origin));
             }
         };
@@ -92,7 +92,7 @@ impl Reading {
 fn unknown_section(word: &str) -> Problem {
     let problem = Problem::new(Code::ConfigKeyUnknown, format!("there is no section \"{word}\"")).key(word);
     match suggest::did_you_mean(word, Section::TOP.map(Section::word)) {
-        Some(advice) => problem.hint(advice),
+        Some(advice) => problem.with_hint(advice),
         None => problem,
     }
 }
@@ -102,7 +102,7 @@ fn unknown_key(schema: Schema, group: &Group, key: &str) -> Problem {
     let problem = Problem::new(Code::ConfigKeyUnknown, what).key(group.key(key));
     let rule = (group.section == Section::Subscription).then_some("rule");
     match suggest::did_you_mean(key, schema.keys(group.section).map(|spec| spec.name).chain(rule)) {
-        Some(advice) => problem.hint(advice),
+        Some(advice) => problem.with_hint(advice),
         None => problem,
     }
 }
@@ -111,5 +111,5 @@ fn name_missing(section: Section) -> Problem {
     let word = section.word();
     Problem::new(Code::ConfigKeyMissing, format!("a {word} needs a name"))
         .key(word)
-        .hint(format!("write {section} with a name of your choice, as in [{word}.main]"))
+        .with_hint(format!("write {section} with a name of your choice, for example [{word}.main]"))
 }

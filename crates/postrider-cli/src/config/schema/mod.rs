@@ -148,16 +148,14 @@ impl Section {
     /// What it describes, in one sentence.
     pub const fn doc(self) -> &'static str {
         match self {
-            Self::Relay => "The process that carries events.",
-            Self::Outbox => "A database that holds events.",
-            Self::Sink => "A place events go to.",
+            Self::Relay => "The process that delivers events.",
+            Self::Outbox => "A database that contains events.",
+            Self::Sink => "A destination for events.",
             Self::Subscription => {
-                "A durable, named consumer of an outbox. Its progress is kept under its name: another name is \
-                 another subscription."
+                "A durable, named consumer of an outbox. Progress is stored under its name: a renamed \
+                 subscription is a new one."
             }
-            Self::Rule => {
-                "Where an event of the subscription goes. Rules are tried in the order of the file."
-            }
+            Self::Rule => "A routing rule of the subscription. Rules are evaluated in the order of the file.",
         }
     }
 

@@ -88,7 +88,7 @@ fn check_destinations(
     let router = subscription.router(&table.name());
     let fitting = router.and_then(|router| router.for_destinations(sink.target.destinations()));
     fitting.map(|_| ()).map_err(|error| {
-        let why = format!("sink {:?}: {}", subscription.sink, error.what());
+        let why = format!("sink {:?}: {}", subscription.sink, error.message());
         table.table_problem(error.code(), &why)
     })
 }

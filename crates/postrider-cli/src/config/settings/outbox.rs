@@ -74,6 +74,6 @@ fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retenti
     let retention = Retention { scope, ..retention };
     match retention.check(rows) {
         Ok(()) => Ok(retention),
-        Err(error) => Err(table.problem("retention", Code::ConfigValue, error.what())),
+        Err(error) => Err(table.problem("retention", Code::ConfigValue, error.message())),
     }
 }

@@ -26,13 +26,13 @@ const OF_CUSTOM: [&str; 7] =
 /// The table with a state per row, if the layout is one of those.
 pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem> {
     let Some(layout) = table.choice("layout", &LAYOUTS)? else {
-        let why = "it is about a table with a state per row; give its `layout`";
+        let why = "this key needs a table with a state per row: set `layout`";
         return refuse_given(table, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
     };
     let mut rows = if layout == RowLayout::Custom {
         custom(table)?
     } else {
-        refuse_given(table, &OF_CUSTOM, "it is about a table with `layout = \"custom\"`")?;
+        refuse_given(table, &OF_CUSTOM, "this key is only for `layout = \"custom\"`")?;
         let rows = RowTable::new(layout).map_err(invalid(table, "layout"))?;
         match table.text("table")? {
             Some(name) => rows.named(Ident::new(&name).map_err(invalid(table, "table"))?),
@@ -47,7 +47,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
     }
     let timeout = table.optional_duration("foreign_claim_timeout")?;
     if timeout.is_some() && layout != RowLayout::OutboxEvents {
-        let why = "only outbox_events says which rows are at work";
+        let why = "only layout outbox_events marks rows in progress";
         return Err(table.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }
     Ok(Some(rows.shared(table.bool("shared")?).foreign_claim_timeout(timeout)))
@@ -61,7 +61,7 @@ fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
         let Some(field) = Field::from_name(&holds) else {
             let meant = did_you_mean(&holds, Field::ALL.iter().map(|field| field.name()));
             let meant = meant.unwrap_or_else(|| "see docs/src/layouts.md".to_owned());
-            let why = format!("nothing is called `{holds}`; {meant}");
+            let why = format!("there is no field `{holds}`; {meant}");
             return Err(table.problem("columns", Code::ConfigValue, &why));
         };
         map = map.with(field, &column).map_err(invalid(table, "columns"))?;
@@ -74,7 +74,7 @@ fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
     }
     if let Some(header) = table.text("type_header")? {
         if table.is_given("event_type") {
-            let why = "`event_type` gives all events their type already";
+            let why = "`event_type` already sets the type of all events";
             return Err(table.problem("type_header", Code::ConfigValue, why));
         }
         map = map.typed_by_header(&header).map_err(invalid(table, "type_header"))?;
@@ -85,7 +85,7 @@ fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
     let name = match table.text("table")? {
         Some(name) => name,
         None if is_debezium => DEBEZIUM_TABLE.to_owned(),
-        None => return Err(table.table_problem(Code::ConfigValue, "give the name of the `table`")),
+        None => return Err(table.table_problem(Code::ConfigValue, "set the name of the `table`")),
     };
     let name = Ident::new(&name).map_err(invalid(table, "table"))?;
     let key = if table.is_given("states") { "states" } else { "columns" };
@@ -94,7 +94,7 @@ fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
 
 fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
     let Some(mut words) = table.map("states")? else {
-        let why = "it is about the words of `states`, and they are not given";
+        let why = "this key needs `states`";
         return refuse_given(table, &["also_pending"], why).map(|()| None);
     };
     let mut word = |name: &str| words.remove(name).map(|word| StateWord::new(&word)).transpose();
@@ -106,7 +106,7 @@ fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
         }
     };
     if let Some(other) = words.keys().next() {
-        let why = format!("there is no state `{other}`: they are `pending`, `done` and `failed`");
+        let why = format!("there is no state `{other}`: the states are `pending`, `done` and `failed`");
         return Err(table.problem("states", Code::ConfigValue, &why));
     }
     let also = table.list("also_pending")?.unwrap_or_default();
@@ -114,7 +114,7 @@ fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
     let also_pending = also.map_err(invalid(table, "also_pending"))?;
     match (pending, done) {
         (Some(pending), Some(done)) => Ok(Some(States { pending, also_pending, done, failed })),
-        _ => Err(table.problem("states", Code::ConfigValue, "give the words for `pending` and `done`")),
+        _ => Err(table.problem("states", Code::ConfigValue, "set the values for `pending` and `done`")),
     }
 }
 
@@ -127,5 +127,5 @@ fn refuse_given(table: &ConfigTable<'_>, keys: &[&'static str], why: &str) -> Re
 }
 
 fn invalid<'a>(table: &'a ConfigTable<'_>, key: &'static str) -> impl Fn(Error) -> Problem + 'a {
-    move |error| table.problem(key, Code::ConfigValue, error.what())
+    move |error| table.problem(key, Code::ConfigValue, error.message())
 }

@@ -47,5 +47,5 @@ impl SinkSettings {
 
 fn source(table: &ConfigTable<'_>) -> Result<Source, Problem> {
     let Some(uri) = table.text("source")? else { return Ok(Source::default()) };
-    Source::fixed(uri).map_err(|error| table.problem("source", error.code(), error.what()))
+    Source::fixed(uri).map_err(|error| table.problem("source", error.code(), error.message()))
 }

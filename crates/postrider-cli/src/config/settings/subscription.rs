@@ -58,7 +58,7 @@ pub struct RuleSettings {
 impl SubscriptionSettings {
     pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         let policy = policy(table)?;
-        policy.check().map_err(|error| table.table_problem(Code::PolicyInvalid, error.what()))?;
+        policy.check().map_err(|error| table.table_problem(Code::PolicyInvalid, error.message()))?;
         let settings = Self {
             outbox: table.required("outbox", table.text("outbox")?)?,
             sink: table.required("sink", table.text("sink")?)?,
@@ -76,7 +76,7 @@ impl SubscriptionSettings {
                 Code::HeaderName | Code::HeaderReserved => Code::RuleInvalid,
                 code => code,
             };
-            table.table_problem(code, error.what())
+            table.table_problem(code, error.message())
         })?;
         Ok(settings)
     }

@@ -90,7 +90,7 @@ impl<'a> ConfigTable<'a> {
         else {
             return Err(self.schema_bug(key));
         };
-        let too_large = || format!("{} is larger than this program can count", self.group.key(key));
+        let too_large = || format!("{} is larger than this program supports", self.group.key(key));
         N::try_from(*number).map_err(|_| {
             Problem::new(Code::ConfigValue, too_large()).key(self.group.key(key)).at(&setting.origin)
         })
@@ -160,7 +160,8 @@ impl<'a> ConfigTable<'a> {
     }
 
     fn schema_bug(&self, key: &str) -> Problem {
-        let what = format!("this program asks for {} in a way its schema does not know", self.group.key(key));
-        Problem::new(Code::ConfigKeyUnknown, what).hint("this is a bug worth reporting")
+        let what =
+            format!("this program reads {} in a way that its schema does not define", self.group.key(key));
+        Problem::new(Code::ConfigKeyUnknown, what).with_hint("please report this as a bug")
     }
 }

@@ -38,7 +38,8 @@ impl Sink for AuditFile {
 impl Destination for AuditFile {
     fn received(&self) -> Result<Vec<Sighting>> {
         let text = fs::read_to_string(&self.path).map_err(|error| {
-            Error::new(Code::SinkFailed, format!("{} cannot be read back", self.path.display())).source(error)
+            Error::new(Code::SinkFailed, format!("cannot read {} back", self.path.display()))
+                .with_source(error)
         })?;
         Ok(text.lines().map(sighting).collect())
     }

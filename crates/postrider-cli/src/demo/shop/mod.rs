@@ -109,5 +109,5 @@ fn failed(error: rusqlite::Error) -> Error {
         Some(ErrorCode::DiskFull | ErrorCode::ReadOnly) => Code::StoreReadOnly,
         _ => Code::StoreFailed,
     };
-    Error::new(code, "the demo's shop cannot use its database").source(error)
+    Error::new(code, "the demo shop cannot use its database").with_source(error)
 }

@@ -90,7 +90,7 @@ pub(super) fn size() -> (usize, usize) {
 pub(super) fn failed(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Error::new(Code::OutputFailed, "cannot write to the terminal").source(error).into(),
+        _ => Error::new(Code::OutputFailed, "cannot write to the terminal").with_source(error).into(),
     }
 }
 

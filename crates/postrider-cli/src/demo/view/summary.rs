@@ -13,10 +13,10 @@ const CELL_WIDTH: usize = 12;
 /// How to go on, a command and what it does.
 const NEXT: [(&str, &str); 5] = [
     ("postrider demo --keep", "run it again and keep shop.db and audit.jsonl"),
-    ("postrider config init", "write a postrider.toml of your own"),
+    ("postrider config init", "write a starter postrider.toml"),
     ("postrider migrate up", "create the outbox in your database"),
-    ("postrider write --help", "write an event of your own"),
-    ("postrider relay", "carry it to its destination"),
+    ("postrider write --help", "write your own event"),
+    ("postrider relay", "deliver it to its destination"),
 ];
 
 /// A row of the table: its label, a subscription's figure, and whether anything but 0 is wrong.
@@ -70,15 +70,16 @@ fn heading(report: &Report) -> Line {
 
 fn verdict(report: &Report) -> Line {
     match (report.ok, report.worst.duplicates) {
-        (true, 0) => Line::new()
-            .then(Tone::Good, "✓ ")
-            .then(Tone::Strong, "Everything committed arrived, once and in order, and nothing else did."),
+        (true, 0) => Line::new().then(Tone::Good, "✓ ").then(
+            Tone::Strong,
+            "Every committed event arrived exactly once and in order, and nothing else arrived.",
+        ),
         (true, _) => Line::new()
             .then(Tone::Good, "✓ ")
-            .then(Tone::Strong, "Everything committed arrived in order, some of it more than once."),
+            .then(Tone::Strong, "Every committed event arrived in order, some of them more than once."),
         (false, _) => Line::new().then(Tone::Bad, "✗ ").then(
             Tone::Strong,
-            "This is not what Postrider promises. Please report it with the figures above.",
+            "This breaks Postrider's guarantees. Please report it with the figures above.",
         ),
     }
 }
@@ -87,8 +88,8 @@ fn aside(report: &Report) -> Line {
     let closed = if report.interrupted { "closed early; " } else { "" };
     let rolled_back = count(report.rolled_back);
     let kept = match &report.folder {
-        Some(folder) => format!("its files are in {folder}"),
-        None => "its files are removed".into(),
+        Some(folder) => format!("the files are in {folder}"),
+        None => "the files were removed".into(),
     };
     Line::new().then(Tone::Faint, format!("  {closed}{rolled_back} transactions were rolled back; {kept}"))
 }

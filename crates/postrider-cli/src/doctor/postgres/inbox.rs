@@ -5,7 +5,7 @@ use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 
 use super::{Check, Subject};
 
-/// Whether the inbox of seed 003, if it is there, lets every consumer group process an event.
+/// Whether `processed_events`, if it exists, lets every consumer group process an event.
 pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
     if rows.layout() != RowLayout::Outbox {
         return;
@@ -14,15 +14,15 @@ pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mu
     match PostgresRowStore::inbox_keys_of_one_group(config, rows).await {
         Ok(None) => {}
         Ok(Some(keys)) if keys.is_empty() => {
-            subject.ok(check, "every consumer group can process every event of processed_events");
+            subject.ok(check, "every consumer group can process every event");
         }
         Ok(Some(keys)) => {
             let keys = keys.join(", ");
             subject.warn(
                 check,
-                format!("processed_events has the key {keys}: one consumer group only can process an event"),
+                format!("processed_events has the key {keys}: only one consumer group can process an event"),
             );
         }
-        Err(error) => subject.warn(check, format!("cannot be told: {}", error.sentence())),
+        Err(error) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }

@@ -34,11 +34,11 @@ pub(crate) async fn check(
             return false;
         }
     };
-    subject.ok(Check::Readable, format!("{shown} answers"));
+    subject.ok(Check::Readable, format!("{shown} is reachable"));
     if config.is_exposed() {
         subject.warn(Check::PostgresEncrypted, "the connection is not encrypted");
     } else {
-        subject.ok(Check::PostgresEncrypted, "encrypted, or within this machine");
+        subject.ok(Check::PostgresEncrypted, "encrypted, or local to this machine");
     }
     let server = Server { client, schema };
     server.version(subject).await;
@@ -71,9 +71,9 @@ async fn tables(config: &PostgresConfig, subject: &mut Subject<'_>) -> Option<Po
         Ok(store) => {
             let found = schema.map(|schema| schema.found).unwrap_or_default();
             subject.ok(Check::SchemaCurrent, format!("schema {found}"));
-            subject.ok(Check::PostgresRowSecurity, "no policy hides a row from this user");
+            subject.ok(Check::PostgresRowSecurity, "no policy hides rows from this user");
             subject.ok(Check::PostgresEncoding, "UTF8");
-            subject.ok(Check::PostgresShape, "positions are given as the migrations have it");
+            subject.ok(Check::PostgresShape, "positions are assigned as the migrations define it");
             Some(store)
         }
         Err(error) => {
@@ -95,14 +95,16 @@ async fn tables(config: &PostgresConfig, subject: &mut Subject<'_>) -> Option<Po
 async fn pooler(config: &PostgresConfig, store: &PostgresStore, subject: &mut Subject<'_>) {
     let check = Check::PostgresPooler;
     match (store.is_pooled().await, config.listens()) {
-        (Ok(false), _) => subject.ok(check, "the connection is this program's alone"),
+        (Ok(false), _) => subject.ok(check, "a direct connection"),
         (Ok(true), false) if config.pooler_choice() == Pooler::Transaction => {
-            subject.ok(check, "a transaction pooler, as configured")
+            subject.ok(check, "a pooler in transaction mode, as configured")
         }
-        (Ok(true), false) => subject.warn(check, "a transaction pooler stands between"),
-        (Ok(true), true) => subject
-            .warn(check, "a transaction pooler stands between: LISTEN is not used, events are polled for"),
-        (Err(error), _) => subject.warn(check, format!("cannot be told: {}", error.sentence())),
+        (Ok(true), false) => subject.warn(check, "the connection goes through a pooler in transaction mode"),
+        (Ok(true), true) => subject.warn(
+            check,
+            "the connection goes through a pooler in transaction mode: LISTEN does not work, the relay polls",
+        ),
+        (Err(error), _) => subject.warn(check, format!("cannot be checked: {}", error.one_line())),
     }
 }
 
@@ -151,6 +153,6 @@ fn tell(subject: &mut Subject<'_>, check: Check, found: Result<Vec<String>, Stri
     match found {
         Ok(lines) if lines.is_empty() => subject.ok(check, good),
         Ok(lines) => subject.warn(check, lines.join("; ")),
-        Err(error) => subject.warn(check, format!("cannot be told: {error}")),
+        Err(error) => subject.warn(check, format!("cannot be checked: {error}")),
     }
 }

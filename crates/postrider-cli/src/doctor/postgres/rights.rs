@@ -29,7 +29,7 @@ const EXCESS: &str = "
 
 /// Rights given on the table and on its columns; the owner's own are his.
 const GRANTED: &str = "
-    SELECT coalesce(g.rolname, 'everybody') || ' may ' || acl.privilege_type || ' ' || acl.thing
+    SELECT coalesce(g.rolname, 'every user') || ' may ' || acl.privilege_type || ' ' || acl.thing
     FROM (SELECT a.grantee, a.privilege_type, 'events' AS thing, c.relowner
           FROM pg_class AS c, aclexplode(c.relacl) AS a
           WHERE c.oid = '{schema}.events'::regclass AND a.privilege_type IN ('UPDATE', 'TRUNCATE', 'TRIGGER')
@@ -46,19 +46,21 @@ const GRANTED: &str = "
 impl Server<'_> {
     pub(super) async fn rights(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(MISSING).await {
-            Ok(missing) if missing.is_empty() => subject.ok(Check::PostgresRights, "all a relay needs"),
-            Ok(missing) => {
-                subject.warn(Check::PostgresRights, format!("a relay would lack {}", missing.join(", ")))
+            Ok(missing) if missing.is_empty() => {
+                subject.ok(Check::PostgresRights, "all privileges a relay needs")
             }
-            Err(error) => subject.warn(Check::PostgresRights, format!("cannot be told: {error}")),
+            Ok(missing) => {
+                subject.warn(Check::PostgresRights, format!("missing for a relay: {}", missing.join(", ")))
+            }
+            Err(error) => subject.warn(Check::PostgresRights, format!("cannot be checked: {error}")),
         }
     }
 
     pub(super) async fn excess(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresExcess, self.ask(EXCESS).await, "no more than a relay needs");
+        tell(subject, Check::PostgresExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
     }
 
     pub(super) async fn writers(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresWriters, self.ask(GRANTED).await, "nobody may change an event");
+        tell(subject, Check::PostgresWriters, self.ask(GRANTED).await, "only the owner can change an event");
     }
 }

@@ -57,14 +57,14 @@ const SEQUENCE: &str = "
                string_to_array(done, ' ') AS ranges
         FROM {schema}.subscriptions
     )
-    SELECT s.name || ': position ' || s.done || ' was given before, and the sequence is at ' || q.last
+    SELECT s.name || ': position ' || s.done || ' was assigned before, but the sequence is at ' || q.last
     FROM seen AS s,
          (SELECT coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0) AS last
           FROM {schema}.events_position_seq) AS q
     WHERE q.last < s.done
     UNION ALL
-    SELECT s.name || ': later events stand at positions ' || again.first || ' to ' || again.last
-           || ', which were given before'
+    SELECT s.name || ': later events are at positions ' || again.first || ' to ' || again.last
+           || ', which were assigned before'
     FROM seen AS s
     CROSS JOIN LATERAL (
         SELECT min(position) AS first, max(position) AS last
@@ -93,7 +93,7 @@ impl Server<'_> {
     pub(super) async fn version(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>("SELECT current_setting('server_version')").await {
             Ok(version) => subject.ok(Check::PostgresVersion, format!("PostgreSQL {}", version.join(""))),
-            Err(error) => subject.warn(Check::PostgresVersion, format!("cannot be told: {error}")),
+            Err(error) => subject.warn(Check::PostgresVersion, format!("cannot be checked: {error}")),
         }
     }
 
@@ -107,7 +107,7 @@ impl Server<'_> {
                 subject.warn(Check::PostgresClock, format!("the clocks are {apart} apart"));
             }
             Ok(_) => subject.ok(Check::PostgresClock, "the clocks agree"),
-            Err(error) => subject.warn(Check::PostgresClock, format!("cannot be told: {error}")),
+            Err(error) => subject.warn(Check::PostgresClock, format!("cannot be checked: {error}")),
         }
     }
 
@@ -117,21 +117,21 @@ impl Server<'_> {
 
     pub(super) async fn transactions(&self, age_max: Duration, subject: &mut Subject<'_>) {
         let found = self.ask_about(TRANSACTIONS, age_max).await;
-        tell(subject, Check::PostgresTransactions, found, "none is open for long");
+        tell(subject, Check::PostgresTransactions, found, "no long-running transaction");
     }
 
     pub(super) async fn prepared(&self, age_max: Duration, subject: &mut Subject<'_>) {
         let found = self.ask_about(PREPARED, age_max).await;
-        tell(subject, Check::PostgresPrepared, found, "none is left behind");
+        tell(subject, Check::PostgresPrepared, found, "no old prepared transaction");
     }
 
     pub(super) async fn sequence(&self, subject: &mut Subject<'_>) {
         match self.ask::<String>(SEQUENCE).await {
             Ok(lines) if lines.is_empty() => {
-                subject.ok(Check::PostgresSequence, "no position was given twice")
+                subject.ok(Check::PostgresSequence, "no position was assigned twice")
             }
             Ok(lines) => subject.fail(Check::PostgresSequence, lines.join("; ")),
-            Err(error) => subject.warn(Check::PostgresSequence, format!("cannot be told: {error}")),
+            Err(error) => subject.warn(Check::PostgresSequence, format!("cannot be checked: {error}")),
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
     for key in ["secret", "old_secret"] {
         let Some(secret) = table.secret(key)? else { continue };
         let parsed = Key::parse(secret.expose_secret());
-        config.keys.push(parsed.map_err(|error| table.problem(key, Code::ConfigSecret, error.what()))?);
+        config.keys.push(parsed.map_err(|error| table.problem(key, Code::ConfigSecret, error.message()))?);
     }
     config.authorization = table.secret("authorization")?.map(|token| token.expose_secret().to_owned());
     config.headers = table.map("headers")?.unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
     config.allow_hosts = table.list("allow_hosts")?.unwrap_or_default();
     config.allow_http = table.bool("allow_http")?;
     config.ca_file = table.path("ca_file")?;
-    config.check().map_err(|error| table.table_problem(Code::ConfigValue, error.what()))?;
+    config.check().map_err(|error| table.table_problem(Code::ConfigValue, error.message()))?;
     Ok(Arc::new(Endpoints(config)))
 }
 
@@ -60,7 +60,7 @@ impl Target for Endpoints {
             let webhook = match Webhook::open(&self.0) {
                 Ok(webhook) => webhook,
                 Err(error) => {
-                    return subject.fail(Check::SinkReachable, format!("{self}: {}", error.what()));
+                    return subject.fail(Check::SinkReachable, format!("{self}: {}", error.message()));
                 }
             };
             match webhook.probe().await {
@@ -69,7 +69,7 @@ impl Target for Endpoints {
                     let what = "webhook without `url`: routing selects the endpoints, so none was checked";
                     subject.ok(Check::EndpointReachable, what);
                 }
-                Err(error) => subject.fail(Check::EndpointReachable, error.what()),
+                Err(error) => subject.fail(Check::EndpointReachable, error.message()),
             }
         })
     }

@@ -87,7 +87,7 @@ fn events_are_found_by_aggregate_type_time_and_payload_newest_first<P: Place>() 
         let all = [&hour[..], &["--type", "type1", "--contains", "{\"part\": 360}"]].concat();
         assert_eq!(numbers(program, &all), [3601], "{name}");
         let none = program.run(&["events", "list", "--aggregate", of_seven, "--type", "type9"]);
-        assert_eq!((none.exit, none.stdout.trim()), (Some(0), "no event is like that"), "{name}");
+        assert_eq!((none.exit, none.stdout.trim()), (Some(0), "no event matches"), "{name}");
         if *name != "postrider" {
             let state = if *name == "outbox_events" { ["PENDING", "FAILED"] } else { ["pending", "failed"] };
             assert_eq!(numbers(program, &["--status", state[0], "--limit", "3"]), newest, "{name}");
@@ -102,7 +102,7 @@ fn a_status_is_refused_where_events_have_none<P: Place>() {
         let refused = place.program().run(&[&["events", "list", "--status", "failed"][..], more].concat());
         assert_ne!(refused.exit, Some(0), "{refused:?}");
         assert!(refused.stdout.is_empty(), "{refused:?}");
-        assert!(refused.stderr.contains("leave --status out"), "{refused:?}");
+        assert!(refused.stderr.contains("remove --status"), "{refused:?}");
     }
 }
 

@@ -29,16 +29,16 @@ fn a_connection_that_anybody_can_read_is_told() {
 fn every_right_that_a_relay_lacks_is_told() {
     let Some((shop, schema)) = staffed() else { return };
     let relay = program(&shop, &schema, "relay");
-    assert_eq!(found(&relay, "PD-0123"), ("ok".into(), "all a relay needs".into()));
-    assert_eq!(found(&relay, "PD-0124"), ("ok".into(), "no more than a relay needs".into()));
+    assert_eq!(found(&relay, "PD-0123"), ("ok".into(), "all privileges a relay needs".into()));
+    assert_eq!(found(&relay, "PD-0124"), ("ok".into(), "only the privileges a relay needs".into()));
     let viewer = program(&shop, &schema, "viewer");
-    warns(&found(&viewer, "PD-0123"), "a relay would lack DELETE on events, INSERT on subscriptions");
+    warns(&found(&viewer, "PD-0123"), "missing for a relay: DELETE on events, INSERT on subscriptions");
 
     shop.sql(&format!("REVOKE SELECT ON {schema}.events_position_seq FROM {schema}_relay"));
     let (outcome, what) = found(&relay, "PD-0123");
     assert_eq!(
         (outcome.as_str(), what.as_str()),
-        ("warn", "a relay would lack SELECT on events_position_seq")
+        ("warn", "missing for a relay: SELECT on events_position_seq")
     );
     let ran = relay.run(&["relay", "--drain"]);
     assert!(ran.stderr.contains("permission denied for sequence events_position_seq"), "{ran:?}");
@@ -141,7 +141,7 @@ fn a_transaction_pooler_is_told_and_all_else_is_looked_at_through_it() {
     let program = Program::with_config(&config(&format!("{front}/{name}")));
     let listening = ["--set", "outbox.shop.listen=true"];
     let configured = ["--set", "outbox.shop.pooler=transaction"];
-    warns(&found(&program, "PD-0131"), "a transaction pooler stands between");
+    warns(&found(&program, "PD-0131"), "the connection goes through a pooler in transaction mode");
     warns(&found_with(&program, &listening, "PD-0131"), "LISTEN is not used");
     assert_eq!(found_with(&program, &configured, "PD-0131").0, "ok");
     for code in ["PD-0101", "PD-0103", "PD-0121", "PD-0123", "PD-0125", "PD-0126", "PD-0127", "PD-0129"] {

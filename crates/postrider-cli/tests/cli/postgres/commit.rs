@@ -50,7 +50,7 @@ fn a_commit_without_an_answer_may_have_happened_and_is_told_so() {
     let program = shop.ready();
     at_commit(&shop, "fatal", "PERFORM pg_terminate_backend(pg_backend_pid());");
     let ran = program.run(&["write", "--type", "fatal"]);
-    says(&ran, "PR-0303", &["the events may be written, all of them or none", "look into the outbox before"]);
+    says(&ran, "PR-0303", &["either all of the events were written or none", "check the outbox before"]);
     let ran = program.run_with(&["write", "--lines"], b"{\"type\":\"fatal\",\"payload\":1}\n");
-    says(&ran, "PR-0303", &["the batch of lines 1 to 1: ", "no batch was committed before that one"]);
+    says(&ran, "PR-0303", &["the batch of lines 1 to 1: ", "no earlier batch was committed"]);
 }

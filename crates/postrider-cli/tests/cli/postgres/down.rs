@@ -23,7 +23,10 @@ fn a_relay_waits_for_its_database_and_says_so_once() {
     let mut log = BufReader::new(relay.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
-    assert!(line.contains("waiting for the database") && line.contains("Connection refused"), "{line}");
+    assert!(
+        line.contains("the database is not reachable; retrying") && line.contains("Connection refused"),
+        "{line}"
+    );
 
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     std::thread::spawn(move || {
@@ -36,7 +39,7 @@ fn a_relay_waits_for_its_database_and_says_so_once() {
     let mut rest = String::new();
     log.read_to_string(&mut rest).unwrap();
     assert_eq!(until(|| relay.0.try_wait().unwrap()).code(), Some(0), "{rest}");
-    assert!(!rest.contains("waiting") && rest.contains("the database answers"), "{rest}");
+    assert!(!rest.contains("not reachable") && rest.contains("the database is reachable again"), "{rest}");
     assert_eq!(shop.number("SELECT floor FROM postrider.subscriptions"), 1);
 }
 

@@ -50,7 +50,7 @@ fn whoever_plants_functions_and_operators_on_the_search_path_runs_nothing_in_any
     }
     let examined = program.run(&["doctor"]);
     assert!(!format!("{examined:?}").contains("trapped"), "{examined:?}");
-    assert!(!format!("{examined:?}").contains("cannot be told"), "{examined:?}");
+    assert!(!format!("{examined:?}").contains("cannot be checked"), "{examined:?}");
     works(&program, &["relay", "--drain"]);
 }
 
@@ -94,7 +94,7 @@ fn tables_with_a_state_per_row_among_traps_are_worked_all_the_same() {
         }
         let examined = format!("{:?}", program.run(&["doctor"]));
         assert!(
-            !examined.contains("trapped") && !examined.contains("cannot be told"),
+            !examined.contains("trapped") && !examined.contains("cannot be checked"),
             "{layout}: {examined}"
         );
         let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
@@ -170,7 +170,7 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     }
     assert_ne!(program.run(&["write", "--type", "refused"]).exit, Some(0), "its position holds an event");
     let (outcome, what) = found(&program, "PD-0138");
-    assert!(outcome == "fail" && what.contains("later events stand at positions 1 to 4"), "{what}");
+    assert!(outcome == "fail" && what.contains("later events are at positions 1 to 4"), "{what}");
     let held = program.run(&["relay", "--drain"]);
     assert!(held.exit != Some(0), "{held:?}");
     let refused = program.run(&["accept-history", "orders", "--from", "floor"]);

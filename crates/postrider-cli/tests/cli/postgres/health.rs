@@ -46,7 +46,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
     shop.sql("ALTER TABLE postrider.events ALTER COLUMN position SET CACHE 10");
     let ran = program.run(&["doctor"]);
     assert_eq!(ran.exit, Some(5), "{ran:?}");
-    assert!(ran.stdout.contains("is not as the migrations made it"), "{ran:?}");
+    assert!(ran.stdout.contains("differs from what the migrations created"), "{ran:?}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_program_that_writes_needs_no_more() {
         let error = write("relay").await.unwrap_err();
         assert_eq!(error.code(), Code::PrivilegeMissing);
         assert_eq!(
-            error.sentence(),
+            error.one_line(),
             "the event could not be inserted: ERROR: permission denied for table events"
         );
     });

@@ -44,7 +44,7 @@ fn an_event_is_written_delivered_and_seen() {
     let line = until(|| {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut log, &mut line).unwrap();
-        line.contains("standing by").then_some(line)
+        line.contains("standby: ").then_some(line)
     });
     assert!(line.contains(&holder), "{line}");
     drop(second);

@@ -67,7 +67,7 @@ fn only_the_right_server_is_talked_to() {
     refused(&status(&url, &[("tls_root_cert", &right)]), "not valid for name");
     refused(
         &status(&format!("{}?sslmode=require", shop.url), &[("tls_root_cert", &folder.join("PG_VERSION"))]),
-        "holds no certificate",
+        "contains no certificate",
     );
 }
 

@@ -161,5 +161,5 @@ pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T>) -> Result<Error> {
 
 /// A case that failed where no assertion can say so.
 pub(super) fn failed(what: impl Into<String>) -> Error {
-    Error::new(Code::StoreFailed, what).hint("the store does not conform; see the case's source")
+    Error::new(Code::StoreFailed, what).with_hint("the store does not conform; see the case's source")
 }

@@ -12,7 +12,7 @@ pub async fn one_subscription_is_all_a_table_has<S: RowsUnderTest>() -> Result<(
     assert!(!store.subscribe(NAME, Start::Beginning).await?, "it is there");
     let error = refused(store.subscribe("audit", Start::Beginning).await)?;
     assert_eq!(error.code(), Code::SecondSubscription);
-    assert!(error.to_string().contains("\"mail\""), "{error}");
+    assert!(error.report().contains("\"mail\""), "{error}");
     Ok(())
 }
 

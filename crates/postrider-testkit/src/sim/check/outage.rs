@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use postrider::relay::brain::{Route, Routed};
+use postrider::relay::brain::{Disposition, Routed};
 use postrider::sink::Outcome;
 
 use super::super::facts::Facts;
@@ -41,7 +41,7 @@ impl Outages {
 
     fn known(&mut self, view: &View<'_>, owner: Owner, events: &[Routed]) {
         let open = self.open.entry(owner).or_default();
-        for event in events.iter().filter(|event| matches!(event.route, Route::To { .. })) {
+        for event in events.iter().filter(|event| matches!(event.disposition, Disposition::Deliver { .. })) {
             let fact = Facts::number(&event.event);
             open.entry(identity(view, fact)).or_default().insert(fact);
         }

@@ -19,8 +19,8 @@ impl Source {
         let uri = uri.into();
         let outside = uri.char_indices().find(|(_, c)| !is_uri(*c));
         let what = match outside {
-            _ if uri.is_empty() => "the source of CloudEvents is empty".to_owned(),
-            Some((at, found)) => format!("the source {uri:?} holds {found:?} at byte {at}"),
+            _ if uri.is_empty() => "the CloudEvents source is empty".to_owned(),
+            Some((at, found)) => format!("the source {uri:?} contains {found:?} at byte {at}"),
             None => return Ok(Self(Some(uri))),
         };
         Err(Error::new(Code::SourceInvalid, what))

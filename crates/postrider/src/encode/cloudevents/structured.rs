@@ -45,7 +45,8 @@ impl Encoder for CloudEvents {
         };
         let mut body = Vec::with_capacity(event.payload.len() + 768);
         serde_json::to_writer(&mut body, &object).map_err(|e| {
-            Error::new(Code::Encode, format!("event {} cannot become a CloudEvent", event.id)).source(e)
+            Error::new(Code::Encode, format!("event {} cannot be encoded as a CloudEvent", event.id))
+                .with_source(e)
         })?;
         Ok(Encoded { body: body.into(), content_type: Cow::Borrowed(CLOUDEVENTS_JSON) })
     }

@@ -32,10 +32,12 @@ impl ColumnMap {
         for (field, column) in &self.columns {
             let (name, holds) = (column.as_str(), field.name());
             let what = match found.iter().find(|found| found.name == name) {
-                None => format!("table {table:?} has no column {name:?}, which the map names for `{holds}`"),
+                None => format!(
+                    "table {table:?} has no column {name:?}, which the column map names for `{holds}`"
+                ),
                 Some(column) if !field.takes(&column.sql_type) && !times.takes(*field, &column.sql_type) => {
                     let (is, wanted) = (&column.sql_type, field.wanted());
-                    format!("column {table}.{name} is {is}, and `{holds}` needs {wanted}")
+                    format!("column {table}.{name} is {is}, but `{holds}` needs {wanted}")
                 }
                 Some(column)
                     if *field == Field::DeliveredAt
@@ -43,7 +45,7 @@ impl ColumnMap {
                         && !column.is_nullable =>
                 {
                     format!(
-                        "column {table}.{name} must not be NULL, and `{holds}` is until a row is delivered"
+                        "column {table}.{name} is NOT NULL, but `{holds}` is NULL until a row is delivered"
                     )
                 }
                 Some(_) => continue,
@@ -54,8 +56,8 @@ impl ColumnMap {
         all.extend(self.unfit_time(table, found));
         if all.is_empty() && !self.tells_order() {
             let what =
-                "no column orders the rows of a key, so a relay starts only with `order = \"none\"` on its \
-                        subscription: name a column for `order` or `created_at` in `columns`"
+                "no column defines the order of rows with the same key, so a relay starts only with `order = \
+                        \"none\"` on its subscription: name a column for `order` or `created_at` in `columns`"
                     .to_owned();
             all.push(Difference { what, is_harmful: false });
         }
@@ -67,7 +69,7 @@ impl ColumnMap {
     pub(crate) fn refuse_key_of_two(&self) -> Option<Difference> {
         let column = self.column(Field::SecondId)?.as_str();
         let what = format!(
-            "the map names {column:?} for `id_2`, and a key of two columns is worked on PostgreSQL alone"
+            "the column map names {column:?} for `id_2`, but a key of two columns is supported on PostgreSQL only"
         );
         Some(Difference { what, is_harmful: true })
     }
@@ -85,7 +87,7 @@ impl ColumnMap {
         let name = self.column(Field::GivenUpAt)?.as_str();
         found.iter().find(|found| found.name == name).filter(|found| !found.is_nullable)?;
         let what =
-            format!("column {table}.{name} must not be NULL, and `given_up_at` is until a row is given up");
+            format!("column {table}.{name} is NOT NULL, but `given_up_at` is NULL until a row is dead");
         Some(Difference { what, is_harmful: true })
     }
 
@@ -99,7 +101,7 @@ impl ColumnMap {
         };
         self.words().find(unfit).map(|word| {
             let name = column.as_str();
-            let what = format!("column {table}.{name} cannot hold {word}, a word for a state: it is {is}");
+            let what = format!("column {table}.{name} cannot hold the status value {word}: it is {is}");
             Difference { what, is_harmful: true }
         })
     }
@@ -173,10 +175,10 @@ mod tests {
         assert_eq!(
             told,
             [
-                "table \"shop\" has no column \"type\", which the map names for `type`",
+                "table \"shop\" has no column \"type\", which the column map names for `type`",
                 "column shop.aggregateid is jsonb, and `aggregate_id` needs a text, a number or a UUID",
                 "column shop.payload is bigint, and `payload` needs JSON, a text or bytes",
-                "column shop.sent must not be NULL, and `delivered_at` is until a row is delivered",
+                "column shop.sent is NOT NULL, but `delivered_at` is NULL until a row is delivered",
             ]
         );
     }

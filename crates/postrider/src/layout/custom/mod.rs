@@ -187,27 +187,27 @@ impl ColumnMap {
         let missing =
             Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
         if let Some(field) = missing {
-            let what = format!("no column is named for `{}`", field.name());
-            return Err(Error::new(Code::NameInvalid, what).hint("name the table's column for it"));
+            let what = format!("no column is mapped for `{}`", field.name());
+            return Err(Error::new(Code::NameInvalid, what).with_hint("add it to `columns`"));
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
             _ if !has(Field::Type) && self.kind.is_none() => {
-                "nothing tells the type of events: name a column for `type`, or a type for all, or a header"
+                "the type of events is unknown: map a column for `type`, or set `event_type` or `type_header`"
             }
             _ if has(Field::Type) && self.kind.is_some() => {
-                "the type of events is told twice: by a column for `type`, and by a type for all or a header"
+                "the type of events is defined twice: by a column for `type`, and by `event_type` or `type_header`"
             }
             _ if matches!(self.kind, Some(TypeFrom::Header(_))) && !has(Field::Headers) => {
-                "the type of events is in a header, and no column is named for `headers`"
+                "the type of events is in a header, but no column is mapped for `headers`"
             }
-            None if has(Field::Status) => "`status` has a column, and no words for its states are given",
-            Some(_) if !has(Field::Status) => "words for states are given, and no column for `status`",
+            None if has(Field::Status) => "a column is mapped for `status`, but `states` is not set",
+            Some(_) if !has(Field::Status) => "`states` is set, but no column is mapped for `status`",
             Some(states) if states.are_mixed_up() => {
-                "two states have the same word, or one that differs in case only: each needs its own"
+                "two states have the same value, or values that differ only in case: each state needs a different value"
             }
             _ if has(Field::AggregateType) != has(Field::AggregateId) => {
-                "`aggregate_type` and `aggregate_id` go together, and one has no column"
+                "`aggregate_type` and `aggregate_id` must be mapped together"
             }
             _ => return Ok(()),
         };
@@ -269,24 +269,27 @@ mod tests {
 
     #[test]
     fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
-        let told = |map: ColumnMap| map.check().unwrap_err().sentence();
+        let told = |map: ColumnMap| map.check().unwrap_err().one_line();
         assert!(told(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
-        assert!(told(status.clone()).contains("no words"));
-        assert!(told(status.states(states("new", "NEW"))).contains("the same word"));
-        assert!(told(ColumnMap::debezium().states(states("new", "sent"))).contains("no column for `status`"));
+        assert!(told(status.clone()).contains("`states` is not set"));
+        assert!(told(status.states(states("new", "NEW"))).contains("the same value"));
+        assert!(
+            told(ColumnMap::debezium().states(states("new", "sent")))
+                .contains("no column is mapped for `status`")
+        );
         let mut untyped = ColumnMap::debezium();
         untyped.columns.remove(&Field::Type);
-        assert!(told(untyped.clone()).contains("nothing tells the type"));
+        assert!(told(untyped.clone()).contains("the type of events is unknown"));
         untyped.clone().typed("order.placed").unwrap().check().unwrap();
-        assert!(told(untyped.typed_by_header("name").unwrap()).contains("no column is named for `headers`"));
-        assert!(told(ColumnMap::debezium().typed("order.placed").unwrap()).contains("told twice"));
+        assert!(told(untyped.typed_by_header("name").unwrap()).contains("no column is mapped for `headers`"));
+        assert!(told(ColumnMap::debezium().typed("order.placed").unwrap()).contains("defined twice"));
         let mut several = states("NEW", "SENT");
         several.also_pending = vec![StateWord::new("sent").unwrap()];
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
-        assert!(told(status.states(several)).contains("the same word"));
+        assert!(told(status.states(several)).contains("the same value"));
         let mut half = ColumnMap::debezium();
         half.columns.remove(&Field::AggregateId);
-        assert!(told(half).contains("go together"));
+        assert!(told(half).contains("must be mapped together"));
     }
 }

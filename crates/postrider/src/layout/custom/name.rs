@@ -64,7 +64,7 @@ fn check(text: &str, called: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     Err(Error::new(Code::NameInvalid, format!("{text:?} cannot be {called}"))
-        .hint("use at most 63 bytes, without quotes, braces, backslashes and control characters"))
+        .with_hint("use at most 63 bytes, without quotes, braces, backslashes and control characters"))
 }
 
 impl fmt::Display for ColumnName {

@@ -1,95 +1,95 @@
-//! Events come in from the outbox: each joins the line of its key.
+//! Events come in from the outbox: each joins the queue of its key.
 
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
+use super::key_queues::{Body, HeadState, KeyQueue, Queued};
 use super::leader::{Leader, Memory};
-use super::lines::{Body, Entry, Line, Stage};
-use super::park::{Fate, park};
-use super::turn::Turn;
-use super::{About, KeyId, Report, Route, Routed};
+use super::park::{ParkReason, park};
+use super::step::StepCx;
+use super::{About, Disposition, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
 
-/// What an event costs in memory besides its texts: the line, the queues.
+/// What an event costs in memory besides its texts: its place in the queues.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Leader {
-    /// Lines up newly claimed events, in position order.
-    pub(super) fn arrive(&mut self, turn: &mut Turn<'_>, events: Vec<Routed>) {
+    /// Queues up newly claimed events, in position order.
+    pub(super) fn arrive(&mut self, cx: &mut StepCx<'_>, events: Vec<Routed>) {
         if let Some(last) = events.last() {
-            self.books.see(Mark { position: last.position, id: last.event.id });
+            self.progress.see(Mark { position: last.position, id: last.event.id });
         }
-        for Routed { position, key, route, event } in events {
-            let entry = Entry { position, attempts: 0, doubted: false, parked: false, body: None };
-            match route {
-                Route::To { id, name, label } => {
-                    self.line_up(turn, key, entry, Body { destination: id, name, label, event })
+        for Routed { position, key, disposition, event } in events {
+            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+            match disposition {
+                Disposition::Deliver { id, name, delivery } => {
+                    self.enqueue(cx, key, queued, Body { destination: id, name, delivery, event })
                 }
-                Route::Filtered => self.books.finish(position, position, turn.elapsed()),
-                Route::Unrouted => self.hold_unrouted(turn, key, entry, &event),
+                Disposition::Filtered => self.progress.finish(position, position, cx.elapsed()),
+                Disposition::Unrouted => self.hold_unrouted(cx, key, queued, &event),
             }
         }
     }
 
     /// Rows that cannot be read are dead at once: nobody can say of which key they are, and no other event
     /// waits for them.
-    pub(super) fn bury_damaged(&mut self, turn: &mut Turn<'_>, damaged: Vec<(Position, String)>) {
+    pub(super) fn bury_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
-            let entry = Entry { position, attempts: 0, doubted: false, parked: false, body: None };
-            let row = Fate::new(ParkedState::Dead, &why).row(&entry, None, None);
-            self.books.park(row, true, turn.elapsed());
+            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+            let row = ParkReason::new(ParkedState::Dead, &why).row(&queued, None, None);
+            self.progress.park(row, true, cx.elapsed());
             let about = Some(Box::new(About { reason: why, ..About::default() }));
-            turn.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, about });
+            cx.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, about });
         }
     }
 
-    fn line_up(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, body: Body) {
+    fn enqueue(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, body: Body) {
         if *self.destination.get_or_insert(body.destination) != body.destination {
             self.several_destinations = true;
         }
         self.memory.keep(&body);
-        entry.body = Some(body);
-        match self.lines.slot(key) {
+        queued.body = Some(body);
+        match self.queues.slot(key) {
             Slot::Vacant(slot) => {
-                slot.insert(Line::new(entry, Stage::Ready));
-                self.push_ready(turn, key);
+                slot.insert(KeyQueue::new(queued, HeadState::Ready));
+                self.push_ready(cx, key);
             }
             Slot::Occupied(mut slot) => {
-                let mut entry = match slot.get_mut().precede(entry, Stage::Ready) {
-                    Ok(()) => return self.push_ready(turn, key),
-                    Err(entry) => entry,
+                let mut queued = match slot.get_mut().precede(queued, HeadState::Ready) {
+                    Ok(()) => return self.push_ready(cx, key),
+                    Err(queued) => queued,
                 };
                 if slot.get().parks_arrivals() {
-                    park(&mut self.books, &mut self.memory, turn, &mut entry, Fate::BEHIND);
+                    park(&mut self.progress, &mut self.memory, cx, &mut queued, ParkReason::BEHIND);
                 }
-                slot.get_mut().insert(entry);
+                slot.get_mut().insert(queued);
             }
         }
     }
 
     /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
-    fn hold_unrouted(&mut self, turn: &mut Turn<'_>, key: KeyId, mut entry: Entry, event: &Arc<Event>) {
-        let first = self.lines.get(key).is_none_or(|line| line.is_preceded_by(entry.position));
+    fn hold_unrouted(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, event: &Arc<Event>) {
+        let first = self.queues.get(key).is_none_or(|queue| queue.is_preceded_by(queued.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
         let reason = "no rule matches";
-        let row = Fate::new(state, reason).row(&entry, event.ordering_key().as_deref(), None);
+        let row = ParkReason::new(state, reason).row(&queued, event.ordering_key().as_deref(), None);
         let about = About {
             event: Some(event.clone()),
             key: row.key.clone(),
             destination: None,
             reason: reason.to_owned(),
         };
-        self.books.park(row, true, turn.elapsed());
+        self.progress.park(row, true, cx.elapsed());
         let about = first.then(|| Box::new(about));
-        turn.report(Report::Parked { position: entry.position, state, attempts: 0, about });
-        entry.parked = true;
-        match self.lines.slot(key) {
-            Slot::Vacant(slot) => _ = slot.insert(Line::new(entry, Stage::Stuck)),
+        cx.report(Report::Parked { position: queued.position, state, attempts: 0, about });
+        queued.parked = true;
+        match self.queues.slot(key) {
+            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::Stuck)),
             Slot::Occupied(mut slot) => {
-                if let Err(entry) = slot.get_mut().precede(entry, Stage::Stuck) {
-                    slot.get_mut().insert(entry);
+                if let Err(queued) = slot.get_mut().precede(queued, HeadState::Stuck) {
+                    slot.get_mut().insert(queued);
                 }
             }
         }
@@ -101,15 +101,15 @@ impl Leader {
             && self.reader.has_passed(position)
         {
             self.unread.pop_first();
-            if self.lines.stage(key) == Some(Stage::Unread) {
+            if self.queues.head_state(key) == Some(HeadState::Unread) {
                 self.want(key);
             }
         }
     }
 
-    pub(super) fn push_ready(&mut self, turn: &Turn<'_>, key: KeyId) {
+    pub(super) fn push_ready(&mut self, cx: &StepCx<'_>, key: KeyId) {
         if self.ready.is_empty() {
-            self.ready_since = turn.elapsed();
+            self.ready_since = cx.elapsed();
         }
         self.ready.push_back(key);
     }

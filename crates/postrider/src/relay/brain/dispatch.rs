@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::key_queues::{Body, HeadState, Queued};
 use super::leader::Leader;
-use super::lines::{Body, Entry, Stage};
-use super::park::Fate;
-use super::turn::Turn;
-use super::{BatchId, DestinationId, Effect, KeyId, Route, Routed};
+use super::park::ParkReason;
+use super::step::StepCx;
+use super::{BatchId, DestinationId, Disposition, Effect, KeyId, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
@@ -30,11 +30,12 @@ impl Batch {
     }
 
     /// Adds an event that is in memory; one that is not cannot be sent.
-    pub(super) fn push(&mut self, key: KeyId, entry: &Entry) {
-        if let Some(Body { destination, name, label, event }) = &entry.body {
-            let route = Route::To { id: *destination, name: name.clone(), label: label.clone() };
-            self.outgoing.push(Routed { position: entry.position, key, route, event: event.clone() });
-            self.messages.push((key, entry.position));
+    pub(super) fn push(&mut self, key: KeyId, queued: &Queued) {
+        if let Some(Body { destination, name, delivery, event }) = &queued.body {
+            let disposition =
+                Disposition::Deliver { id: *destination, name: name.clone(), delivery: delivery.clone() };
+            self.outgoing.push(Routed { position: queued.position, key, disposition, event: event.clone() });
+            self.messages.push((key, queued.position));
         }
     }
 }
@@ -47,8 +48,8 @@ struct Room {
 }
 
 impl Room {
-    fn take(&mut self, entry: &Entry) -> bool {
-        let bytes = entry.body.as_ref().map_or(0, |body| body.event.size_bytes());
+    fn take(&mut self, queued: &Queued) -> bool {
+        let bytes = queued.body.as_ref().map_or(0, |body| body.event.size_bytes());
         // One event may be larger than a batch; it then goes alone.
         if self.events == 0 || (self.filled && bytes > self.bytes) {
             return false;
@@ -62,44 +63,44 @@ impl Room {
 
 impl Leader {
     /// Fills and sends batches as long as there are events, room in the window and free places at the sink.
-    pub(super) fn dispatch(&mut self, turn: &mut Turn<'_>) {
-        while self.may_dispatch(turn) && self.linger_due(turn).is_none_or(|at| at <= turn.elapsed()) {
-            let events_max = self.batch_events_max(turn).min(self.window_room(turn));
-            let room = Room { events: events_max, bytes: turn.policy().batch_bytes_max, filled: false };
-            let batch = self.fill(turn, room);
+    pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
+        while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
+            let events_max = self.batch_events_max(cx).min(self.window_room(cx));
+            let room = Room { events: events_max, bytes: cx.policy().batch_bytes_max, filled: false };
+            let batch = self.fill(cx, room);
             if batch.messages.is_empty() {
                 return;
             }
-            self.send(turn, batch);
+            self.send(cx, batch);
         }
     }
 
-    fn may_dispatch(&self, turn: &Turn<'_>) -> bool {
-        let places = if self.caution.is_some() { 1 } else { turn.policy().batches_in_flight_max };
+    fn may_dispatch(&self, cx: &StepCx<'_>) -> bool {
+        let places = if self.caution.is_some() { 1 } else { cx.policy().batches_in_flight_max };
         !self.ready.is_empty()
             && !self.must_prove
             && self.batches.len() < places
             && !self.is_staged()
-            && self.window_room(turn) > 0
+            && self.window_room(cx) > 0
     }
 
     /// Until when a batch that is not full waits for more. An idle sink is not kept waiting.
-    pub(super) fn linger_due(&self, turn: &Turn<'_>) -> Option<Duration> {
-        self.may_dispatch(turn).then(|| {
-            let full = self.ready.len() >= self.batch_events_max(turn);
+    pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
+        self.may_dispatch(cx).then(|| {
+            let full = self.ready.len() >= self.batch_events_max(cx);
             let linger =
-                if full || self.batches.is_empty() { Duration::ZERO } else { turn.policy().batch_linger };
+                if full || self.batches.is_empty() { Duration::ZERO } else { cx.policy().batch_linger };
             self.ready_since + linger
         })
     }
 
-    fn batch_events_max(&self, turn: &Turn<'_>) -> usize {
+    fn batch_events_max(&self, cx: &StepCx<'_>) -> usize {
         let trial = self.caution.as_ref().map_or(usize::MAX, |caution| caution.events_max);
-        turn.policy().batch_events_max.min(trial)
+        cx.policy().batch_events_max.min(trial)
     }
 
     /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
-    fn fill(&mut self, turn: &mut Turn<'_>, mut room: Room) -> Batch {
+    fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
         let mut batch = Batch::with_capacity(room.events.min(self.ready.len()));
         let mut destination = None;
         let mut passed_over = Vec::new();
@@ -107,7 +108,7 @@ impl Leader {
             && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.ready.pop_front()
         {
-            if self.is_over(turn, key) || self.block_if_down(key) {
+            if self.is_over(cx, key) || self.block_if_down(key) {
                 continue;
             }
             // A destination that does not answer must not take the messages of another with it.
@@ -118,63 +119,63 @@ impl Leader {
                     continue;
                 }
             }
-            let Some(line) = self.lines.get_mut(key) else { continue };
-            if !room.take(&line.head) {
+            let Some(queue) = self.queues.get_mut(key) else { continue };
+            if !room.take(&queue.head) {
                 self.ready.push_front(key);
                 break;
             }
-            line.stage = Stage::InFlight;
-            batch.push(key, &line.head);
-            if !turn.setup.prefix_safe {
+            queue.head_state = HeadState::InFlight;
+            batch.push(key, &queue.head);
+            if !cx.setup.prefix_safe {
                 continue;
             }
-            let head_destination = line.head.body.as_ref().map(|body| body.destination);
-            for entry in &line.rest {
-                let follows = entry.body.as_ref().is_some_and(|body| {
+            let head_destination = queue.head.body.as_ref().map(|body| body.destination);
+            for queued in &queue.rest {
+                let follows = queued.body.as_ref().is_some_and(|body| {
                     Some(body.destination) == head_destination
-                        && body.event.expires_at.is_none_or(|at| at > turn.now.wall)
+                        && body.event.expires_at.is_none_or(|at| at > cx.now.wall)
                 });
-                if !follows || !room.take(entry) {
+                if !follows || !room.take(queued) {
                     break;
                 }
-                batch.push(key, entry);
+                batch.push(key, queued);
             }
         }
         passed_over.into_iter().rev().for_each(|key| self.ready.push_front(key));
-        self.ready_since = turn.elapsed();
+        self.ready_since = cx.elapsed();
         batch
     }
 
-    /// Whether the head of a line must not be sent any more: then its way ends here.
-    pub(super) fn is_over(&mut self, turn: &mut Turn<'_>, key: KeyId) -> bool {
-        let Some(body) = self.lines.get(key).and_then(|line| line.head.body.as_ref()) else { return true };
-        if body.event.expires_at.is_some_and(|at| at <= turn.now.wall) {
+    /// Whether the head of a queue must not be sent any more: then its way ends here.
+    pub(super) fn is_over(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
+        let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
+        if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
             let why = "expired before it could be delivered";
-            self.give_up(turn, key, Fate::new(ParkedState::Expired, why));
+            self.give_up(cx, key, ParkReason::new(ParkedState::Expired, why));
             return true;
         }
         if let Some(reason) = self.condemned(key) {
-            self.reject(turn, key, &reason);
+            self.reject(cx, key, &reason);
             return true;
         }
         false
     }
 
     /// Sends a batch now, or after it is written down if the relay is being cautious.
-    pub(super) fn send(&mut self, turn: &mut Turn<'_>, batch: Batch) {
+    pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
         if self.caution.is_some() {
-            self.stage(turn, batch);
+            self.stage(cx, batch);
         } else {
-            self.publish(turn, batch);
+            self.publish(cx, batch);
         }
     }
 
-    pub(super) fn publish(&mut self, turn: &mut Turn<'_>, mut batch: Batch) {
+    pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, mut batch: Batch) {
         let id = BatchId(self.next_batch);
         self.next_batch += 1;
         self.in_flight += batch.messages.len();
         let outgoing = std::mem::take(&mut batch.outgoing);
         self.batches.insert(id, batch);
-        turn.emit(Effect::Publish(id, outgoing));
+        cx.emit(Effect::Publish(id, outgoing));
     }
 }

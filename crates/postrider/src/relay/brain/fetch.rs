@@ -1,40 +1,40 @@
-//! Parked events come back into memory when their turn has come.
+//! Parked events come back into memory when it is their turn.
 
 use std::collections::{HashSet, VecDeque};
 
-use super::io::Fetch;
+use super::io::RoutedFetch;
+use super::key_queues::{Body, HeadState, Queued};
 use super::leader::Leader;
-use super::lines::{Body, Entry, Stage};
-use super::park::Fate;
-use super::turn::Turn;
-use super::{Deposed, Effect, KeyId, Route, Routed};
+use super::park::ParkReason;
+use super::step::StepCx;
+use super::{Deposed, Disposition, Effect, KeyId, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 
-/// Parked events of one key read at a time, so that a long line does not cost a query per event.
+/// Parked events of one key read at a time, so that a long queue does not cost a query per event.
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// The head of a line is in the table and its turn has come, unless the last owner had events of its key
+    /// The head of a queue is in the table and it is its turn, unless the last owner had events of its key
     /// in memory that go before it and are still to be read.
     pub(super) fn want(&mut self, key: KeyId) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        if self.reader.has_passed(line.head.position) {
-            line.stage = Stage::Wanted;
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        if self.reader.has_passed(queue.head.position) {
+            queue.head_state = HeadState::Wanted;
             self.wanted.push_back(key);
         } else {
-            line.stage = Stage::Unread;
-            self.unread.insert((line.head.position, key));
+            queue.head_state = HeadState::Unread;
+            self.unread.insert((queue.head.position, key));
         }
     }
 
     /// Asks for wanted events, as many as there is room for in memory. Claims leave room for a batch of
     /// these, so that retries do not starve behind a full read-ahead.
-    pub(super) fn fetch(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn fetch(&mut self, cx: &mut StepCx<'_>) {
         if self.wanted.is_empty() || !self.fetching.is_empty() {
             return;
         }
-        let policy = turn.policy();
+        let policy = cx.policy();
         let room = (policy.read_ahead_events_max + policy.batch_events_max)
             .saturating_sub(self.memory.events + self.memory.claiming.events_max);
         let bytes_room = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
@@ -45,20 +45,21 @@ impl Leader {
         while self.fetching.len() < events_max
             && let Some(key) = self.wanted.pop_front()
         {
-            let Some(line) = self.lines.get_mut(key).filter(|line| line.stage == Stage::Wanted) else {
+            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::Wanted)
+            else {
                 continue;
             };
-            line.stage = Stage::Fetching;
+            queue.head_state = HeadState::Fetching;
             let reader = &self.reader;
-            let missing = std::iter::once(&line.head)
-                .chain(&line.rest)
-                .take_while(|entry| entry.body.is_none() && reader.has_passed(entry.position));
+            let missing = std::iter::once(&queue.head)
+                .chain(&queue.rest)
+                .take_while(|queued| queued.body.is_none() && reader.has_passed(queued.position));
             let most = PER_KEY_MAX.min(events_max - self.fetching.len());
-            self.fetching.extend(missing.take(most).map(|entry| (key, entry.position)));
+            self.fetching.extend(missing.take(most).map(|queued| (key, queued.position)));
         }
         if !self.fetching.is_empty() {
             let positions = self.fetching.iter().map(|(_, position)| *position).collect();
-            turn.emit(Effect::Fetch(positions, bytes_room.min(policy.batch_bytes_max)));
+            cx.emit(Effect::Fetch(positions, bytes_room.min(policy.batch_bytes_max)));
         }
     }
 
@@ -72,48 +73,48 @@ impl Leader {
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
     /// in its place belongs to another history.
-    pub(super) fn fetched(&mut self, turn: &mut Turn<'_>, fetched: Fetch) -> Result<(), Deposed> {
+    pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), Deposed> {
         let asked = std::mem::take(&mut self.fetching);
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
             let reason = format!(
-                "position {position} holds an event of another key than its parked row: the database was \
-                 restored, or all routing rules were taken away while events waited with a rule's key"
+                "the event at position {position} has a different key than its parked row: the database was \
+                 restored, or all routing rules were removed while events waited with a rule's key"
             );
-            turn.emit(Effect::Halt { epoch: self.lease.epoch, reason });
+            cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
             return Err(Deposed::HistoryChanged);
         }
         let mut unrouted = Vec::new();
-        for Routed { position, key, route, event } in fetched.events {
-            match route {
-                Route::To { id, name, label } => {
-                    self.load(key, position, Body { destination: id, name, label, event })
+        for Routed { position, key, disposition, event } in fetched.events {
+            match disposition {
+                Disposition::Deliver { id, name, delivery } => {
+                    self.load(key, position, Body { destination: id, name, delivery, event })
                 }
-                Route::Filtered => self.drop_filtered(turn, key, position),
-                Route::Unrouted => unrouted.push((key, position)),
+                Disposition::Filtered => self.drop_filtered(cx, key, position),
+                Disposition::Unrouted => unrouted.push((key, position)),
             }
         }
         // After the loading, so that what was read behind such a head does not stay in memory with it.
         for (key, position) in unrouted {
             if self.heads(key, position) {
-                let fate = Fate::new(ParkedState::Unrouted, "no rule matches");
-                self.park_line(turn, key, Stage::Stuck, fate);
+                let reason = ParkReason::new(ParkedState::Unrouted, "no rule matches");
+                self.park_queue(cx, key, HeadState::Stuck, reason);
             }
         }
         for (key, position) in asked.iter().filter(|(_, position)| fetched.taken.contains(position)) {
-            self.drop_filtered(turn, *key, *position);
+            self.drop_filtered(cx, *key, *position);
         }
         let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
         for (key, position) in asked {
             if fetched.gone.contains(&position) && self.heads(key, position) {
                 let why = "its row is no longer in the outbox";
-                self.give_up(turn, key, Fate::new(ParkedState::Dead, why));
+                self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
             }
         }
         for key in asked_keys {
-            if self.lines.stage(key) == Some(Stage::Fetching) {
-                self.proceed(turn, key);
+            if self.queues.head_state(key) == Some(HeadState::Fetching) {
+                self.proceed(cx, key);
             }
         }
         Ok(())
@@ -127,36 +128,36 @@ impl Leader {
     }
 
     fn heads(&self, key: KeyId, position: Position) -> bool {
-        self.lines.get(key).is_some_and(|line| line.head.position == position)
+        self.queues.get(key).is_some_and(|queue| queue.head.position == position)
     }
 
     fn load(&mut self, key: KeyId, position: Position, body: Body) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        let mut entries = std::iter::once(&mut line.head).chain(&mut line.rest);
-        if let Some(entry) = entries.find(|entry| entry.position == position)
-            && entry.body.is_none()
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        let mut entries = std::iter::once(&mut queue.head).chain(&mut queue.rest);
+        if let Some(queued) = entries.find(|queued| queued.position == position)
+            && queued.body.is_none()
         {
             self.memory.keep(&body);
-            entry.body = Some(body);
+            queued.body = Some(body);
         }
     }
 
     /// The subscription no longer wants an event that was parked, or somebody else has it: it is done.
-    fn drop_filtered(&mut self, turn: &Turn<'_>, key: KeyId, position: Position) {
+    fn drop_filtered(&mut self, cx: &StepCx<'_>, key: KeyId, position: Position) {
         let head = self.heads(key, position);
-        let Some(line) = self.lines.get_mut(key) else { return };
+        let Some(queue) = self.queues.get_mut(key) else { return };
         if head {
-            self.lines.pop(key);
+            self.queues.pop(key);
         } else {
-            remove(&mut line.rest, position);
+            remove(&mut queue.rest, position);
         }
         self.acquit(position);
-        self.books.unpark(position, turn.elapsed());
+        self.progress.unpark(position, cx.elapsed());
     }
 }
 
-pub(super) fn remove(entries: &mut VecDeque<Entry>, position: Position) -> Option<Entry> {
-    let at = entries.iter().position(|entry| entry.position == position)?;
+pub(super) fn remove(entries: &mut VecDeque<Queued>, position: Position) -> Option<Queued> {
+    let at = entries.iter().position(|queued| queued.position == position)?;
     entries.remove(at)
 }
 

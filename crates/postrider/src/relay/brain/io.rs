@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::keys::{DestinationId, KeyId};
 use crate::ledger::{ParkedRow, ParkedState};
-use crate::route::Label;
+use crate::route::Delivery;
 use crate::sink::Outcome;
 use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
 use crate::{Code, Event, Position};
@@ -13,7 +13,7 @@ use crate::{Code, Event, Position};
 /// One ownership of the lease, or one try to get it. A reply to an earlier one is ignored: nothing the
 /// brain knew survives the loss of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Session(pub u64);
+pub struct Term(pub u64);
 
 /// Names a batch between its publishing and its outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,22 +27,22 @@ pub struct Routed {
     /// What orders it.
     pub key: KeyId,
     /// What the router said.
-    pub route: Route,
+    pub disposition: Disposition,
     /// The event itself; the brain looks only at its policy fields.
     pub event: Arc<Event>,
 }
 
 /// What the router said of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
+pub enum Disposition {
     /// Send it there.
-    To {
+    Deliver {
         /// The destination's identity, for its breaker.
         id: DestinationId,
         /// Its name.
         name: Arc<str>,
         /// What the rule says besides; `None` if the message is simply the event.
-        label: Option<Arc<Label>>,
+        delivery: Option<Arc<Delivery>>,
     },
     /// The subscription does not want it: it is done.
     Filtered,
@@ -70,8 +70,8 @@ pub enum Input {
     Pause(Option<String>),
     /// Finish what is in flight, settle it, give the lease up, stop.
     Shutdown,
-    /// Answer to an effect of a session.
-    Reply(Session, Reply),
+    /// Answer to an effect of a term.
+    Reply(Term, Reply),
 }
 
 /// Answer to an effect. An error answers the effect too, by its code.
@@ -82,9 +82,9 @@ pub enum Reply {
     /// To [`Effect::Renew`].
     Renewed(Result<Renewed, Code>),
     /// To [`Effect::Claim`].
-    Claimed(Result<Claim, Code>),
+    Claimed(Result<RoutedClaim, Code>),
     /// To [`Effect::Fetch`].
-    Fetched(Result<Fetch, Code>),
+    Fetched(Result<RoutedFetch, Code>),
     /// To [`Effect::Publish`]: one outcome per message.
     Published(BatchId, Vec<Outcome>),
     /// To [`Effect::Settle`].
@@ -136,7 +136,7 @@ impl Acquisition {
 
 /// What a claim found, routed.
 #[derive(Debug)]
-pub enum Claim {
+pub enum RoutedClaim {
     /// Events in position order.
     Page {
         /// The events.
@@ -156,7 +156,7 @@ pub enum Claim {
 
 /// What was found of the parked events asked for. What is in no list did not fit.
 #[derive(Debug, Default)]
-pub struct Fetch {
+pub struct RoutedFetch {
     /// Found and routed anew.
     pub events: Vec<Routed>,
     /// No longer in the outbox.
@@ -237,7 +237,7 @@ pub enum Report {
         /// What it said last.
         error: String,
     },
-    /// A destination answers again.
+    /// A destination is up again.
     BreakerClosed {
         /// Its name.
         destination: Arc<str>,
@@ -323,7 +323,7 @@ impl std::fmt::Display for Deposed {
             Self::StoreFailed(code) => write!(f, "the database failed ({code})"),
             Self::HistoryChanged => f.write_str("the history of the database changed"),
             Self::ParkedChanged => f.write_str("parked rows were changed by another process"),
-            Self::Released => f.write_str("the lease was given up"),
+            Self::Released => f.write_str("the lease was released"),
         }
     }
 }

@@ -4,17 +4,17 @@
 //! |---|---|
 //! | `io` | what goes in and what comes out |
 //! | `lease`, `reader` | when to renew, when to look for events |
-//! | `arrive` | a claimed event joins the line of its key (`lines`) |
-//! | `dispatch` | heads of lines go to the sink in batches |
+//! | `arrive` | a claimed event joins the queue of its key (`key_queues`) |
+//! | `dispatch` | heads of queues go to the sink in batches |
 //! | `outcome` | the sink's answers |
 //! | `park`, `fetch` | events that leave the straight way, and come back |
 //! | `outage`, `destination` | destination down or message bad |
 //! | `trial` | an event that kills the process |
-//! | `books` | what is to be settled, and the window |
+//! | `progress` | what is to be settled, and the window |
 //! | `leader` | all of it together, while the lease is held |
 
 mod arrive;
-mod books;
+mod progress;
 mod destination;
 mod dispatch;
 mod fetch;
@@ -22,18 +22,18 @@ mod io;
 mod keys;
 mod leader;
 mod lease;
-mod lines;
+mod key_queues;
 mod outage;
 mod outcome;
 mod park;
 mod random;
 mod reader;
 mod trial;
-mod turn;
+mod step;
 
 pub use io::{
-    About, Acquisition, BatchId, Brake, Claim, Deposed, Effect, Fetch, Input, ParkedEvent, Reply, Report,
-    Route, Routed, Session,
+    About, Acquisition, BatchId, Brake, Deposed, Disposition, Effect, Input, ParkedEvent, Reply, Report,
+    Routed, RoutedClaim, RoutedFetch, Term,
 };
 pub use keys::{DestinationId, KeyId, Numbers};
 
@@ -47,7 +47,7 @@ use crate::{Code, Now, Position, Recovery};
 use destination::Destination;
 use leader::Leader;
 use random::Random;
-use turn::Turn;
+use step::StepCx;
 
 /// Longest wait between two tries to lead when none of them gets anything settled.
 const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -68,8 +68,8 @@ pub struct Setup {
 /// What a brain wants done after a step.
 #[derive(Debug)]
 pub struct Step {
-    /// The session that replies to these effects must name.
-    pub session: Session,
+    /// The term that replies to these effects must name.
+    pub term: Term,
     /// What to do, in this order; replies may come in any.
     pub effects: Vec<Effect>,
 }
@@ -79,7 +79,7 @@ pub struct Step {
 pub struct Brain {
     setup: Arc<Setup>,
     random: Random,
-    session: Session,
+    term: Term,
     phase: Phase,
     stopping: bool,
     /// When to come back.
@@ -92,7 +92,7 @@ pub struct Brain {
     fruitless: u32,
     /// The last owner of this process was still careful after somebody's death.
     was_careful: bool,
-    /// Messages acknowledged in earlier sessions.
+    /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
     /// The last epoch this very process led with.
     led: Option<Epoch>,
@@ -150,7 +150,7 @@ impl Brain {
         Self {
             random: Random::new(setup.seed),
             setup: Arc::new(setup),
-            session: Session::default(),
+            term: Term::default(),
             phase: Phase::Standby { try_at: Duration::ZERO },
             stopping: false,
             due: Some(Duration::ZERO),
@@ -166,14 +166,14 @@ impl Brain {
     /// Takes in what happened and says what to do.
     pub fn step(&mut self, now: Now, input: Input) -> Step {
         let setup = self.setup.clone();
-        let mut turn = Turn { now, setup: &setup, random: self.random, effects: Vec::new() };
-        let done = self.take(&mut turn, input).and_then(|()| self.advance(&mut turn));
+        let mut cx = StepCx { now, setup: &setup, random: self.random, effects: Vec::new() };
+        let done = self.take(&mut cx, input).and_then(|()| self.advance(&mut cx));
         if let Err(deposed) = done {
-            self.depose(&mut turn, deposed);
+            self.depose(&mut cx, deposed);
         }
-        self.due = self.next_due(&turn);
-        self.random = turn.random;
-        Step { session: self.session, effects: turn.effects }
+        self.due = self.next_due(&cx);
+        self.random = cx.random;
+        Step { term: self.term, effects: cx.effects }
     }
 
     /// When (by `Now::elapsed`) to come back with [`Input::Tick`] if nothing else happens before.
@@ -198,60 +198,60 @@ impl Brain {
         Snapshot {
             acknowledged: self.acknowledged_before + leader.acknowledged,
             leading: Some(leader.lease.epoch),
-            floor: leader.books.done().floor(),
-            highest_done: leader.books.done().highest(),
+            floor: leader.progress.done().floor(),
+            highest_done: leader.progress.done().highest(),
             events_in_memory: leader.memory.events,
             bytes_in_memory: leader.memory.bytes,
             recalling: leader.wanted.len() + leader.fetching.len() + leader.unread.len(),
             in_flight: leader.in_flight,
-            unsettled: leader.books.unsettled(),
-            parked: leader.books.parked_count(),
+            unsettled: leader.progress.unsettled(),
+            parked: leader.progress.parked_count(),
             destinations_down: leader.destinations.values().filter(|d| d.outage.is_some()).count(),
             down: leader.destinations.values().filter_map(Destination::as_down).take(DOWN_MAX).collect(),
             paused: leader.paused.clone(),
         }
     }
 
-    fn take(&mut self, turn: &mut Turn<'_>, input: Input) -> Result<(), Deposed> {
+    fn take(&mut self, cx: &mut StepCx<'_>, input: Input) -> Result<(), Deposed> {
         match input {
             Input::Tick => {}
             Input::Wake => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.reader.wake(turn.elapsed());
+                    leader.reader.wake(cx.elapsed());
                 }
             }
             Input::Pause(paused) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.set_paused(turn, paused);
+                    leader.set_paused(cx, paused);
                 }
             }
             Input::Shutdown => {
                 self.stopping = true;
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.drain(turn);
+                    leader.drain(cx);
                 }
             }
-            // What an earlier session asked for is nobody's any more.
-            Input::Reply(session, _) if session != self.session => {}
-            Input::Reply(_, Reply::Acquired(answer)) => self.acquired(turn, answer),
+            // What an earlier term asked for is nobody's any more.
+            Input::Reply(term, _) if term != self.term => {}
+            Input::Reply(_, Reply::Acquired(answer)) => self.acquired(cx, answer),
             Input::Reply(_, Reply::Released) => {
                 if matches!(self.phase, Phase::Releasing) {
-                    turn.report(Report::Deposed(Deposed::Released));
-                    self.stop(turn);
+                    cx.report(Report::Deposed(Deposed::Released));
+                    self.stop(cx);
                 }
             }
             Input::Reply(_, reply) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.hear(turn, reply)?;
+                    leader.hear(cx, reply)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn acquired(&mut self, turn: &mut Turn<'_>, answer: Result<Acquisition, Code>) {
+    fn acquired(&mut self, cx: &mut StepCx<'_>, answer: Result<Acquisition, Code>) {
         let Phase::Acquiring { sent_at } = self.phase else { return };
-        let lease = turn.policy().lease;
+        let lease = cx.policy().lease;
         let try_at = match answer {
             Ok(Acquisition::Granted { mut loaded, parked, dead }) => {
                 self.halted = None;
@@ -259,12 +259,12 @@ impl Brain {
                 // Nobody led in between and this process is alive: whatever happened, no event killed it.
                 loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
                 self.led = Some(loaded.epoch);
-                let mut leader = Leader::take_over(turn, *loaded, parked, dead, sent_at);
+                let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
                 if self.fruitless > 0 {
-                    leader.prove_settling(turn);
+                    leader.prove_settling(cx);
                 }
                 if self.stopping {
-                    leader.drain(turn);
+                    leader.drain(cx);
                 }
                 self.phase = Phase::Leading(Box::new(leader));
                 return;
@@ -272,36 +272,36 @@ impl Brain {
             // Looks again before the lease can be over, in case it is given up early.
             Ok(Acquisition::Held { holder, remaining }) => {
                 if self.leader.as_ref() != Some(&holder) {
-                    turn.report(Report::StandingBy { holder: holder.clone() });
+                    cx.report(Report::StandingBy { holder: holder.clone() });
                     self.leader = Some(holder);
                 }
-                turn.elapsed() + remaining.min(lease / 3) + lease / 100
+                cx.elapsed() + remaining.min(lease / 3) + lease / 100
             }
             Ok(Acquisition::Halted(reason)) => {
                 if self.halted.as_ref() != Some(&reason) {
-                    turn.report(Report::Halted(reason.clone()));
+                    cx.report(Report::Halted(reason.clone()));
                     self.halted = Some(reason);
                 }
-                turn.soon(lease / 3)
+                cx.soon(lease / 3)
             }
-            Err(code) if code.recovery() == Recovery::Again => turn.soon(lease / 30),
-            Err(_) => turn.soon(lease / 6),
+            Err(code) if code.recovery() == Recovery::Again => cx.soon(lease / 30),
+            Err(_) => cx.soon(lease / 6),
         };
         self.phase = Phase::Standby { try_at };
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Result<(), Deposed> {
+    fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
         match &mut self.phase {
-            Phase::Standby { .. } if self.stopping => self.stop(turn),
-            Phase::Standby { try_at } if turn.elapsed() >= *try_at => {
-                self.session = Session(self.session.0 + 1);
-                self.phase = Phase::Acquiring { sent_at: turn.elapsed() };
-                turn.emit(Effect::Acquire);
+            Phase::Standby { .. } if self.stopping => self.stop(cx),
+            Phase::Standby { try_at } if cx.elapsed() >= *try_at => {
+                self.term = Term(self.term.0 + 1);
+                self.phase = Phase::Acquiring { sent_at: cx.elapsed() };
+                cx.emit(Effect::Acquire);
             }
             Phase::Leading(leader) => {
-                leader.advance(turn)?;
-                if let Some(clean) = leader.drained(turn.elapsed()) {
-                    turn.emit(Effect::Release { epoch: leader.lease.epoch, clean });
+                leader.advance(cx)?;
+                if let Some(clean) = leader.drained(cx.elapsed()) {
+                    cx.emit(Effect::Release { epoch: leader.lease.epoch, clean });
                     self.acknowledged_before += leader.acknowledged;
                     self.phase = Phase::Releasing;
                 }
@@ -312,8 +312,8 @@ impl Brain {
     }
 
     /// Nothing this owner knew is kept. Trying again at once would only find the same trouble.
-    fn depose(&mut self, turn: &mut Turn<'_>, why: Deposed) {
-        turn.report(Report::Deposed(why));
+    fn depose(&mut self, cx: &mut StepCx<'_>, why: Deposed) {
+        cx.report(Report::Deposed(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
             // Whoever loads again because an operator changed something found no trouble.
@@ -321,26 +321,26 @@ impl Brain {
             self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();
         }
-        let lease = turn.policy().lease;
+        let lease = cx.policy().lease;
         let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
-        let try_at = if why == Deposed::ParkedChanged { turn.elapsed() } else { turn.soon(wait) };
+        let try_at = if why == Deposed::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
         self.phase = Phase::Standby { try_at };
         // Replies to what the deposed owner asked for must not reach the next one.
-        self.session = Session(self.session.0 + 1);
+        self.term = Term(self.term.0 + 1);
         if self.stopping {
-            self.stop(turn);
+            self.stop(cx);
         }
     }
 
-    fn stop(&mut self, turn: &mut Turn<'_>) {
+    fn stop(&mut self, cx: &mut StepCx<'_>) {
         self.phase = Phase::Stopped;
-        turn.emit(Effect::Stop);
+        cx.emit(Effect::Stop);
     }
 
-    fn next_due(&self, turn: &Turn<'_>) -> Option<Duration> {
+    fn next_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         match &self.phase {
             Phase::Standby { try_at } => Some(*try_at),
-            Phase::Leading(leader) => Some(leader.due(turn)),
+            Phase::Leading(leader) => Some(leader.due(cx)),
             Phase::Acquiring { .. } | Phase::Releasing | Phase::Stopped => None,
         }
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::destination::{Destination, Outage, Suspect, Verdict};
 use super::dispatch::Batch;
+use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
-use super::lines::Stage;
-use super::park::Fate;
+use super::park::ParkReason;
 use super::random::doubled;
-use super::turn::Turn;
+use super::step::StepCx;
 use super::{BatchId, Report};
 use crate::ledger::ParkedState;
 use crate::sink::Failure;
@@ -26,7 +26,7 @@ impl Leader {
     }
 
     /// It acknowledged something of a batch: the failures before were the messages' own, and an outage is over.
-    pub(super) fn destination_is_up(&mut self, turn: &mut Turn<'_>, id: DestinationId, by: BatchId) {
+    pub(super) fn destination_is_up(&mut self, cx: &mut StepCx<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
         }
@@ -34,55 +34,55 @@ impl Leader {
         let (before, after): (Vec<Suspect>, Vec<Suspect>) =
             std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.is_told_by(by));
         for Suspect { key, failure, .. } in before {
-            self.doubt(turn, key, &failure);
+            self.doubt(cx, key, &failure);
         }
         for suspect in after {
             let open = self.destination(id, &destination.name);
             open.accompanied = true;
-            open.suspect(suspect, turn.policy().breaker_keys);
+            open.suspect(suspect, cx.policy().breaker_keys);
         }
         if destination.outage.is_some() {
-            turn.report(Report::BreakerClosed { destination: destination.name.clone() });
+            cx.report(Report::BreakerClosed { destination: destination.name.clone() });
         }
         for key in destination.blocked {
-            if self.lines.stage(key) == Some(Stage::Blocked) {
-                self.proceed(turn, key);
+            if self.queues.head_state(key) == Some(HeadState::Blocked) {
+                self.proceed(cx, key);
             }
         }
         for key in destination.held {
-            if self.lines.stage(key) == Some(Stage::Held) {
+            if self.queues.head_state(key) == Some(HeadState::Held) {
                 self.want(key);
             }
         }
     }
 
     /// It is down: nothing is counted, its messages wait, and a probe is planned.
-    pub(super) fn destination_is_down(&mut self, turn: &mut Turn<'_>, id: DestinationId, failure: &Failure) {
+    pub(super) fn destination_is_down(&mut self, cx: &mut StepCx<'_>, id: DestinationId, failure: &Failure) {
         let Some(destination) = self.destinations.get_mut(&id) else { return };
         let (probes, since) = match &destination.outage {
             None => {
                 let error = failure.message.clone();
-                turn.report(Report::BreakerOpened { destination: destination.name.clone(), error });
-                (0, turn.now.wall)
+                cx.report(Report::BreakerOpened { destination: destination.name.clone(), error });
+                (0, cx.now.wall)
             }
             Some(outage) if outage.probing => (outage.probes + 1, outage.since),
             Some(_) => return,
         };
-        let policy = turn.policy();
-        let wait = turn.random.jitter(doubled(policy.probe_min, policy.probe_max, probes));
+        let policy = cx.policy();
+        let wait = cx.random.jitter(doubled(policy.probe_min, policy.probe_max, probes));
         let wait = wait.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
         destination.outage = Some(Outage {
             since,
             error: failure.message.clone(),
-            probe_at: turn.now.elapsed + wait,
-            probe_time: turn.now.wall.after(wait),
+            probe_at: cx.now.elapsed + wait,
+            probe_time: cx.now.wall.after(wait),
             probes,
             probing: false,
         });
     }
 
     /// Decides what the failures in doubt mean, as far as that can be said now.
-    pub(super) fn judge(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn judge(&mut self, cx: &mut StepCx<'_>) {
         if self.destinations.is_empty() {
             return;
         }
@@ -92,7 +92,7 @@ impl Leader {
         for id in in_doubt {
             let others = self.is_sending_to(id);
             let Some(destination) = self.destinations.get_mut(&id) else { continue };
-            let verdict = destination.judge(turn.policy().breaker_keys, others);
+            let verdict = destination.judge(cx.policy().breaker_keys, others);
             if verdict == Verdict::Open {
                 destination.accompanied = true;
                 continue;
@@ -103,25 +103,25 @@ impl Leader {
                 let is_probe = destination.outage.is_some();
                 if let (true, Some(suspect)) = (is_probe, suspects.first()) {
                     let failure = suspect.failure.clone();
-                    self.destination_is_down(turn, id, &failure);
+                    self.destination_is_down(cx, id, &failure);
                 }
                 for Suspect { key, failure, .. } in &suspects {
                     if accompanied {
                         // It failed beside others that told nothing in the end: tried once more, now alone.
-                        self.proceed(turn, *key);
+                        self.proceed(cx, *key);
                     } else if is_probe {
-                        self.strike(turn, *key, failure);
+                        self.strike(cx, *key, failure);
                     } else {
-                        self.doubt(turn, *key, failure);
+                        self.doubt(cx, *key, failure);
                     }
                 }
                 continue;
             }
             let Some(Suspect { failure, .. }) = suspects.last() else { continue };
             let failure = failure.clone();
-            suspects.iter().for_each(|suspect| self.lines.block(suspect.key));
+            suspects.iter().for_each(|suspect| self.queues.block(suspect.key));
             destination.blocked.extend(suspects.iter().map(|suspect| suspect.key));
-            self.destination_is_down(turn, id, &failure);
+            self.destination_is_down(cx, id, &failure);
         }
     }
 
@@ -130,20 +130,20 @@ impl Leader {
         let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
         let heads =
             self.ready.iter().copied().chain(in_flight).chain(self.staged_keys()).chain(self.resting());
-        let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.lines.get(*key));
+        let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.queues.get(*key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
-            || ended.any(|line| {
-                line.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
+            || ended.any(|queue| {
+                queue.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
             })
     }
 
     fn resting(&self) -> impl Iterator<Item = KeyId> {
-        let is_resting = |key: &KeyId| matches!(self.lines.stage(*key), Some(Stage::Resting(_)));
+        let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::Resting(_)));
         self.retries.iter().map(|Reverse((_, key))| *key).filter(is_resting)
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
-        Some(self.lines.get(key)?.head.body.as_ref()?.destination)
+        Some(self.queues.get(key)?.head.body.as_ref()?.destination)
     }
 
     /// Puts a ready head aside if its destination is down.
@@ -157,41 +157,41 @@ impl Leader {
             .filter(|destination| destination.outage.is_some());
         let Some(destination) = down else { return false };
         destination.blocked.push_back(key);
-        self.lines.block(key);
+        self.queues.block(key);
         true
     }
 
     /// Sends one message to a destination that is down, each time another key's, to see whether it is back.
-    pub(super) fn probe(&mut self, turn: &mut Turn<'_>) {
-        while self.probe_due(turn).is_some_and(|at| at <= turn.elapsed()) {
+    pub(super) fn probe(&mut self, cx: &mut StepCx<'_>) {
+        while self.probe_due(cx).is_some_and(|at| at <= cx.elapsed()) {
             let Some((id, _)) = self.next_probe() else { return };
             let Some(destination) = self.destinations.get_mut(&id) else { return };
             let Some(key) = destination.blocked.pop_front() else {
-                self.recall_held(turn, id);
+                self.recall_held(cx, id);
                 continue;
             };
-            if self.lines.stage(key) != Some(Stage::Blocked) || self.is_over(turn, key) {
+            if self.queues.head_state(key) != Some(HeadState::Blocked) || self.is_over(cx, key) {
                 continue;
             }
-            let Some(line) = self.lines.get_mut(key) else { continue };
-            line.stage = Stage::InFlight;
+            let Some(queue) = self.queues.get_mut(key) else { continue };
+            queue.head_state = HeadState::InFlight;
             let mut batch = Batch { probe: Some(id), ..Batch::default() };
-            batch.push(key, &line.head);
+            batch.push(key, &queue.head);
             if let Some(outage) = self.destinations.get_mut(&id).and_then(|d| d.outage.as_mut()) {
                 outage.probing = true;
             }
-            self.send(turn, batch);
+            self.send(cx, batch);
         }
     }
 
     /// All heads kept for probes are gone: one that was parked comes back to be the next.
-    fn recall_held(&mut self, turn: &Turn<'_>, id: DestinationId) {
+    fn recall_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
         let Some(destination) = self.destinations.get_mut(&id) else { return };
         if let Some(outage) = &mut destination.outage {
-            outage.probe_after(turn.now, turn.policy().probe_min);
+            outage.probe_after(cx.now, cx.policy().probe_min);
         }
         if let Some(key) = destination.held.pop_front()
-            && self.lines.stage(key) == Some(Stage::Held)
+            && self.queues.head_state(key) == Some(HeadState::Held)
         {
             self.want(key);
         }
@@ -199,22 +199,22 @@ impl Leader {
 
     /// A probe that told nothing of the destination, because the message itself was refused, makes way
     /// for the next.
-    pub(super) fn probe_answered(&mut self, turn: &mut Turn<'_>, batch: &Batch) {
+    pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(&id)) else { return };
         if let Some(outage) = &mut destination.outage
             && outage.probing
             && destination.suspects.is_empty()
         {
             outage.probing = false;
-            outage.probe_after(turn.now, turn.policy().probe_min);
+            outage.probe_after(cx.now, cx.policy().probe_min);
         }
     }
 
     /// When the next probe is due, if one can be sent.
-    pub(super) fn probe_due(&self, turn: &Turn<'_>) -> Option<Duration> {
+    pub(super) fn probe_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         let cautious = self.caution.is_some() && !self.batches.is_empty();
         if self.destinations.is_empty()
-            || self.window_room(turn) == 0
+            || self.window_room(cx) == 0
             || self.is_staged()
             || self.must_prove
             || cautious
@@ -233,8 +233,8 @@ impl Leader {
     }
 
     /// With several destinations, events of one that is down make room for the others: they are parked.
-    pub(super) fn hold_blocked(&mut self, turn: &mut Turn<'_>) {
-        let policy = turn.policy();
+    pub(super) fn hold_blocked(&mut self, cx: &mut StepCx<'_>) {
+        let policy = cx.policy();
         let crowded = self.memory.events >= policy.read_ahead_events_max / 2
             || self.memory.bytes >= policy.read_ahead_bytes_max / 2;
         if !self.several_destinations || !crowded {
@@ -249,7 +249,7 @@ impl Leader {
             {
                 destination.held.push_front(key);
                 let why = format!("{} is down", destination.name);
-                self.park_line(turn, key, Stage::Held, Fate::new(ParkedState::Held, &why));
+                self.park_queue(cx, key, HeadState::Held, ParkReason::new(ParkedState::Held, &why));
             }
         }
     }

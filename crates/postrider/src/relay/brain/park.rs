@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::books::Books;
+use super::key_queues::{Body, HeadState, Queued};
 use super::leader::{Leader, Memory};
-use super::lines::{Body, Entry, Stage};
+use super::progress::ProgressBuffer;
 use super::random::doubled;
-use super::turn::Turn;
+use super::step::StepCx;
 use super::{About, KeyId, Report};
 use crate::Timestamp;
 use crate::ledger::{ParkedRow, ParkedState};
@@ -19,27 +19,27 @@ const ERROR_BYTES_MAX: usize = 1_000;
 
 /// How an event is parked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fate<'a> {
+pub(super) struct ParkReason<'a> {
     pub(super) state: ParkedState,
     pub(super) next_attempt_at: Option<Timestamp>,
     pub(super) error: Option<&'a str>,
 }
 
-impl<'a> Fate<'a> {
+impl<'a> ParkReason<'a> {
     pub(super) const BEHIND: Self = Self { state: ParkedState::Behind, next_attempt_at: None, error: None };
 
     pub(super) fn new(state: ParkedState, error: &'a str) -> Self {
         Self { state, next_attempt_at: None, error: Some(error) }
     }
 
-    /// The row this fate gives an entry.
-    pub(super) fn row(&self, entry: &Entry, key: Option<&str>, destination: Option<&str>) -> ParkedRow {
+    /// The row this reason gives an entry.
+    pub(super) fn row(&self, queued: &Queued, key: Option<&str>, destination: Option<&str>) -> ParkedRow {
         ParkedRow {
-            position: entry.position,
+            position: queued.position,
             key: key.map(str::to_owned),
             destination: destination.map(str::to_owned),
             state: self.state,
-            attempts: entry.attempts,
+            attempts: queued.attempts,
             next_attempt_at: self.next_attempt_at,
             last_error: self.error.map(shortened),
         }
@@ -58,108 +58,114 @@ fn shortened(text: &str) -> String {
 impl Leader {
     /// A try failed, and nothing says that the destination is down. One failure may be a connection that was cut, or
     /// the edge of an outage: the head is tried once more a little later, and only two in a row count, as one attempt.
-    pub(super) fn doubt(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        let policy = turn.policy();
+    pub(super) fn doubt(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        let policy = cx.policy();
         let asked = failure.retry_after.unwrap_or_default();
-        // Whoever asks for a long wait answered, and the line is not kept in memory for it.
-        if line.head.doubted || asked > policy.probe_max {
-            self.strike(turn, key, failure);
+        // Whoever asks for a long wait answered, and the queue is not kept in memory for it.
+        if queue.head.doubted || asked > policy.probe_max {
+            self.strike(cx, key, failure);
             return;
         }
-        let until = turn.elapsed() + turn.random.jitter(policy.probe_min).max(asked);
-        line.head.tell_first_failure(turn, failure);
-        line.head.doubted = true;
-        line.stage = Stage::Resting(until);
+        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(asked);
+        queue.head.tell_first_failure(cx, failure);
+        queue.head.doubted = true;
+        queue.head_state = HeadState::Resting(until);
         self.retries.push(Reverse((until, key)));
     }
 
-    /// A try that counts against the head of a line: it waits for the next, or has had its last.
-    pub(super) fn strike(&mut self, turn: &mut Turn<'_>, key: KeyId, failure: &Failure) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        let own_limit = line.head.body.as_ref().and_then(|body| body.event.max_attempts);
-        let policy = turn.policy();
+    /// A try that counts against the head of a queue: it waits for the next, or has had its last.
+    pub(super) fn strike(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        let own_limit = queue.head.body.as_ref().and_then(|body| body.event.max_attempts);
+        let policy = cx.policy();
         if own_limit.unwrap_or(policy.max_attempts) > 1 {
-            line.head.tell_first_failure(turn, failure);
+            queue.head.tell_first_failure(cx, failure);
         }
-        line.head.attempts += 1;
-        line.head.doubted = false;
-        let attempts = line.head.attempts;
+        queue.head.attempts += 1;
+        queue.head.doubted = false;
+        let attempts = queue.head.attempts;
         if attempts >= own_limit.unwrap_or(policy.max_attempts) {
-            self.give_up(turn, key, Fate::new(ParkedState::Dead, &failure.message));
+            self.give_up(cx, key, ParkReason::new(ParkedState::Dead, &failure.message));
             return;
         }
-        let backoff = turn.random.jitter(doubled(policy.backoff_min, policy.backoff_max, attempts - 1));
+        let backoff = cx.random.jitter(doubled(policy.backoff_min, policy.backoff_max, attempts - 1));
         let wait = backoff.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
-        let until = turn.elapsed() + wait;
-        let fate = Fate {
-            next_attempt_at: Some(turn.now.wall.after(wait)),
-            ..Fate::new(ParkedState::Retry, &failure.message)
+        let until = cx.elapsed() + wait;
+        let reason = ParkReason {
+            next_attempt_at: Some(cx.now.wall.after(wait)),
+            ..ParkReason::new(ParkedState::Retry, &failure.message)
         };
-        self.park_line(turn, key, Stage::Waiting(until), fate);
+        self.park_queue(cx, key, HeadState::Waiting(until), reason);
         self.retries.push(Reverse((until, key)));
     }
 
     /// The one try that was enough: the message itself can never be delivered.
-    pub(super) fn reject(&mut self, turn: &mut Turn<'_>, key: KeyId, why: &str) {
-        if let Some(line) = self.lines.get_mut(key) {
-            line.head.attempts += 1;
+    pub(super) fn reject(&mut self, cx: &mut StepCx<'_>, key: KeyId, why: &str) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.head.attempts += 1;
         }
-        self.give_up(turn, key, Fate::new(ParkedState::Dead, why));
+        self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
     }
 
     /// The end of a head's way. Once that is settled the others of its key go on without it, unless a dead
     /// one blocks them.
-    pub(super) fn give_up(&mut self, turn: &mut Turn<'_>, key: KeyId, fate: Fate<'_>) {
-        if fate.state == ParkedState::Dead && turn.policy().on_dead == OnDead::Block {
-            self.park_line(turn, key, Stage::Stuck, fate);
+    pub(super) fn give_up(&mut self, cx: &mut StepCx<'_>, key: KeyId, reason: ParkReason<'_>) {
+        if reason.state == ParkedState::Dead && cx.policy().on_dead == OnDead::Block {
+            self.park_queue(cx, key, HeadState::Stuck, reason);
             return;
         }
-        let Some(line) = self.lines.get_mut(key) else { return };
-        line.stage = Stage::Ended;
-        let position = line.head.position;
-        park(&mut self.books, &mut self.memory, turn, &mut line.head, fate);
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        queue.head_state = HeadState::Ended;
+        let position = queue.head.position;
+        park(&mut self.progress, &mut self.memory, cx, &mut queue.head, reason);
         self.ended.push(key);
         self.acquit(position);
     }
 
-    /// The ends of these heads are settled: the lines go on.
-    pub(super) fn bury(&mut self, turn: &Turn<'_>) {
+    /// The ends of these heads are settled: the queues go on.
+    pub(super) fn bury(&mut self, cx: &StepCx<'_>) {
         for key in std::mem::take(&mut self.ended_in_flush) {
-            if self.lines.stage(key) == Some(Stage::Ended)
-                && let Some(popped) = self.lines.pop(key)
+            if self.queues.head_state(key) == Some(HeadState::Ended)
+                && let Some(popped) = self.queues.pop(key)
                 && popped.more
             {
-                self.proceed(turn, key);
+                self.proceed(cx, key);
             }
         }
     }
 
-    /// Parks a whole line: its head with the given fate, the others behind it. None of it stays in memory.
-    pub(super) fn park_line(&mut self, turn: &mut Turn<'_>, key: KeyId, stage: Stage, fate: Fate<'_>) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        line.stage = stage;
-        let head = line.head.position;
-        park(&mut self.books, &mut self.memory, turn, &mut line.head, fate);
-        for entry in &mut line.rest {
-            if entry.parked {
-                self.memory.drop(entry.body.take().as_ref());
+    /// Parks a whole queue: its head with the given reason, the others behind it. None of it stays in memory.
+    pub(super) fn park_queue(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        key: KeyId,
+        head_state: HeadState,
+        reason: ParkReason<'_>,
+    ) {
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        queue.head_state = head_state;
+        let head = queue.head.position;
+        park(&mut self.progress, &mut self.memory, cx, &mut queue.head, reason);
+        for queued in &mut queue.rest {
+            if queued.parked {
+                self.memory.drop(queued.body.take().as_ref());
             } else {
-                park(&mut self.books, &mut self.memory, turn, entry, Fate::BEHIND);
+                park(&mut self.progress, &mut self.memory, cx, queued, ParkReason::BEHIND);
             }
         }
-        if stage == Stage::Stuck {
+        if head_state == HeadState::Stuck {
             self.acquit(head);
         }
     }
 }
 
-impl Entry {
+impl Queued {
     /// A first failure is told before it is known what becomes of the event: that may take a while.
-    fn tell_first_failure(&self, turn: &mut Turn<'_>, failure: &Failure) {
+    fn tell_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
             let about = Box::new(about(self.body.as_ref(), &failure.message));
-            turn.report(Report::Failing { position: self.position, about });
+            cx.report(Report::Failing { position: self.position, about });
         }
     }
 }
@@ -175,27 +181,27 @@ fn about(body: Option<&Body>, reason: &str) -> About {
 
 /// Writes the row of an entry and lets go of its body.
 pub(super) fn park(
-    books: &mut Books,
+    progress: &mut ProgressBuffer,
     memory: &mut Memory,
-    turn: &mut Turn<'_>,
-    entry: &mut Entry,
-    fate: Fate<'_>,
+    cx: &mut StepCx<'_>,
+    queued: &mut Queued,
+    reason: ParkReason<'_>,
 ) {
-    let body = entry.body.take();
+    let body = queued.body.take();
     memory.drop(body.as_ref());
     let key = body.as_ref().and_then(Body::key);
-    let row = fate.row(entry, key.as_deref(), body.as_ref().map(|b| &*b.name));
+    let row = reason.row(queued, key.as_deref(), body.as_ref().map(|b| &*b.name));
     // What goes on by itself is of interest in numbers only.
-    let about = match fate.state {
+    let about = match reason.state {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => {
-            Some(Box::new(about(body.as_ref(), fate.error.unwrap_or_default())))
+            Some(Box::new(about(body.as_ref(), reason.error.unwrap_or_default())))
         }
         ParkedState::Retry | ParkedState::Held | ParkedState::Behind => None,
     };
-    let Entry { position, attempts, .. } = *entry;
-    turn.report(Report::Parked { position, state: fate.state, attempts, about });
-    books.park(row, !entry.parked, turn.elapsed());
-    entry.parked = true;
+    let Queued { position, attempts, .. } = *queued;
+    cx.report(Report::Parked { position, state: reason.state, attempts, about });
+    progress.park(row, !queued.parked, cx.elapsed());
+    queued.parked = true;
 }
 
 #[cfg(test)]

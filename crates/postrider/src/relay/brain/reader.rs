@@ -54,7 +54,7 @@ impl Reader {
         !self.claiming && self.empty_looks > 0 && !self.left_unread
     }
 
-    /// Whether everything this session may find before a position has been read.
+    /// Whether everything this term may find before a position has been read.
     pub(super) fn has_passed(&self, position: Position) -> bool {
         self.passed.is_none_or(|passed| position <= passed)
     }
@@ -118,7 +118,7 @@ mod tests {
         let mut reader = Reader::new(NOW);
         looked(&mut reader, Some(7), false, false);
         assert!(reader.has_passed(Position::new(1_000)));
-        // What a session could not know at its start, it need not wait for.
+        // What a term could not know at its start, it need not wait for.
         looked(&mut reader, None, false, true);
         assert!(reader.has_passed(Position::new(1_000)) && !reader.is_idle());
         looked(&mut reader, None, false, false);

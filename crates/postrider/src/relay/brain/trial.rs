@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::dispatch::Batch;
 use super::leader::Leader;
-use super::turn::Turn;
+use super::step::StepCx;
 use super::{KeyId, ParkedEvent};
 use crate::Position;
 use crate::ledger::Trial;
@@ -70,12 +70,12 @@ impl Caution {
 }
 
 impl Leader {
-    /// Why the head of a line must not be tried again, if so.
+    /// Why the head of a queue must not be tried again, if so.
     pub(super) fn condemned(&self, key: KeyId) -> Option<String> {
         let caution = self.caution.as_ref()?;
-        let position = self.lines.get(key)?.head.position;
+        let position = self.queues.get(key)?.head.position;
         (caution.condemned == Some(position))
-            .then(|| format!("the relay died {} times while publishing this event", caution.deaths))
+            .then(|| format!("the relay crashed {} times while publishing this event", caution.deaths))
     }
 
     pub(super) fn is_staged(&self) -> bool {
@@ -89,9 +89,9 @@ impl Leader {
     }
 
     /// Has a batch written down; it is published when that is settled.
-    pub(super) fn stage(&mut self, turn: &Turn<'_>, batch: Batch) {
+    pub(super) fn stage(&mut self, cx: &StepCx<'_>, batch: Batch) {
         let Some(caution) = &mut self.caution else { return };
-        self.books.set_trial(Some(caution.trial(&batch)), turn.elapsed());
+        self.progress.set_trial(Some(caution.trial(&batch)), cx.elapsed());
         caution.staged = Some(batch);
     }
 
@@ -110,18 +110,18 @@ impl Leader {
     }
 
     /// A flush is settled: a batch it wrote down may be published.
-    pub(super) fn publish_staged(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn publish_staged(&mut self, cx: &mut StepCx<'_>) {
         let Some(caution) = self.caution.as_mut().filter(|caution| caution.writing) else { return };
         caution.writing = false;
         if let Some(batch) = caution.staged.take() {
-            self.publish(turn, batch);
+            self.publish(cx, batch);
         }
     }
 
     /// Takes a staged batch back; it was never published.
-    pub(super) fn unstage(&mut self, turn: &Turn<'_>) {
+    pub(super) fn unstage(&mut self, cx: &StepCx<'_>) {
         if self.is_staged() {
-            self.books.set_trial(None, turn.elapsed());
+            self.progress.set_trial(None, cx.elapsed());
         }
         if let Some(caution) = &mut self.caution {
             caution.staged = None;
@@ -149,7 +149,7 @@ impl Leader {
 
     /// Caution ends when all that can have been under way at the death was answered for: as many events as
     /// the window holds, or everything there was, the parked ones included.
-    pub(super) fn end_caution(&mut self, turn: &Turn<'_>) {
+    pub(super) fn end_caution(&mut self, cx: &StepCx<'_>) {
         let Some(caution) = &self.caution else { return };
         let parked_left = !(self.wanted.is_empty()
             && self.fetching.is_empty()
@@ -158,7 +158,7 @@ impl Leader {
         let caught_up = self.memory.events == 0 && self.reader.is_idle() && !parked_left;
         if caution.accused.is_empty() && caution.staged.is_none() && (caution.remaining == 0 || caught_up) {
             self.caution = None;
-            self.books.set_trial(None, turn.elapsed());
+            self.progress.set_trial(None, cx.elapsed());
         }
     }
 }

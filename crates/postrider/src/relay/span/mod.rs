@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::brain::{Route, Routed};
+use super::brain::{Disposition, Routed};
 use super::report::shown;
 use crate::sink::Outcome;
 
@@ -57,8 +57,10 @@ pub(super) fn heard(span: &Span, outcomes: &[Outcome]) {
 
 /// The destination, if all go to one.
 fn only_destination(batch: &[Routed]) -> Option<&Arc<str>> {
-    let mut names = batch.iter().map(|routed| match &routed.route {
-        Route::To { name, label, .. } if label.as_ref().is_none_or(|label| label.parcels.len() == 1) => {
+    let mut names = batch.iter().map(|routed| match &routed.disposition {
+        Disposition::Deliver { name, delivery, .. }
+            if delivery.as_ref().is_none_or(|delivery| delivery.copies.len() == 1) =>
+        {
             Some(name)
         }
         _ => None,

@@ -39,7 +39,7 @@ pub(super) fn table_to_create(
             let (is, not) = (table.layout().name(), asked.name());
             let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
             return Err(
-                Error::new(Code::LayoutDiffers, what).hint("change `layout` of the outbox, or --layout")
+                Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
         }
         (Some(table), _) => Some(table.clone()),
@@ -48,7 +48,7 @@ pub(super) fn table_to_create(
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";
         return Err(Error::new(Code::LayoutDiffers, what)
-            .hint("the index belongs to outbox_events; remove the option"));
+            .with_hint("the index belongs to outbox_events; remove the option"));
     }
     Ok(table)
 }

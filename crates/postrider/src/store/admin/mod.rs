@@ -141,6 +141,7 @@ fn exclusive(table: &RowTable) -> RowTable {
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn no_roles(table: &RowTable) -> Error {
     let what = format!("roles for layout {} are not supported yet", table.layout().name());
-    Error::new(Code::LayoutDiffers, what)
-        .hint("grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema")
+    Error::new(Code::LayoutDiffers, what).with_hint(
+        "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
+    )
 }

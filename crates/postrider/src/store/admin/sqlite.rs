@@ -91,7 +91,7 @@ impl Admin for SqliteAdmin {
     }
 
     fn roles_sql(&self) -> Result<String> {
-        Err(Error::new(Code::ConfigValue, format!("sqlite:{} has no roles", self.path.display())).hint(
+        Err(Error::new(Code::ConfigValue, format!("sqlite:{} has no roles", self.path.display())).with_hint(
             "any user who can write to a SQLite file can change everything in it: use file permissions",
         ))
     }
@@ -107,14 +107,14 @@ impl SqliteWriter {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(|e| {
             Error::new(code(&e), "the transaction could not begin")
-                .hint("check which other process writes to the file")
-                .source(e)
+                .with_hint("check which other process writes to the file")
+                .with_source(e)
         })?;
         let written = self.outbox.write_all(&tx, events)?;
         tx.commit().map_err(|e| {
             Error::new(Code::OutcomeUnknown, "the commit failed")
-                .hint("check the outbox before you write these events again")
-                .source(e)
+                .with_hint("check the outbox before you write these events again")
+                .with_source(e)
         })?;
         Ok(written)
     }

@@ -20,12 +20,14 @@ pub(super) fn not_written(error: crate::Error) -> crate::Error {
 
     match error.code() {
         Code::OutcomeUnknown => error
-            .effect("either all of the events were written or none")
-            .hint("check the outbox before you write these events again"),
-        Code::StoreBusy => error.effect("nothing was written").hint("write the events again"),
-        Code::StoreFailed => error.effect("nothing was written").hint("see the database's message above"),
+            .with_effect("either all of the events were written or none")
+            .with_hint("check the outbox before you write these events again"),
+        Code::StoreBusy => error.with_effect("nothing was written").with_hint("write the events again"),
+        Code::StoreFailed => {
+            error.with_effect("nothing was written").with_hint("see the database's message above")
+        }
         // This code is about rows that a relay settles.
-        Code::RowRefused => not_written(crate::Error::new(Code::StoreFailed, error.sentence())),
+        Code::RowRefused => not_written(crate::Error::new(Code::StoreFailed, error.one_line())),
         _ => error,
     }
 }

@@ -191,7 +191,7 @@ impl Absent {
             Err(error) if error.code() == Code::PrivilegeMissing => {
                 if !self.is_denied {
                     tracing::warn!(
-                        "the relay may not use the table `absent`: run the script of `migrate roles` again"
+                        "the relay has no access to the table `absent`: run the script of `postrider migrate roles` again"
                     );
                 }
                 self.is_denied = true;
@@ -290,8 +290,9 @@ fn is_time(last: Option<Duration>, every: Duration, now: Duration) -> bool {
 
 fn reason(position: i64) -> String {
     format!(
-        "position {position} was settled as empty and has a row now: its writer chose the position (SET insert_id), or \
-         the row was put back. It was not delivered. To deliver it, set the state of its row in `parked` to 'retry'"
+        "position {position} was settled as empty, but now contains an event: its writer chose the position \
+         (SET insert_id), or the row was restored. The event was not delivered. To deliver it, set the state \
+         of its row in `parked` to 'retry'"
     )
 }
 

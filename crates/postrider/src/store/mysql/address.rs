@@ -92,7 +92,7 @@ fn mode(word: &str) -> Result<Wish> {
         "preferred" | "prefer" => Ok(Wish::ByTheWay),
         "required" | "require" | "verify_ca" | "verify_identity" | "verify_full" => Ok(Wish::Verified),
         _ => Err(Error::new(Code::ConfigValue, "the address of the database has an unknown ssl-mode")
-            .hint("write ssl-mode=verify_identity, or ssl-mode=disabled where the network is trusted")),
+            .with_hint("use ssl-mode=verify_identity, or ssl-mode=disabled on a trusted network")),
     }
 }
 
@@ -100,13 +100,13 @@ fn mode(word: &str) -> Result<Wish> {
 fn unreadable(error: UrlError) -> Error {
     let why = match &error {
         UrlError::UnsupportedScheme { .. } => "it must begin with mysql:// or mariadb://",
-        UrlError::UnknownParameter { .. } => "it has a parameter that is not known",
-        UrlError::InvalidParamValue { .. } => "a parameter has a value that is not known",
+        UrlError::UnknownParameter { .. } => "it has an unknown parameter",
+        UrlError::InvalidParamValue { .. } => "a parameter has an unknown value",
         UrlError::FeatureRequired { .. } => "it has a parameter that this program was built without",
-        _ => "it is not of the form that is expected",
+        _ => "its format is not valid",
     };
-    let what = format!("the address of the database cannot be read: {why}");
-    Error::new(Code::ConfigValue, what).hint("write it as mysql://user@host:3306/database")
+    let what = format!("the address of the database is not valid: {why}");
+    Error::new(Code::ConfigValue, what).with_hint("write it as mysql://user@host:3306/database")
 }
 
 fn split(text: &str) -> (&str, Vec<&str>) {

@@ -117,8 +117,8 @@ impl MySqlClaimer {
                 let age = self.config.statements_end();
                 tracing::warn!(
                     age_ms = age.as_millis(),
-                    "the server does not tell who has the outbox open for writing: positions that were rolled back \
-                     are kept in mind for that long, and until every transaction has ended that wrote by then"
+                    "the server does not report which sessions write to the outbox: rolled-back positions stay \
+                     undecided for this long, and until every transaction that had written by then has ended"
                 );
                 self.holes.wait_at_least(age);
             }
@@ -158,7 +158,7 @@ impl MySqlClaimer {
         if holes_full && !was_full {
             tracing::warn!(
                 holes = self.holes.len(),
-                "too many open transactions: nothing new is read until they end"
+                "too many open transactions: no new events are read until they end"
             );
         }
         // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
@@ -188,7 +188,7 @@ impl MySqlClaimer {
         };
         session.each(Prepared::Kept, HEAD, params![mark], &mut keep).await?;
         let (found, last) =
-            head.ok_or_else(|| Error::new(Code::StoreFailed, "the database left out an answer"))?;
+            head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.reached {
             // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
@@ -236,6 +236,6 @@ impl Claimer for MySqlClaimer {
 }
 
 fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the connection that events were read from is gone")
-        .hint("nothing to do: the subscription is loaded anew")
+    Error::new(Code::StoreFailed, "the connection that events were read from was lost")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

@@ -12,7 +12,7 @@ use super::engine;
 use super::failure::connect_failed;
 use super::server::Server;
 use super::session::{ANSWER_WITHIN, Session};
-use super::{migrate, rows};
+use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
@@ -206,9 +206,9 @@ impl MySqlConfig {
     #[cfg(not(feature = "mysql-tls"))]
     fn encrypted(&self, opts: OptsBuilder) -> Result<OptsBuilder> {
         if self.address.is_encrypted {
-            let what = "the connection has to be encrypted, and this program was built without TLS";
+            let what = "the connection must be encrypted, but this program was built without TLS";
             return Err(Error::new(Code::TlsFailed, what)
-                .hint("turn on the feature `mysql-tls`, or say ssl-mode=disabled"));
+                .with_hint("enable the feature `mysql-tls`, or use ssl-mode=disabled"));
         }
         Ok(opts)
     }
@@ -225,7 +225,7 @@ impl MySqlConfig {
         let mut session = self.connect_unchecked().await?;
         if let Some(rows) = &self.rows {
             // Rows are due by their state, whoever else writes and whatever the numbers are.
-            rows::check(&mut session, rows).await?;
+            row_state::check(&mut session, rows).await?;
             return Ok(session);
         }
         session.server.refuse_positions()?;
@@ -246,7 +246,7 @@ impl MySqlConfig {
         let within = self.login_within();
         let asked = tokio::time::timeout(within, Server::of(&mut conn)).await;
         let server = asked.unwrap_or_else(|_| {
-            let what = format!("the database took the connection and did not answer within {within:?}");
+            let what = format!("the database accepted the connection but did not answer within {within:?}");
             Err(Error::new(Code::StoreFailed, what))
         })?;
         Ok(Session::new(conn, server, self.schema.clone(), self.answer_within))

@@ -110,7 +110,7 @@ impl Guard<'_> {
         self.0
             .open
             .as_mut()
-            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database is gone"))
+            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database was lost"))
     }
 
     /// The connection itself.
@@ -160,8 +160,8 @@ impl Guard<'_> {
         if self.0.leases.get(subscription).is_some_and(|taken| taken.connection == number) {
             return Ok(());
         }
-        let what = format!("the connection on which the lease of {subscription:?} was taken is gone");
-        Err(Error::new(Code::StoreFailed, what).hint("nothing to do: the lease is taken anew"))
+        let what = format!("the connection that held the lease of {subscription:?} was lost");
+        Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is acquired again"))
     }
 
     /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.

@@ -72,7 +72,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     let rows = tx.query("SELECT COUNT(*) FROM information_schema.innodb_trx", Params::new()).await;
     match tx.finish(rows).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(hidden(product).source(error)),
+        Err(error) => Err(hidden(product).with_source(error)),
     }
 }
 
@@ -80,16 +80,17 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
 pub(super) fn hidden(product: Product) -> Error {
     let hint = match product {
         Product::MySql => {
-            "set performance_schema = ON and leave the instrument wait/lock/metadata/sql/mdl on, as is the default; or \
-             GRANT PROCESS ON *.* to the user of the relay, and to the one of `migrate up`"
+            "set performance_schema = ON and keep the instrument wait/lock/metadata/sql/mdl enabled (the \
+             default); or GRANT PROCESS ON *.* to the user of the relay and to the user of `migrate up`"
         }
         Product::MariaDb => {
-            "put plugin_load_add = metadata_lock_info into the server's configuration, or INSTALL SONAME \
-             'metadata_lock_info' while nobody writes; or GRANT PROCESS ON *.* to the user of the relay, and to the one of `migrate up`"
+            "add plugin_load_add = metadata_lock_info to the server's configuration, or run INSTALL SONAME \
+             'metadata_lock_info' while no process writes; or GRANT PROCESS ON *.* to the user of the relay \
+             and to the user of `migrate up`"
         }
     };
-    let what = format!("{product} does not tell who has the outbox open for writing");
-    Error::new(Code::ServerUnfit, what).hint(hint)
+    let what = format!("{product} does not report which sessions write to the outbox");
+    Error::new(Code::ServerUnfit, what).with_hint(hint)
 }
 
 /// A number that no other list of this process has; the copy of a server does not outlive its connections.

@@ -23,8 +23,8 @@ pub(super) async fn refusal(
         return Ok(None);
     };
     let moved = format!(
-        "the progress is about the server {known}, this one is {now}: it was failed over or restored, and may \
-         have lost events that were published"
+        "the progress belongs to the server {known}, but this server is {now}: it was failed over or restored, \
+         and may have lost events that were already published"
     );
     if choice == AfterFailover::Halt || row.progress.highest.is_none() {
         let offer = crate::store::history::floor_offer(row.progress.done.floor());
@@ -40,7 +40,7 @@ pub(super) async fn refusal(
         subscription = name,
         before = known,
         now,
-        "the database was failed over and the last event seen is still there: going on. Events that were \
+        "the database was failed over and the last event seen still exists: continuing. Events that were \
          published and then lost by the failover would not be noticed"
     );
     Ok(None)

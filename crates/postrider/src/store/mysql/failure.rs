@@ -6,20 +6,20 @@ use crate::mysql_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
-const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription: raise \
-    max_connections or the user's MAX_USER_CONNECTIONS, or end connections of others";
+const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three connections and one per \
+    subscription: raise max_connections or the user's MAX_USER_CONNECTIONS, or close other connections";
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
 pub fn failed(error: SqlError) -> Error {
     match &error {
         SqlError::Server(answer) if is_about_a_row(answer.code, &answer.state) => {
-            explained_as(Code::RowRefused, "the database answered with an error", answer)
+            explained_as(Code::RowRefused, "the database returned an error", answer)
         }
-        SqlError::Server(answer) => explained("the database answered with an error", answer),
+        SqlError::Server(answer) => explained("the database returned an error", answer),
         SqlError::Driver(DriverError::ConnectionClosed) | SqlError::Io(_) => {
-            Error::new(Code::StoreFailed, "the connection to the database is gone").source(error)
+            Error::new(Code::StoreFailed, "the connection to the database was lost").with_source(error)
         }
-        _ => Error::new(Code::StoreFailed, "the database's answer could not be read").source(error),
+        _ => Error::new(Code::StoreFailed, "the database's response is not readable").with_source(error),
     }
 }
 
@@ -31,10 +31,10 @@ pub fn commit_failed(error: SqlError) -> Error {
     match &error {
         // The server ends the connection: shutdown, kill. Whether before or after the commit, it does not say.
         SqlError::Server(answer) if matches!(answer.code, 1053 | 1927 | 4031) => {
-            explained_as(Code::OutcomeUnknown, "the database ended the connection during the commit", answer)
+            explained_as(Code::OutcomeUnknown, "the database closed the connection during the commit", answer)
         }
         SqlError::Server(_) => failed(error),
-        _ => Error::new(Code::OutcomeUnknown, "the commit to the database was not answered").source(error),
+        _ => Error::new(Code::OutcomeUnknown, "the database did not answer the commit").with_source(error),
     }
 }
 
@@ -43,21 +43,21 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
     match &error {
         SqlError::Server(answer) => explained("the database cannot be reached", answer),
         SqlError::Io(io) if is_tls(io) => {
-            Error::new(Code::TlsFailed, "the database cannot be reached").source(error)
+            Error::new(Code::TlsFailed, "the database cannot be reached").with_source(error)
         }
         SqlError::Driver(DriverError::NoClientSslFlagFromServer) => {
-            Error::new(Code::TlsFailed, "the server has no TLS, and the connection has to be encrypted")
+            Error::new(Code::TlsFailed, "the server does not support TLS, but the connection must be encrypted")
         }
         // MySQL asks a user that it does not know for whatever it likes, so as not to tell that there is none.
         SqlError::Driver(DriverError::UnknownAuthPlugin { .. }) => Error::new(
             Code::LoginRefused,
-            "the database wants a login that this program does not know",
+            "the database requires an authentication method that this program does not support",
         )
-        .hint(
-            "check the user's name; let it log in with caching_sha2_password, or on MariaDB with a password",
+        .with_hint(
+            "check the user name; configure the user with caching_sha2_password, or on MariaDB with a password",
         )
-        .source(error),
-        _ => Error::new(Code::StoreFailed, "the database cannot be reached").source(error),
+        .with_source(error),
+        _ => Error::new(Code::StoreFailed, "the database cannot be reached").with_source(error),
     }
 }
 
@@ -82,5 +82,5 @@ fn explained(what: &str, answer: &ServerError) -> Error {
 fn explained_as(code: Code, what: &str, answer: &ServerError) -> Error {
     let error = Error::new(code, format!("{what}: {} (error {})", answer.message, answer.code));
     // Too many connections: of all, of this user.
-    if matches!(answer.code, 1040 | 1203 | 1226) { error.hint(NO_CONNECTION_FREE) } else { error }
+    if matches!(answer.code, 1040 | 1203 | 1226) { error.with_hint(NO_CONNECTION_FREE) } else { error }
 }

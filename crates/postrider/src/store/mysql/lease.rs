@@ -79,8 +79,8 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     let found = row.progress.done.floor();
     (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
         format!(
-            "everything up to position {floor} was settled with epoch {}, and the database knows of {found} with \
-             epoch {}: an older copy of it is in place, and may lack events that were published. {}",
+            "all events up to position {floor} were settled with epoch {}, but the database has {found} with \
+             epoch {}: it is an older copy, and may lack events that were already published. {}",
             epoch.0,
             row.epoch.0,
             crate::store::history::floor_offer(found)

@@ -141,7 +141,7 @@ impl Locks {
                           AND (SELECT enabled FROM performance_schema.setup_consumers
                                WHERE name = 'global_instrumentation') = 'YES'";
             let answer: Option<Option<bool>> = conn.query_first(sql).await.map_err(|error| {
-                failed(error).hint("GRANT SELECT ON performance_schema.* to the user of the relay")
+                failed(error).with_hint("GRANT SELECT ON performance_schema.* to the user of the relay")
             })?;
             if answer.flatten().unwrap_or(false) {
                 return Ok(Some(if product == Product::MySql { Self::MySql } else { Self::MariaDb }));

@@ -48,7 +48,7 @@ pub(super) async fn lock(session: &mut Session) -> Result<String> {
         .autocommit(Access::Reads, "SELECT GET_LOCK(?, ?)", params![lock.as_str(), WAIT_SECONDS])
         .await?;
     if taken.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() != Some(1) {
-        return Err(Error::new(Code::StoreBusy, "another process migrates the database"));
+        return Err(Error::new(Code::StoreBusy, "another process is migrating the database"));
     }
     Ok(lock)
 }
@@ -101,9 +101,9 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     if rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() == Some(1) {
         return Ok(());
     }
-    let what = format!("{name}.events is not as the migrations made it");
+    let what = format!("{name}.events differs from what the migrations created");
     Err(Error::new(Code::SchemaAltered, what)
-        .hint("it must be a table of InnoDB with position BIGINT AUTO_INCREMENT as its primary key"))
+        .with_hint("it must be an InnoDB table with position BIGINT AUTO_INCREMENT as its primary key"))
 }
 
 /// Refuses a database whose tables were dropped after they were made.

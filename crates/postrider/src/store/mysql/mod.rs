@@ -35,7 +35,7 @@ mod relays;
 mod ranges;
 mod roles;
 mod row;
-mod rows;
+mod row_state;
 mod server;
 mod session;
 mod settle;
@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 pub use connect::MySqlConfig;
 pub use failure::{commit_failed, failed as statement_failed};
-pub use rows::MySqlRowStore;
+pub use row_state::MySqlRowStore;
 pub use server::Product;
 
 use self::connection::{Reached, SharedConnection};

@@ -128,6 +128,7 @@ pub(super) fn to_json(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> 
 }
 
 fn json(rows: &impl Serialize) -> Result<String> {
-    serde_json::to_string(rows)
-        .map_err(|cause| Error::new(Code::StoreFailed, "parked rows cannot be written as JSON").source(cause))
+    serde_json::to_string(rows).map_err(|cause| {
+        Error::new(Code::StoreFailed, "parked rows cannot be written as JSON").with_source(cause)
+    })
 }

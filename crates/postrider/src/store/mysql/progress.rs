@@ -82,7 +82,7 @@ pub(super) async fn put(tx: &mut Tx<'_>, name: &str, epoch: Epoch, progress: &Pr
 fn progress(name: &str, row: &Row) -> Result<Progress> {
     let damaged = |column: &str, text: &str| {
         Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
-            .hint("repair the row, or take the subscription's progress from a backup")
+            .with_hint("repair the row, or restore the subscription's progress from a backup")
     };
     let done: String = get(row, 4)?;
     let done = done.parse().map_err(|_| damaged("done", &done))?;

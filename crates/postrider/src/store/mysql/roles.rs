@@ -18,13 +18,10 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
     for role in ["writer", "relay", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
-            return Err(Error::new(
-                Code::NameInvalid,
-                format!("{name:?} is too long for the name of a role"),
-            )
-            .hint(
-                "give the outbox a database with a name of at most 23 letters, or make the roles by hand",
-            ));
+            return Err(Error::new(Code::NameInvalid, format!("{name:?} is too long for a role name"))
+                .with_hint(
+                    "use a database name of at most 23 letters for the outbox, or create the roles manually",
+                ));
         }
         sql = sql.replace(&format!("{{{role}}}"), &name);
     }

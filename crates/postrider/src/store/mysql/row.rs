@@ -66,7 +66,7 @@ pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
 /// A UUID of 16 bytes.
 pub(super) fn uuid(row: &Row, column: usize) -> Result<Uuid> {
     let Some(Value::Bytes(bytes)) = row.as_ref(column) else { return Err(unreadable(column)) };
-    Uuid::from_slice(bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is no UUID").source(e))
+    Uuid::from_slice(bytes).map_err(|e| Error::new(Code::RowDamaged, "an id is not a UUID").with_source(e))
 }
 
 /// A UUID that may be NULL.
@@ -77,7 +77,7 @@ pub(super) fn uuid_opt(row: &Row, column: usize) -> Result<Option<Uuid>> {
 /// A count that fits where the table's CHECK says it does.
 pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
     let number: i64 = get(row, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is no count")))
+    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }
 
 /// Bytes of all its columns, those included that stayed behind.
@@ -115,9 +115,9 @@ pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
     match read(row) {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .hint("repair or delete the row in the table events; the subscription goes on from there")
-                .source(cause))
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
+                .with_hint("repair or delete the row in the table events; the subscription then continues")
+                .with_source(cause))
         }
     }
 }
@@ -190,7 +190,7 @@ fn text(row: &mut Row, column: usize) -> Result<Option<String>> {
 }
 
 fn unreadable(column: usize) -> Error {
-    Error::new(Code::RowDamaged, format!("column {column} of an answer cannot be read"))
+    Error::new(Code::RowDamaged, format!("column {column} of a result is not readable"))
 }
 
 /// A `DATETIME` of a prepared statement, in UTC.

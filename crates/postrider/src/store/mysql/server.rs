@@ -74,22 +74,23 @@ impl Server {
     /// Refuses a server on which positions would not be trustworthy.
     pub(super) fn refuse_positions(&self) -> Result<()> {
         if self.many_write {
-            let what =
-                "the server takes writes together with others (Galera, or a group with several primaries)";
+            let what = "the server shares writes with other primaries (Galera, or group replication with several primaries)";
             return Err(Error::new(Code::ServerUnfit, what)
-                .effect(
-                    "nothing was read or changed: there, positions say nothing about who may still commit",
+                .with_effect(
+                    "nothing was read or changed: with several primaries, positions do not show which transactions may still commit",
                 )
-                .hint(
+                .with_hint(
                     "use one primary (wsrep_on=OFF, group_replication_single_primary_mode=ON), or a layout \
-                       whose rows carry their own state",
+                       with a state per row",
                 ));
         }
         if self.increment != "1" {
             let what = format!("the server has auto_increment_increment = {}", self.increment);
             return Err(Error::new(Code::ServerUnfit, what)
-                .effect("nothing was read or changed: every position left out would be waited for")
-                .hint("set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too"));
+                .with_effect("nothing was read or changed: the relay would wait for every skipped position")
+                .with_hint(
+                    "set auto_increment_increment = 1 and auto_increment_offset = 1, for writers too",
+                ));
         }
         Ok(())
     }
@@ -123,12 +124,12 @@ impl Variables {
     fn refuse(&self) -> Result<()> {
         if self.is_on("log_bin") && self.get("binlog_format").eq_ignore_ascii_case("STATEMENT") {
             return Err(Error::new(Code::ServerUnfit, "the server has binlog_format = STATEMENT")
-                .effect("nothing was read or changed: it refuses every write at READ COMMITTED, which is used here")
-                .hint("set binlog_format = ROW, the default, or MIXED"));
+                .with_effect("nothing was read or changed: the server would reject every write at READ COMMITTED, which Postrider uses")
+                .with_hint("set binlog_format = ROW, the default, or MIXED"));
         }
         if self.is_on("read_only") || self.is_on("super_read_only") {
-            return Err(Error::new(Code::StoreReadOnly, "the server is read_only, as a replica is")
-                .hint("connect to the primary"));
+            return Err(Error::new(Code::StoreReadOnly, "the server is read_only, like a replica")
+                .with_hint("connect to the primary"));
         }
         Ok(())
     }
@@ -145,7 +146,7 @@ fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Resul
         return Ok(());
     }
     let what =
-        format!("the server is {product} {told}, at least {}.{}.{} is needed", least.0, least.1, least.2);
+        format!("the server is {product} {told}; at least {}.{}.{} is required", least.0, least.1, least.2);
     Err(Error::new(Code::ServerTooOld, what))
 }
 

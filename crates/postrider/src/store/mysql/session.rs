@@ -10,7 +10,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error as SqlError, Row, Value};
 
 use super::failure::{commit_failed, failed};
-use super::rows::Names;
+use super::row_state::Names;
 use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
@@ -89,7 +89,7 @@ impl Session {
     pub(super) fn give_up(&mut self) -> Error {
         self.is_broken = true;
         Error::new(Code::StoreFailed, "the server behind the connection was replaced")
-            .hint("nothing to do: the subscription is loaded anew")
+            .with_hint("nothing to do: the subscription is loaded again")
     }
 
     /// Runs one statement as a transaction of its own.
@@ -222,7 +222,7 @@ impl Session {
                 self.is_broken = true;
                 let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
                 Err(Error::new(code, format!("the database has not answered within {within:?}"))
-                    .hint("nothing to do: another connection is made and the subscription is loaded anew"))
+                    .with_hint("nothing to do: the relay reconnects and loads the subscription again"))
             }
         }
     }

@@ -99,6 +99,7 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
 fn owns(answers: Result<Vec<Vec<Row>>>) -> Result<Settled> {
     let answers = answers?;
     let owns = answers.iter().rev().find_map(|rows| rows.first());
-    let owns = owns.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database left out an answer"))?;
+    let owns =
+        owns.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
     Ok(if get::<i64>(owns, 0)? == 1 { Settled::Done } else { Settled::Fenced })
 }

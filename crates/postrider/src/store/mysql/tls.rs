@@ -16,8 +16,8 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         Some(file) => {
             std::fs::metadata(file).map_err(|cause| {
                 Error::new(Code::TlsFailed, format!("{} cannot be used", file.display()))
-                    .hint("check the path, its permissions and that it is PEM")
-                    .source(cause)
+                    .with_hint("check the path, its permissions and that it is PEM")
+                    .with_source(cause)
             })?;
             vec![file.clone().into()]
         }
@@ -29,9 +29,9 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         }
     };
     if roots.is_empty() {
-        let what = "there is no root certificate to check the server's with";
-        return Err(Error::new(Code::TlsFailed, what).hint(
-            "install the system's certificates (ca-certificates), or name a file with the server's root",
+        let what = "there is no root certificate to verify the server's certificate";
+        return Err(Error::new(Code::TlsFailed, what).with_hint(
+            "install the system's certificates (ca-certificates), or configure a file with the server's root certificate",
         ));
     }
     let identity = match (&certificates.client, &certificates.client_key) {
@@ -40,8 +40,8 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
             Some(ClientIdentity::new(certificate.clone().into(), key.clone().into()))
         }
         _ => {
-            let what = "of client certificate and client key only one is given";
-            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+            let what = "only one of client certificate and client key is configured";
+            return Err(Error::new(Code::ConfigValue, what).with_hint("configure both or none"));
         }
     };
     let opts = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);

@@ -78,9 +78,9 @@ impl Lister {
         if listed.is_none() && !self.has_warned {
             self.has_warned = true;
             tracing::warn!(
-                "the server cannot tell all metadata locks (performance_schema_metadata_lock_lost, \
-                 performance_schema_thread_instances_lost, or the instrument was turned off): positions that \
-                 were rolled back are kept in mind"
+                "the server does not report all metadata locks (performance_schema_metadata_lock_lost, \
+                 performance_schema_thread_instances_lost, or the instrument was turned off): rolled-back \
+                 positions stay undecided"
             );
         }
         listed

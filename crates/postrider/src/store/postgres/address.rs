@@ -53,12 +53,12 @@ impl Address {
         let mut config: Config = parsed.map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             let why = without_values(why.as_deref().unwrap_or_default());
-            let what = format!("the address of the PostgreSQL database cannot be read: {why}");
-            Error::new(Code::ConfigValue, what).hint("write it as postgres://user@host:5432/database")
+            let what = format!("the address of the PostgreSQL database is not valid: {why}");
+            Error::new(Code::ConfigValue, what).with_hint("write it as postgres://user@host:5432/database")
         })?;
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
             let what = "the address of the PostgreSQL database has one @ too many";
-            return Err(Error::new(Code::ConfigValue, what).hint("in a password, write @ as %40"));
+            return Err(Error::new(Code::ConfigValue, what).with_hint("in a password, encode @ as %40"));
         }
         if let Some(asked) = wish.map(mode) {
             config.ssl_mode(asked?);
@@ -107,9 +107,9 @@ fn without_values(said: &str) -> &str {
     let unknown = said.strip_prefix("unknown option `").and_then(|name| name.strip_suffix('`'));
     match unknown {
         Some(name) if LIBPQ_ALONE.contains(&name) => said,
-        Some(_) => "it has a parameter that is not known",
+        Some(_) => "it has an unknown parameter",
         None if said.starts_with("invalid value for option `") => said,
-        None => "it is not of the form that is expected",
+        None => "its format is not valid",
     }
 }
 
@@ -138,7 +138,7 @@ fn mode(word: &str) -> Result<SslMode> {
             Code::ConfigValue,
             "the address of the PostgreSQL database has an unknown sslmode",
         )
-        .hint("write sslmode=verify-full, or sslmode=disable where the network is trusted")),
+        .with_hint("use sslmode=verify-full, or sslmode=disable on a trusted network")),
     }
 }
 
@@ -241,10 +241,10 @@ mod tests {
             assert_eq!(error.code(), Code::ConfigValue);
             assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
         }
-        let named = |url| Address::parse(url).err().map(|error| error.what().to_owned());
-        let said = |why| Some(format!("the address of the PostgreSQL database cannot be read: {why}"));
+        let named = |url| Address::parse(url).err().map(|error| error.message().to_owned());
+        let said = |why| Some(format!("the address of the PostgreSQL database is not valid: {why}"));
         assert_eq!(named("postgres://h:x/db"), said("invalid value for option `port`"));
         assert_eq!(named("postgres://h/db?passfile=x"), said("unknown option `passfile`"));
-        assert_eq!(named("postgres://h/db?passfil=x"), said("it has a parameter that is not known"));
+        assert_eq!(named("postgres://h/db?passfil=x"), said("it has an unknown parameter"));
     }
 }

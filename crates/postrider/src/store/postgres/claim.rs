@@ -169,7 +169,7 @@ impl PostgresClaimer {
         if holes_full && !was_full {
             tracing::warn!(
                 holes = self.holes.len(),
-                "too many open transactions: nothing new is read until they end"
+                "too many open transactions: no new events are read until they end"
             );
         }
         // At the limit, read_transaction again at once helps nobody; but nobody may believe that all has been read.
@@ -242,7 +242,7 @@ impl PostgresClaimer {
         }
         let head = head.into_iter().next();
         let head =
-            head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox is gone"))?;
+            head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox does not exist"))?;
         Ok(Answer { stamp, writers, head, rows })
     }
 
@@ -276,6 +276,6 @@ impl Claimer for PostgresClaimer {
 }
 
 fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the connection to PostgreSQL that events were read from is gone")
-        .hint("nothing to do: the subscription is loaded anew")
+    Error::new(Code::StoreFailed, "the PostgreSQL connection that events were read from was lost")
+        .with_hint("nothing to do: the subscription is loaded again")
 }

@@ -15,7 +15,7 @@ use super::address::{Address, Certificates};
 use super::failure::connect_failed;
 use super::pooler::{Pooler, Told, Word, options_refused, set_for_session};
 use super::session::{ANSWER_WITHIN, Access, Session, Sharing, read_transaction};
-use super::{migrate, rows};
+use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
 use crate::store::holes::Patience;
@@ -253,9 +253,9 @@ impl PostgresConfig {
     #[cfg(not(feature = "postgres-tls"))]
     fn own_connector(&self) -> Result<Connector> {
         if self.config.get_ssl_mode() != SslMode::Disable {
-            let what = "the connection has to be encrypted, and this program was built without TLS";
-            return Err(crate::Error::new(crate::Code::TlsFailed, what).hint(
-                "turn on the feature `postgres-tls`, give a connector to PostgresConfig::tls, or say sslmode=disable",
+            let what = "the connection must be encrypted, but this program was built without TLS";
+            return Err(crate::Error::new(crate::Code::TlsFailed, what).with_hint(
+                "enable the feature `postgres-tls`, pass a connector to PostgresConfig::tls, or use sslmode=disable",
             ));
         }
         Ok(connector(NoTls))
@@ -267,7 +267,7 @@ impl PostgresConfig {
         let check = async {
             let client = &session.client;
             match &self.rows {
-                Some(rows) => read_transaction(client, rows::check(client, &self.schema, rows)).await,
+                Some(rows) => read_transaction(client, row_state::check(client, &self.schema, rows)).await,
                 None => read_transaction(client, migrate::check(client, &self.schema)).await.map(|()| None),
             }
         };
@@ -288,7 +288,7 @@ impl PostgresConfig {
             self.config.get_connect_timeout().map_or(self.answer_within, |limit| limit.saturating_mul(2));
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
             let what =
-                format!("PostgreSQL took the connection and did not finish the login within {within:?}");
+                format!("PostgreSQL accepted the connection but did not finish the login within {within:?}");
             Err(crate::Error::new(crate::Code::StoreFailed, what))
         })
     }

@@ -22,8 +22,8 @@ pub(super) async fn refusal(
     };
     let now = &server.history;
     let moved = format!(
-        "the progress is about the cluster and timeline {known}, the server is at {now}: it was failed over or \
-         restored, and may have lost events that were published"
+        "the progress belongs to the cluster and timeline {known}, but the server is at {now}: it was failed \
+         over or restored, and may have lost events that were already published"
     );
     if let Some(back) = back {
         return Ok(Some(format!("{moved}; {back}")));
@@ -41,7 +41,7 @@ pub(super) async fn refusal(
         subscription = name,
         before = known,
         now,
-        "the database was failed over and the last event seen is still there: going on. Events that were \
+        "the database was failed over and the last event seen still exists: continuing. Events that were \
          published and then lost by the failover would not be noticed"
     );
     Ok(None)

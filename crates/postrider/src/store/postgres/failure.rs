@@ -7,9 +7,9 @@ use crate::postgres_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
 /// What to do when the server has no connection to give.
-const NO_CONNECTION_FREE: &str = "it is tried again; a relay needs three connections and one per subscription, and one \
-    more while it creates one: raise \
-    max_connections or the role's CONNECTION LIMIT, or end connections of others";
+const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three connections and one per \
+    subscription, and one more while it creates a subscription: raise max_connections or the role's CONNECTION \
+    LIMIT, or close other connections";
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back.
 pub fn failed(error: SqlError) -> Error {
@@ -19,14 +19,16 @@ pub fn failed(error: SqlError) -> Error {
         None => Code::StoreFailed,
     };
     let what = if error.is_closed() {
-        "the connection to PostgreSQL is gone"
+        "the connection to PostgreSQL was lost"
     } else {
-        "PostgreSQL answered with an error"
+        "PostgreSQL returned an error"
     };
     let is_nameless = matches!(error.code().map(SqlState::code), Some("26000" | "42P05"));
     let error = explained(code, what, error);
     if is_nameless {
-        error.hint("a pooler shares the connection: set the pooler to `Transaction`")
+        error.with_hint(
+            "the connection goes through a pooler in transaction mode: set the pooler to `Transaction`",
+        )
     } else {
         error
     }
@@ -41,9 +43,9 @@ pub fn commit_failed(error: SqlError) -> Error {
     match error.as_db_error() {
         Some(answer) if is_refusal(answer) => failed(error),
         Some(_) => {
-            explained(Code::OutcomeUnknown, "PostgreSQL ended the connection during the commit", error)
+            explained(Code::OutcomeUnknown, "PostgreSQL closed the connection during the commit", error)
         }
-        None => explained(Code::OutcomeUnknown, "the commit to PostgreSQL was not answered", error),
+        None => explained(Code::OutcomeUnknown, "PostgreSQL did not answer the commit", error),
     }
 }
 
@@ -84,7 +86,7 @@ fn explained(code: Code, what: &str, error: SqlError) -> Error {
         Some(answer) => {
             Error::new(code, format!("{what}: {} (SQLSTATE {})", answer.message(), answer.code().code()))
         }
-        None => Error::new(code, what).source(error),
+        None => Error::new(code, what).with_source(error),
     };
-    if is_full { explained.hint(NO_CONNECTION_FREE) } else { explained }
+    if is_full { explained.with_hint(NO_CONNECTION_FREE) } else { explained }
 }

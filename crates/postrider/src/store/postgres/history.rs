@@ -169,7 +169,8 @@ pub(super) async fn given_again(
         (row::get(&row, 0)?, row::get(&row, 1)?, row::get(&row, 2)?);
     let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
     Ok(Some(format!(
-        "positions up to {highest} were given before, and {count} later events stand at {first} to {last}: the sequence was \
-         set back. `--from position:{first}` delivers them, and repeats what else is there from {first} on"
+        "positions up to {highest} were assigned before, and {count} later events are at {first} to {last}: \
+         the sequence was set back. `--from position:{first}` delivers them, and repeats all other events from \
+         {first} on"
     )))
 }

@@ -54,7 +54,7 @@ async fn lock(tx: &Tx<'_>) -> Result<()> {
     if row.map_or(Ok(false), |row| get(&row, 0))? {
         return Ok(());
     }
-    Err(Error::new(Code::StoreBusy, "somebody else deletes events, or creates a subscription"))
+    Err(Error::new(Code::StoreBusy, "another process is deleting events or creating a subscription"))
 }
 
 async fn bounds(tx: &Tx<'_>) -> Result<Vec<PurgeBound>> {

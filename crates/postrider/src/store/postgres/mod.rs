@@ -33,7 +33,7 @@ mod relays;
 mod rest;
 mod roles;
 mod row;
-mod rows;
+mod row_state;
 mod session;
 mod settle;
 mod shape;
@@ -53,7 +53,7 @@ pub use connect::PostgresConfig;
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
-pub use rows::{PostgresRowStore, RowExtras, RowsMigrated};
+pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
 
 use self::connection::{Reached, SharedConnection};
 use self::history::Incarnation;

@@ -78,8 +78,8 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
         while let Err(error) = send(&config, &mut client, &sql).await {
             tries += 1;
             if tries == 2 {
-                let what = error.to_string().replace('\n', ";");
-                tracing::warn!("relays are not woken, they find new events by polling: {what}");
+                let what = error.one_line();
+                tracing::warn!("cannot notify relays; they find new events by polling: {what}");
             }
             if tries > 1 {
                 tokio::time::sleep(again).await;

@@ -92,7 +92,7 @@ impl Read {
             match rest {
                 // Nobody else has seen the event yet.
                 Ok(rest) => _ = Arc::get_mut(&mut self.events[place].event).map(|event| rest.put_into(event)),
-                Err(error) => damaged.push((place, error.sentence())),
+                Err(error) => damaged.push((place, error.one_line())),
             }
         }
         for (place, why) in damaged.into_iter().rev() {

@@ -10,8 +10,10 @@ const ROLES: &str = include_str!("roles.sql");
 /// If a name becomes too long, or could end the quotes of the script.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
     if schema.as_str().contains('$') {
-        let what = format!("the script of the roles cannot have a schema with '$' in its name: {schema}");
-        return Err(Error::new(Code::NameInvalid, what).hint("rename the schema, or make the roles by hand"));
+        let what = format!("the roles script does not support a schema with '$' in its name: {schema}");
+        return Err(
+            Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
+        );
     }
     let mut sql = schema.put_into(ROLES);
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {

@@ -60,7 +60,7 @@ pub(super) use event_columns;
 
 /// A value, or the error of a row that is not as it should be.
 pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
-    row.try_get(column).map_err(|e| Error::new(Code::RowDamaged, "a column cannot be read").source(e))
+    row.try_get(column).map_err(|e| Error::new(Code::RowDamaged, "a column cannot be read").with_source(e))
 }
 
 /// A position.
@@ -71,7 +71,7 @@ pub(super) fn position(row: &Row, column: usize) -> Result<Position> {
 /// A count that fits where the table's CHECK says it does.
 pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
     let number: i64 = get(row, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is no count")))
+    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }
 
 /// Bytes of all its columns, those included that stayed behind.
@@ -110,9 +110,9 @@ pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
     match read(row) {
         Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
         Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .hint("repair or delete the row in the table events; the subscription goes on from there")
-                .source(cause))
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
+                .with_hint("repair or delete the row in the table events; the subscription then continues")
+                .with_source(cause))
         }
     }
 }

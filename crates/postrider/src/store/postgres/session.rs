@@ -287,7 +287,7 @@ impl Trust {
     fn replaced(&self) -> Error {
         self.is_lost.store(true, Ordering::Relaxed);
         Error::new(Code::StoreFailed, "the server behind the connection to PostgreSQL was replaced")
-            .hint("nothing to do: the subscription is loaded anew")
+            .with_hint("nothing to do: the subscription is loaded again")
     }
 
     /// An answer, unless nothing of it comes for too long. Then the connection is of no use: what comes next on it would
@@ -312,7 +312,7 @@ impl Trust {
             self.is_lost.store(true, Ordering::Relaxed);
             let code = if access == Access::Writes { Code::OutcomeUnknown } else { Code::StoreFailed };
             return Err(Error::new(code, format!("PostgreSQL has not answered within {within:?}"))
-                .hint("nothing to do: another connection is made and the subscription is loaded anew"));
+                .with_hint("nothing to do: the relay reconnects and loads the subscription again"));
         };
         answer
     }
@@ -328,7 +328,7 @@ impl Trust {
         let who = match who {
             Ok(who) => who,
             Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
-                return Err(self.replaced().source(error));
+                return Err(self.replaced().with_source(error));
             }
             Err(error) => return Err(otherwise(error)),
         };
@@ -343,15 +343,15 @@ impl Trust {
 fn refuse(server: &Kind) -> Result<()> {
     if server.version < SERVER_VERSION_MIN {
         let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
-        let what = format!("the server is PostgreSQL {major}, at least {least} is needed");
+        let what = format!("the server is PostgreSQL {major}; at least {least} is required");
         return Err(Error::new(Code::ServerTooOld, what));
     }
     if server.in_recovery {
         return Err(Error::new(Code::StoreReadOnly, "the server is a standby")
-            .hint("connect to the primary: give several hosts and target_session_attrs=read-write"));
+            .with_hint("connect to the primary: use several hosts and target_session_attrs=read-write"));
     }
     if server.encoding != "UTF8" {
-        let what = format!("the encoding of the database is {}, UTF8 is needed", server.encoding);
+        let what = format!("the encoding of the database is {}; UTF8 is required", server.encoding);
         return Err(Error::new(Code::EncodingUnfit, what));
     }
     Ok(())

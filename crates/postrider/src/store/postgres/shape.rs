@@ -43,10 +43,10 @@ pub(super) const SHAPE: &str = "
     LEFT JOIN pg_attribute AS t ON t.attrelid = c.oid AND t.attname = 'tx' AND NOT t.attisdropped
     LEFT JOIN pg_attrdef AS d ON d.adrelid = t.attrelid AND d.adnum = t.attnum";
 
-/// Refuses an outbox that is not as the migrations made it, or of which this user would not see every row.
+/// Refuses an outbox that differs from what the migrations created, or of which this user would not see every row.
 pub(super) fn check(rows: &[Row]) -> Result<()> {
     let Some(row) = rows.first() else {
-        return Err(Error::new(Code::SchemaMissing, "the table events is gone"));
+        return Err(Error::new(Code::SchemaMissing, "the table events does not exist"));
     };
     let (altered, hidden): (&str, &str) = (get(row, 0)?, get(row, 1)?);
     if !hidden.is_empty() {
@@ -55,10 +55,10 @@ pub(super) fn check(rows: &[Row]) -> Result<()> {
     if altered.is_empty() {
         return Ok(());
     }
-    let what = format!("the table events is not as the migrations made it: {altered}");
-    Err(Error::new(Code::SchemaAltered, what).hint(
+    let what = format!("the table events differs from what the migrations created: {altered}");
+    Err(Error::new(Code::SchemaAltered, what).with_hint(
         "position must be GENERATED ALWAYS AS IDENTITY with INCREMENT 1 CACHE 1 NO CYCLE, after tx with its default, in a \
-         table without children; undo the change, and after a CACHE also end the connections that wrote meanwhile",
+         table without children; undo the change; if the sequence had a CACHE, also close the connections that wrote in the meantime",
     ))
 }
 

@@ -26,8 +26,8 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<MakeRustlsConnec
             config.with_client_auth_cert(chain, key).map_err(unusable)?
         }
         _ => {
-            let what = "of client certificate and client key only one is given";
-            return Err(Error::new(Code::ConfigValue, what).hint("give both or none"));
+            let what = "only one of client certificate and client key is configured";
+            return Err(Error::new(Code::ConfigValue, what).with_hint("configure both or none"));
         }
     };
     Ok(MakeRustlsConnect::new(config))
@@ -45,9 +45,9 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
         None => _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
     }
     if roots.is_empty() {
-        let what = "there is no root certificate to check the server's with";
-        return Err(Error::new(Code::TlsFailed, what).hint(
-            "install the system's certificates (ca-certificates), or name a file with the server's root",
+        let what = "there is no root certificate to verify the server's certificate";
+        return Err(Error::new(Code::TlsFailed, what).with_hint(
+            "install the system's certificates (ca-certificates), or configure a file with the server's root certificate",
         ));
     }
     Ok(roots)
@@ -57,18 +57,20 @@ fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
     let certificates: Vec<_> = certificates.map_err(|e| unreadable("certificate", file, e))?;
     if certificates.is_empty() {
-        let what = format!("{} holds no certificate", file.display());
-        return Err(Error::new(Code::TlsFailed, what).hint("give a file in PEM: -----BEGIN CERTIFICATE-----"));
+        let what = format!("{} contains no certificate", file.display());
+        return Err(
+            Error::new(Code::TlsFailed, what).with_hint("use a PEM file: -----BEGIN CERTIFICATE-----")
+        );
     }
     Ok(certificates)
 }
 
 fn unreadable(what: &str, file: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::TlsFailed, format!("the {what} in {} cannot be used", file.display()))
-        .hint("check the path, its permissions and that it is PEM")
-        .source(error)
+        .with_hint("check the path, its permissions and that it is PEM")
+        .with_source(error)
 }
 
 fn unusable(error: rustls::Error) -> Error {
-    Error::new(Code::TlsFailed, "TLS cannot be set up as configured").source(error)
+    Error::new(Code::TlsFailed, "TLS could not be set up as configured").with_source(error)
 }

@@ -45,7 +45,7 @@ impl Listener {
         let (client, sharing) = self.config.open(Some(self.ears.clone())).await?;
         if sharing == Sharing::Pooled {
             tracing::info!(
-                "the database is behind a transaction pooler: no LISTEN, new events are polled for"
+                "the database is behind a pooler in transaction mode: LISTEN does not work, the relay polls for new events"
             );
             return Ok(State::Deaf);
         }
@@ -66,7 +66,7 @@ impl Listener {
                 }
                 State::Listening(_) => {
                     let wait = self.again;
-                    tracing::info!(?wait, "the connection that listened for new events is gone");
+                    tracing::info!(?wait, "the LISTEN connection was lost");
                     self.state = State::Apart;
                     // Also when each new one ends at once: nobody is to spin.
                     tokio::time::sleep(wait).await;
@@ -80,8 +80,8 @@ impl Listener {
                     }
                     Err(error) => {
                         let wait = self.again;
-                        let what = error.to_string().replace('\n', ";");
-                        tracing::info!(?wait, "nobody listens for new events, they are polled for: {what}");
+                        let what = error.one_line();
+                        tracing::info!(?wait, "LISTEN failed; the relay polls for new events: {what}");
                         tokio::time::sleep(wait).await;
                         self.again = (wait * 2).min(AGAIN_MAX);
                     }

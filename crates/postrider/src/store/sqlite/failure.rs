@@ -17,7 +17,7 @@ impl Failure {
             Some(Code::StoreBusy) => Code::StoreBusy,
             _ => Code::OutcomeUnknown,
         };
-        Self(Error::new(code, "the commit to the SQLite file failed").source(error))
+        Self(Error::new(code, "the commit to the SQLite file failed").with_source(error))
     }
 
     /// The code it will be known by.
@@ -43,7 +43,7 @@ impl From<rusqlite::Error> for Failure {
             | rusqlite::Error::IntegralValueOutOfRange(..) => Code::RowDamaged,
             _ => Code::StoreFailed,
         };
-        Self(Error::new(code, "the SQLite file answered with an error").source(error))
+        Self(Error::new(code, "SQLite returned an error").with_source(error))
     }
 }
 

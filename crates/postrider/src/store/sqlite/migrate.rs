@@ -76,7 +76,7 @@ pub(super) fn check(connection: &Connection) -> Attempt<()> {
     match connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()? {
         None => refuse_missing(connection),
         Some(name) => Err(Error::new(Code::SchemaAltered, format!("{name} is not a table"))
-            .hint("drop what stands in its place, and run `postrider migrate up`, or restore the file")
+            .with_hint("drop the object with this name and run `postrider migrate up`, or restore the file")
             .into()),
     }
 }
@@ -136,6 +136,6 @@ fn switch_to_wal(connection: &Connection) -> Attempt<()> {
         return Ok(());
     }
     Err(Error::new(Code::StoreFailed, format!("the SQLite file stays in journal mode {mode:?}"))
-        .hint("put the file on a local disk; WAL needs shared memory")
+        .with_hint("move the file to a local disk; WAL needs shared memory")
         .into())
 }

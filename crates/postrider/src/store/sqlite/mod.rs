@@ -25,7 +25,7 @@ mod park;
 mod progress;
 mod relays;
 mod row;
-mod rows;
+mod row_state;
 mod settle;
 mod tally;
 mod worker;
@@ -39,7 +39,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-pub use rows::SqliteRowStore;
+pub use row_state::SqliteRowStore;
 
 pub use super::{Migrated, Migration, Schema};
 
@@ -269,10 +269,10 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     };
     open().map_err(|failure| {
         let cause = Error::from(failure);
-        Error::new(cause.code(), format!("{} cannot be opened", path.display()))
-            .effect("nothing was read or changed")
-            .hint("check the file and its folder: SQLite writes to both")
-            .source(cause)
+        Error::new(cause.code(), format!("cannot open {}", path.display()))
+            .with_effect("nothing was read or changed")
+            .with_hint("check the file and its folder: SQLite writes to both")
+            .with_source(cause)
     })
 }
 

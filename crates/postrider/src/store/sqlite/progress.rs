@@ -67,7 +67,7 @@ pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progr
 fn progress(name: &str, row: &Row<'_>) -> Attempt<Progress> {
     let damaged = |column: &str, text: &str| {
         Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
-            .hint("repair the row, or take the subscription's progress from a backup")
+            .with_hint("repair the row, or restore the subscription's progress from a backup")
     };
     let done: String = row.get(4)?;
     let done = done.parse().map_err(|_| damaged("done", &done))?;

@@ -65,9 +65,9 @@ pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
     match read(row) {
         Ok(event) => Ok(StoredEvent { position, event: Arc::new(event) }),
         Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} cannot be read"))
-                .hint("repair or delete the row in postrider_events; the subscription goes on from there")
-                .source(Error::from(cause))
+            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
+                .with_hint("repair or delete the row in postrider_events; the subscription then continues")
+                .with_source(Error::from(cause))
                 .into())
         }
     }
@@ -99,7 +99,7 @@ fn read(row: &Row<'_>) -> Attempt<Event> {
 /// A text or NULL, borrowed.
 fn text<'r>(row: &'r Row<'_>, column: usize) -> Attempt<Option<&'r str>> {
     let text = row.get_ref(column)?.as_str_or_null();
-    text.map_err(|e| Error::new(Code::RowDamaged, "a column is not text").source(e).into())
+    text.map_err(|e| Error::new(Code::RowDamaged, "a column is not text").with_source(e).into())
 }
 
 /// An id, as text or as 16 bytes.

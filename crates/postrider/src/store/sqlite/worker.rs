@@ -48,7 +48,10 @@ impl Worker {
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
             Ok(_detached) => Ok(Self { commands, ended }),
-            Err(error) => Err(Error::new(Code::StoreFailed, "no thread for the SQLite file").source(error)),
+            Err(error) => {
+                Err(Error::new(Code::StoreFailed, "cannot start a thread for the SQLite file")
+                    .with_source(error))
+            }
         }
     }
 
@@ -89,7 +92,7 @@ impl Worker {
             // Nobody listens any more: not an error of the job.
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
-        let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file is gone");
+        let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");
         self.commands.send(Command::Run(Box::new(job))).await.map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??)
     }

@@ -1,0 +1,6 @@
+//! The private servers do what later tests rely on.
+#![cfg(unix)]
+
+mod kafka;
+mod mysql;
+mod postgres;

@@ -1,0 +1,130 @@
+//! One error type, with a code that stays the same, what it means for the data, and what to do next.
+
+mod code;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use code::{Code, Recovery};
+
+/// Result of anything in this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong: a stable code, a message that names the thing it happened to, what it means for the data, and
+/// what to do next.
+///
+/// `Display` is one line without the causes, so that `anyhow`, `eyre` and anything else that follows
+/// [`source`](std::error::Error::source) prints each cause once:
+///
+/// ```text
+/// [PR-0102] event 0: the type has 300 bytes, at most 255 fit
+/// ```
+///
+/// [`report`](Self::report) is the text for people, [`one_line`](Self::one_line) the text for a log.
+#[derive(Debug)]
+pub struct Error {
+    code: Code,
+    message: String,
+    effect: Option<String>,
+    hint: Option<String>,
+    source: Option<Source>,
+}
+
+impl Error {
+    /// An error with its code and a sentence that names the thing it happened to.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), effect: None, hint: None, source: None }
+    }
+
+    /// Replaces what the code says in general about the data by what holds in this case.
+    #[must_use]
+    pub fn with_effect(mut self, effect: impl Into<String>) -> Self {
+        self.effect = Some(effect.into());
+        self
+    }
+
+    /// Replaces the code's general hint by one for this case.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the error that caused this one.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Says where in a larger thing it happened.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The message, without code, causes and hint.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What it means for the data: what was said for this case, else what the code says in general.
+    pub fn effect(&self) -> &str {
+        self.effect.as_deref().unwrap_or(self.code.effect())
+    }
+
+    /// What to do about it: the hint for this case, else the code's.
+    pub fn hint(&self) -> &str {
+        self.hint.as_deref().unwrap_or(self.code.hint())
+    }
+
+    /// The message and its causes on one line, for logs. The code is not in it: give it a field of its own.
+    pub fn one_line(&self) -> String {
+        let mut line = self.message.clone();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            // For an error of this crate the message is enough: its code would be noise.
+            let ours = cause.downcast_ref::<Self>();
+            let said = ours.map_or_else(|| cause.to_string(), |ours| ours.message.clone());
+            // Some errors repeat their causes, and tokio-postgres says `db error` for: see my cause.
+            if !line.contains(&said) && said != "db error" {
+                line.push_str(": ");
+                line.push_str(&said);
+            }
+            source = cause.source();
+        }
+        line
+    }
+
+    /// The text for people, in three lines: the message with its causes, what it means for the data, what to do.
+    ///
+    /// ```text
+    /// error[PR-0102]: event 0: the type has 300 bytes, at most 255 fit
+    ///   nothing was written; the transaction is as it was
+    ///   shorten it, or raise the limit in `Limits`
+    /// ```
+    pub fn report(&self) -> String {
+        format!("error[{}]: {}\n  {}\n  {}", self.code, self.one_line(), self.effect(), self.hint())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|s| s as _)
+    }
+}

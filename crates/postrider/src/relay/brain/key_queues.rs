@@ -1,0 +1,172 @@
+//! The queue of a key: its events in order, the first of which something is being done about.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry as Slot;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keys::{ByNumber, DestinationId, KeyId};
+use crate::route::Delivery;
+use crate::{Event, Position};
+
+/// An event in a queue.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) position: Position,
+    /// Tries that counted against it.
+    pub(super) attempts: u32,
+    /// Its last try failed and did not count. Should the next one fail too, that counts.
+    pub(super) doubted: bool,
+    /// It has a row in the parked table, or will have with the next flush. Its position is done.
+    pub(super) parked: bool,
+    /// The event, while it is in memory. One without a body is parked.
+    pub(super) body: Option<Body>,
+}
+
+/// An event in memory and where it goes.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    pub(super) destination: DestinationId,
+    pub(super) name: Arc<str>,
+    pub(super) delivery: Option<Arc<Delivery>>,
+    pub(super) event: Arc<Event>,
+}
+
+impl Body {
+    /// The text of the key that orders the event.
+    pub(super) fn key(&self) -> Option<Cow<'_, str>> {
+        Delivery::ordering_key(self.delivery.as_deref(), &self.event)
+    }
+}
+
+/// What is being done about the first event of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadState {
+    /// In the ready queue: to be published next.
+    Ready,
+    /// At the sink, with those of the following that are in the same batch.
+    InFlight,
+    /// Failed, and nobody knows yet whose fault it was.
+    Suspect,
+    /// Failed once; in memory, to be tried again at this moment before anything counts.
+    Resting(Duration),
+    /// Parked until this moment.
+    Waiting(Duration),
+    /// Parked and wanted back in memory.
+    Wanted,
+    /// Parked and being read.
+    Fetching,
+    /// In memory; its destination is down.
+    Blocked,
+    /// Parked; its destination is down.
+    Held,
+    /// Parked; waits for an operator: dead with its key blocked, or unrouted.
+    Stuck,
+    /// Parked; events of its key that go before it may still be to be read.
+    Unread,
+    /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
+    /// next owner might deliver this one after it.
+    Ended,
+}
+
+/// The events of one key that are not done with.
+#[derive(Debug)]
+pub(super) struct KeyQueue {
+    pub(super) head: Queued,
+    /// Ascending by position. Stays unallocated for the many keys with one event.
+    pub(super) rest: VecDeque<Queued>,
+    pub(super) head_state: HeadState,
+}
+
+impl KeyQueue {
+    pub(super) fn new(head: Queued, head_state: HeadState) -> Self {
+        Self { head, rest: VecDeque::new(), head_state }
+    }
+
+    /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
+    /// when the queue's end is in the table, or its head waits for something that may take long.
+    pub(super) fn parks_arrivals(&self) -> bool {
+        let end_in_table = match self.rest.back() {
+            Some(last) => last.body.is_none(),
+            None => self.head.body.is_none() && self.head_state != HeadState::Ended,
+        };
+        end_in_table || matches!(self.head_state, HeadState::Waiting(_) | HeadState::Held | HeadState::Stuck)
+    }
+
+    /// Whether an event at this position is what the head waits for.
+    pub(super) fn is_preceded_by(&self, position: Position) -> bool {
+        self.head_state == HeadState::Unread && position < self.head.position
+    }
+
+    /// Puts an entry at the head, before one that was waiting to be preceded; else gives it back.
+    pub(super) fn precede(&mut self, queued: Queued, head_state: HeadState) -> Result<(), Queued> {
+        if !self.is_preceded_by(queued.position) {
+            return Err(queued);
+        }
+        self.rest.push_front(std::mem::replace(&mut self.head, queued));
+        self.head_state = head_state;
+        Ok(())
+    }
+
+    /// Puts an entry where its position belongs; nearly always the end.
+    pub(super) fn insert(&mut self, queued: Queued) {
+        let at = self.rest.iter().rposition(|e| e.position < queued.position).map_or(0, |i| i + 1);
+        self.rest.insert(at, queued);
+    }
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(super) struct KeyQueues(ByNumber<KeyId, KeyQueue>);
+
+impl KeyQueues {
+    pub(super) fn get(&self, key: KeyId) -> Option<&KeyQueue> {
+        self.0.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: KeyId) -> Option<&mut KeyQueue> {
+        self.0.get_mut(&key)
+    }
+
+    pub(super) fn slot(&mut self, key: KeyId) -> Slot<'_, KeyId, KeyQueue> {
+        self.0.entry(key)
+    }
+
+    pub(super) fn head_state(&self, key: KeyId) -> Option<HeadState> {
+        self.0.get(&key).map(|queue| queue.head_state)
+    }
+
+    pub(super) fn set_head_state(&mut self, key: KeyId, head_state: HeadState) {
+        if let Some(queue) = self.0.get_mut(&key) {
+            queue.head_state = head_state;
+        }
+    }
+
+    /// Its destination is down: the head waits, and what it failed at before says nothing of it.
+    pub(super) fn block(&mut self, key: KeyId) {
+        if let Some(queue) = self.0.get_mut(&key) {
+            queue.head_state = HeadState::Blocked;
+            queue.head.doubted = false;
+        }
+    }
+
+    /// Takes the head out; the next event of the key, if there is one, becomes the head.
+    pub(super) fn pop(&mut self, key: KeyId) -> Option<Popped> {
+        let Slot::Occupied(mut slot) = self.0.entry(key) else { return None };
+        match slot.get_mut().rest.pop_front() {
+            Some(next) => {
+                Some(Popped { head: std::mem::replace(&mut slot.get_mut().head, next), more: true })
+            }
+            None => Some(Popped { head: slot.remove().head, more: false }),
+        }
+    }
+}
+
+/// A head taken out of its queue.
+#[derive(Debug)]
+pub(super) struct Popped {
+    pub(super) head: Queued,
+    /// Whether the queue goes on.
+    pub(super) more: bool,
+}

@@ -1,0 +1,163 @@
+//! Doing what the brain says: each effect becomes one call, each call one reply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::Policy;
+use super::brain::{Effect, Reply, RoutedFetch, Term};
+use super::health_log::{HealthLog, Verb};
+use super::publish::Publisher;
+use super::routing::Routing;
+use crate::sink::Sink;
+use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
+use crate::{BoxFuture, Code, Error};
+
+/// What is needed to do what one subscription's brain says.
+pub(super) struct Effects {
+    pub(super) subscription: String,
+    pub(super) holder: String,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) routing: Arc<Routing>,
+    pub(super) publisher: Publisher,
+    pub(super) policy: Policy,
+    /// What is wrong with the database, or with taking the destination over.
+    pub(super) health: Arc<HealthLog>,
+}
+
+/// A reply on its way back, and the reader of the outbox with it if the call had it.
+pub(super) struct Done {
+    pub(super) term: Term,
+    pub(super) reply: Reply,
+    pub(super) claimer: Option<Box<dyn Claimer>>,
+}
+
+impl Effects {
+    /// The call for an effect. `Report` and `Stop` need none.
+    pub(super) fn perform(
+        &self,
+        term: Term,
+        effect: Effect,
+        claimer: &mut Option<Box<dyn Claimer>>,
+    ) -> Option<BoxFuture<'static, Done>> {
+        let (store, routing, subscription) =
+            (self.store.clone(), self.routing.clone(), self.subscription.clone());
+        let health = self.health.clone();
+        let done = move |reply| Done { term, reply, claimer: None };
+        Some(match effect {
+            Effect::Acquire => {
+                let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
+                // Another relay may have had the lease since: what went out by then is not ours to know.
+                self.publisher.fanout.forget();
+                Box::pin(async move {
+                    let mut acquired = store.acquire(lease).await;
+                    let mut claimer = None;
+                    if let Ok(Acquired::Granted(loaded)) = &mut acquired {
+                        // What was loaded is final: the last owner can settle nothing any more. From here on it
+                        // can publish nothing either, where the sink can see to that. Time left for a renewal.
+                        let taken_over = take_over(&*sink, policy.lease).await;
+                        if taken_over.is_err() {
+                            // The database did its part.
+                            _ = health.record(Verb::Acquire, Ok(()));
+                        }
+                        if let Err(code) = health.record(Verb::TakeOver, taken_over) {
+                            return done(Reply::Acquired(Err(code)));
+                        }
+                        claimer = Some(store.claimer_of(&subscription, loaded));
+                        if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
+                            acquired = Err(error);
+                        }
+                    }
+                    let stands_by = matches!(acquired, Ok(Acquired::Held { .. } | Acquired::Halted(_)));
+                    let acquired = health.record(Verb::Acquire, acquired).map(|a| routing.acquisition(a));
+                    if stands_by {
+                        // Whatever it was, it is the owner's now.
+                        _ = health.record(Verb::Renew, Ok(()));
+                    }
+                    Done { term, reply: Reply::Acquired(acquired), claimer }
+                })
+            }
+            Effect::Renew(epoch) => {
+                let lease = self.lease();
+                Box::pin(async move {
+                    done(Reply::Renewed(health.record(Verb::Renew, store.renew(lease, epoch).await)))
+                })
+            }
+            Effect::Release { epoch, clean } => Box::pin(async move {
+                _ = health.record(Verb::Release, store.release(&subscription, epoch, clean).await);
+                done(Reply::Released)
+            }),
+            Effect::Claim(budget) => {
+                let mut claimer = claimer.take()?;
+                Box::pin(async move {
+                    let claimed = health.record(Verb::Claim, claimer.claim(budget).await);
+                    let reply = Reply::Claimed(claimed.map(|claimed| routing.claim(claimed)));
+                    Done { term, reply, claimer: Some(claimer) }
+                })
+            }
+            Effect::Fetch(positions, bytes_max) => Box::pin(async move {
+                let fetched = health.record(Verb::Fetch, store.fetch(positions, bytes_max).await);
+                done(Reply::Fetched(fetched.map(|fetched| RoutedFetch {
+                    events: fetched.events.into_iter().map(|event| routing.route(event)).collect(),
+                    gone: fetched.gone,
+                    taken: fetched.taken,
+                })))
+            }),
+            Effect::Publish(batch, events) => {
+                let publisher = self.publisher.clone();
+                Box::pin(async move {
+                    let events = Arc::new(events);
+                    // In a task of its own, so that a panic of the sink is an answer and not the relay's end.
+                    let mut task = JoinSet::new();
+                    task.spawn(publisher.clone().publish(events.clone()));
+                    let outcomes = match task.join_next().await {
+                        Some(Ok(outcomes)) => outcomes,
+                        _ => publisher.publish_apart(&events).await,
+                    };
+                    done(Reply::Published(batch, outcomes))
+                })
+            }
+            Effect::Settle(settlement) => Box::pin(async move {
+                done(Reply::Settled(health.record(Verb::Settle, store.settle(settlement).await)))
+            }),
+            // Refused to who is not the owner any more: then it is for the new owner to say.
+            Effect::Halt { epoch, reason } => Box::pin(async move {
+                if let Ok(Settled::Fenced) =
+                    health.record(Verb::Halt, store.halt(&subscription, epoch, &reason).await)
+                {
+                    tracing::error!(
+                        subscription,
+                        reason,
+                        "the history of the database changed and another relay has taken over; it may be \
+                         unaware of the change: check for missing events, then run `postrider accept-history`"
+                    );
+                }
+                // Nobody waits for this; the term it came from is over.
+                done(Reply::Released)
+            }),
+            Effect::Pause { epoch, reason } => Box::pin(async move {
+                _ = health.record(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
+                // Nobody waits for this: it is read back with every renewal.
+                done(Reply::Paused)
+            }),
+            Effect::Report(_) | Effect::Stop => return None,
+        })
+    }
+
+    fn lease(&self) -> LeaseRequest {
+        LeaseRequest {
+            subscription: self.subscription.clone(),
+            holder: self.holder.clone(),
+            duration: self.policy.lease,
+        }
+    }
+}
+
+/// Has the sink shut out the last owner, within a time that leaves enough for the first renewal.
+async fn take_over(sink: &dyn Sink, lease: Duration) -> Result<(), Error> {
+    let within = lease / 3;
+    let late =
+        || Error::new(Code::SinkFailed, format!("the takeover of the sink did not finish within {within:?}"));
+    tokio::time::timeout(within, sink.take_over(lease)).await.unwrap_or_else(|_| Err(late()))
+}

@@ -1,0 +1,297 @@
+//! Making the tables, and comparing tables that are there already with what they should be.
+
+use super::super::migrate::{lock, unlock};
+use super::super::row::{get, get_opt};
+use super::super::server::Product;
+use super::super::session::{Access, Params, Session, params};
+use super::names::Names;
+use super::sql::Ids;
+use super::{custom, views};
+use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::store::row_state::tables::{
+    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Code, Error, Ident, Result};
+
+/// Every migration of our own tables, oldest first. A released one never changes. Each may be run again where it broke
+/// off: on these servers every CREATE is committed at once.
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
+
+/// The database, and the table that records these migrations. Not that of the default layout: the two never share a database.
+const MIGRATIONS_TABLE: &str = "CREATE DATABASE IF NOT EXISTS {schema};
+CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
+    version    BIGINT NOT NULL PRIMARY KEY,
+    applied_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+";
+
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+
+/// The statement that makes the table of a layout; none of anybody's.
+///
+/// # Errors
+/// [`Code::LayoutDiffers`] if the seed has no such table.
+fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
+    match layout {
+        RowLayout::EventOutbox => Ok(Some(include_str!("event_outbox.sql"))),
+        RowLayout::OutboxEvents => Ok(Some(include_str!("outbox_events.sql"))),
+        RowLayout::Custom => Ok(None),
+        RowLayout::Outbox => Err(not_here(layout)),
+    }
+}
+
+/// The error of a layout that these databases do not have.
+pub(super) fn not_here(layout: RowLayout) -> Error {
+    let what = format!("there is no layout {} on MySQL and MariaDB", layout.name());
+    Error::new(Code::LayoutDiffers, what)
+        .with_hint("it exists for PostgreSQL only; use event_outbox or outbox_events")
+}
+
+fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
+    table.layout.shapes_on(match session.server.product {
+        Product::MySql => Dialect::MySql,
+        Product::MariaDb => Dialect::MariaDb,
+    })
+}
+
+/// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
+pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
+    let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
+    if table.layout == RowLayout::EventOutbox {
+        // Nobody looked whether there is an inbox.
+        seed.push_str(&views::all());
+    }
+    if extras.aggregate_index {
+        seed.push_str(AGGREGATE_INDEX);
+    }
+    let seed = table.put_into_mysql(&seed);
+    let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
+        let (begin, named) = if version == 1 {
+            (format!("{seed}\n{MIGRATIONS_TABLE}"), naming(table))
+        } else {
+            Default::default()
+        };
+        let sql = format!("{begin}{}\n\n{named}{}\n", sql.trim_end(), entry(version));
+        Migration { version, sql: schema.put_into_mysql(&typed(table, &sql)) }
+    });
+    Ok(steps.collect())
+}
+
+/// The statement with the type of ids put in.
+fn typed(table: &RowTable, sql: &str) -> String {
+    let ids = if table.map.is_some() { Ids::Texts } else { Ids::Numbers };
+    sql.replace("{id_type}", ids.sql_type())
+}
+
+fn entry(version: i64) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_migrations (version) VALUES ({version}) ON DUPLICATE KEY UPDATE version = version;"
+    )
+}
+
+/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
+fn naming(table: &RowTable) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}')
+         ON DUPLICATE KEY UPDATE only_one = 1;\n",
+        table.layout.name(),
+        table.schema.as_str(),
+        table.name.as_str()
+    )
+}
+
+/// Makes what is missing. Tables that are there are compared and left alone; before anything is made it is refused
+/// what will not do. Where it breaks off it goes on the next time.
+pub(super) async fn migrate(
+    session: &mut Session,
+    table: &RowTable,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    extras.check(table.layout)?;
+    let seed = table_of(table.layout)?;
+    check_names(table, shapes(session, table))?;
+    let lock = lock(session).await?;
+    let migrated = apply(session, table, seed, extras).await;
+    unlock(session, &lock).await?;
+    migrated
+}
+
+async fn apply(
+    session: &mut Session,
+    table: &RowTable,
+    seed: Option<&str>,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    let from = version(session).await?;
+    schema::refuse_newer("the database", from, LATEST)?;
+    let ledger = session.schema().clone();
+    if from == 0 && is_table(session, ledger.as_str(), "migrations").await? {
+        return Err(other_layout(ledger.as_str()));
+    }
+    if from > 0 {
+        check_table(session, table).await?;
+    }
+    let found = found(session, table).await?;
+    refuse_harmful(table, found.as_deref().unwrap_or_default())?;
+    let mut created = Vec::new();
+    if let (None, Some(seed)) = (&found, seed) {
+        if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
+            let database = table.put_into_mysql("CREATE DATABASE {views}");
+            session.several(Access::Writes, &database).await?;
+        }
+        session.several(Access::Writes, &table.put_into_mysql(seed)).await?;
+        created.push(table.name.as_str().to_owned());
+    }
+    if extras.aggregate_index && !has_aggregate_index(session, table).await? {
+        session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
+    }
+    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    let mut differences = found.unwrap_or_default();
+    if extras.views || is_new {
+        differences.extend(views::make(session, table).await?);
+    }
+    for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+        let (preamble, named) =
+            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
+        let own = format!("{preamble}{sql}\n{named}{}", entry(version));
+        session.several(Access::Writes, &typed(table, &own)).await?;
+    }
+    check_table(session, table).await?;
+    Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
+}
+
+async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<bool> {
+    let index = format!("idx_{}_aggregate", table.name.as_str());
+    let condition = "statistics WHERE table_schema = ? AND table_name = ? AND index_name = ?";
+    holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
+    Ok(Schema { found: version(session).await?, needed: LATEST })
+}
+
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. From
+/// here on the session's statements are about the table.
+pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTable) -> Result<()> {
+    let place = format!("the database {}", session.schema().as_str());
+    schema::check(&place, version(session).await?, LATEST).map_err(|error| hinted(error, table))?;
+    check_table(session, table).await?;
+    refuse_harmful(table, &differences(session, table).await?)?;
+    let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
+    let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
+    let has_own_limit = own_limit && table.layout == RowLayout::OutboxEvents;
+    let table = custom::learnt(session, table).await?;
+    session.set_rows(Names { table, has_own_limit });
+    Ok(())
+}
+
+/// How the table differs from the layout; one that is missing is a difference too.
+pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
+    match (found(session, table).await?, shapes(session, table).first()) {
+        (Some(different), _) => Ok(different),
+        (_, None) => Err(not_here(table.layout)),
+        (None, Some(shape)) => Ok(vec![missing(table, shape)]),
+    }
+}
+
+/// Refuses a ledger that is about another table.
+async fn check_table(session: &mut Session, table: &RowTable) -> Result<()> {
+    let sql = "SELECT layout, table_schema, table_name FROM {schema}.row_table";
+    let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
+    let told = match rows.first() {
+        Some(row) => Some([get(row, 0)?, get(row, 1)?, get(row, 2)?]),
+        None => None,
+    };
+    check_about(session.schema().as_str(), told, table)
+}
+
+async fn version(session: &mut Session) -> Result<i64> {
+    let ledger = session.schema().as_str().to_owned();
+    if !is_table(session, &ledger, "row_migrations").await? {
+        return Ok(0);
+    }
+    let sql = "SELECT MAX(version) FROM {schema}.row_migrations";
+    let newest = session.autocommit(Access::Reads, sql, Params::new()).await?;
+    Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
+}
+
+/// How an existing table differs; `None` if there is none. Index: the dictionary's own, by name.
+async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Difference>>> {
+    let place = || params![table.schema.as_str(), table.name.as_str()];
+    let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    let engine = session.autocommit(Access::Reads, engine, place()).await?;
+    let Some(engine) = engine.first() else {
+        return Ok(table.map.is_some().then(|| vec![custom::missing(table)]));
+    };
+    let engine: Option<String> = get(engine, 0)?;
+    let all = columns(session, table).await?;
+    let indexes = "SELECT index_name, CONCAT(LOWER(MAX(index_type)), ' (',
+                          GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', '), ')')
+                   FROM information_schema.statistics
+                   WHERE table_schema = ? AND table_name = ?
+                   GROUP BY index_name";
+    let mut keys = Vec::new();
+    for row in session.autocommit(Access::Reads, indexes, place()).await? {
+        keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
+    }
+    let mut different = match (&table.map, shapes(session, table).first()) {
+        (Some(map), _) => custom::differences(session, table, map, &all).await?,
+        (None, Some(shape)) => compare(table, shape, &all, &keys),
+        (None, None) => return Ok(None),
+    };
+    if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
+        let (name, engine) = (table.name.as_str(), engine.unwrap_or_else(|| "a view".to_owned()));
+        let what = format!(
+            "{name} uses the engine {engine}, not InnoDB: it supports neither transactions nor row locks"
+        );
+        different.insert(0, Difference { what, is_harmful: true });
+    }
+    Ok(Some(different))
+}
+
+/// The columns of a table. Index: the dictionary's own, by name.
+pub(super) async fn columns(session: &mut Session, table: &RowTable) -> Result<Vec<FoundColumn>> {
+    let columns = "SELECT column_name, column_type, is_nullable = 'YES',
+                          column_default IS NOT NULL AND column_default <> 'NULL' OR extra LIKE '%auto_increment%'
+                   FROM information_schema.columns
+                   WHERE table_schema = ? AND table_name = ?
+                   ORDER BY ordinal_position";
+    let mut all = Vec::new();
+    for row in session
+        .autocommit(Access::Reads, columns, params![table.schema.as_str(), table.name.as_str()])
+        .await?
+    {
+        all.push(FoundColumn {
+            name: get(&row, 0)?,
+            sql_type: without_width(get(&row, 1)?),
+            is_nullable: get_opt::<i64>(&row, 2)? == Some(1),
+            has_default: get_opt::<i64>(&row, 3)? == Some(1),
+        });
+    }
+    Ok(all)
+}
+
+/// Numbers without the width that only some versions print.
+fn without_width(sql_type: String) -> String {
+    match sql_type.split_once('(') {
+        Some((base, rest)) if base.ends_with("int") => {
+            base.to_owned() + rest.split_once(')').map_or("", |(_, after)| after)
+        }
+        _ => sql_type,
+    }
+}
+
+pub(super) async fn is_table(session: &mut Session, schema: &str, name: &str) -> Result<bool> {
+    holds(session, "tables WHERE table_schema = ? AND table_name = ?", params![schema, name]).await
+}
+
+/// Whether the dictionary has what is asked for.
+pub(super) async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
+    let sql = format!("SELECT 1 FROM information_schema.{condition} LIMIT 1");
+    Ok(!session.autocommit(Access::Reads, &sql, values).await?.is_empty())
+}

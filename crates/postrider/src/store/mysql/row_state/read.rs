@@ -1,0 +1,162 @@
+//! Rows by id, as far as a budget goes, with their payloads; and the marks on them.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use mysql_async::{Row, Value};
+
+use super::super::page::payload_limit;
+use super::super::row::{get, get_opt};
+use super::super::session::{Access, Params, Session, params};
+use super::sql::{Ids, Marks, Sql};
+use crate::store::row_state::lost;
+use crate::store::row_state::read::{Body, Read, RowState, Which, about};
+use crate::store::row_state::refused::{MarkedRows, Marking, counted};
+use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::{Budget, Epoch};
+use crate::{Code, Error, Result, Timestamp};
+
+/// An id as text.
+pub(super) fn id(row: &Row) -> Result<RowId> {
+    text_id(row).map(RowId::from)
+}
+
+/// The same, as our own tables have it: a number or a text.
+pub(super) fn text_id(row: &Row) -> Result<String> {
+    match row.as_ref(0) {
+        Some(Value::Bytes(_)) => get::<String>(row, 0),
+        _ => get::<i64>(row, 0).map(|id| id.to_string()),
+    }
+}
+
+/// Reads rows until the budget is used up; at least one.
+pub(super) async fn read(
+    session: &mut Session,
+    sql: &Sql,
+    ids: &[RowId],
+    budget: Budget,
+    which: Which,
+) -> Result<Read> {
+    let asked = sql.ids.listed(ids.iter().map(|id| &**id));
+    let small = payload_limit(budget).to_string();
+    let statement = sql.read.replace("{payload_max}", &small).replace("{ids}", &asked);
+    let mut found: HashMap<RowId, Row> = HashMap::new();
+    for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
+        found.insert(id(&row)?, row);
+    }
+    let in_order = ids.iter().filter_map(|id| found.remove(id));
+    let mut read = Read::of(in_order, budget, which, state, body)?;
+    let bare = read.bare();
+    if !bare.is_empty() {
+        let statement = sql.payloads.replace("{ids}", &sql.ids.listed(bare));
+        let mut payloads = HashMap::new();
+        for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
+            payloads.insert(id(&row)?.to_string(), Bytes::from(get::<Vec<u8>>(&row, 1)?));
+        }
+        read.complete(payloads)?;
+    }
+    Ok(read)
+}
+
+fn state(row: &Row) -> Result<RowState> {
+    let is_bare = matches!(row.as_ref(6), None | Some(Value::NULL));
+    Ok(RowState {
+        id: id(row)?,
+        attempts: number(row, 13)?,
+        limit: u32::try_from(number(row, 11)?.max(1)).unwrap_or(u32::MAX),
+        is_due: get_opt::<i64>(row, 14)? == Some(1),
+        is_open: get_opt::<i64>(row, 15)? == Some(1),
+        bytes: usize::try_from(get_opt::<i64>(row, 7)?.unwrap_or(0)).unwrap_or(0),
+        is_bare,
+    })
+}
+
+/// A number that may be larger than it should.
+fn number(row: &Row, column: usize) -> Result<i64> {
+    match row.as_ref(column) {
+        Some(Value::UInt(number)) => Ok(i64::try_from(*number).unwrap_or(i64::MAX)),
+        _ => get(row, column),
+    }
+}
+
+fn body(mut row: Row) -> Result<Body> {
+    let payload: Option<Vec<u8>> = match row.take_opt(6) {
+        Some(Ok(payload)) => payload,
+        _ => return Err(Error::new(Code::RowDamaged, "the payload cannot be read")),
+    };
+    Ok(Body {
+        event_key: get(&row, 1)?,
+        event_type: get(&row, 2)?,
+        aggregate: about(get(&row, 3)?, get(&row, 4)?),
+        key: get(&row, 5)?,
+        payload: payload.map(Bytes::from).unwrap_or_default(),
+        headers: get(&row, 8)?,
+        created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
+        // Only tables of anybody's need it.
+        read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
+        topic: get(&row, 10)?,
+        producer: get(&row, 12)?,
+    })
+}
+
+/// Marks rows as being published, those that their table refuses to mark left out.
+pub(super) async fn mark(
+    session: &mut Session,
+    marks: &Marks,
+    subscription: &str,
+    epoch: Epoch,
+    rows: Vec<(RowId, i64)>,
+) -> Result<MarkedRows> {
+    let mut marking = Marking::of(rows);
+    while let Some(rows) = marking.next() {
+        let answer = claim(session, marks, subscription, epoch, &rows).await;
+        marking.heard(rows, answer)?;
+    }
+    Ok(marking.marked())
+}
+
+/// Marks rows as being published, by compare and set. Answers which were won.
+async fn claim(
+    session: &mut Session,
+    marks: &Marks,
+    subscription: &str,
+    epoch: Epoch,
+    rows: &[(RowId, i64)],
+) -> Result<HashMap<RowId, RowClaim>> {
+    let mut work = session.begin().await?;
+    let won = async {
+        // The lock keeps a takeover waiting until the claim is written down. Index: the primary key (name).
+        let fence =
+            "SELECT epoch FROM {schema}.subscriptions WHERE name = ? AND epoch = ? LOCK IN SHARE MODE";
+        if work.query(fence, params![subscription, epoch.0]).await?.is_empty() {
+            return Err(lost());
+        }
+        let asked = marks.lock.replace("{ids}", &Ids::Numbers.listed(rows.iter().map(|(id, _)| &**id)));
+        let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
+        let mut won: Vec<(RowId, i64)> = Vec::new();
+        for row in work.query(&asked, Params::new()).await? {
+            let (id, attempts) = (id(&row)?, get::<i64>(&row, 1)?);
+            if seen.get(&*id) == Some(&attempts) {
+                won.push((id, counted(attempts)));
+            }
+        }
+        if won.is_empty() {
+            return Ok(HashMap::new());
+        }
+        // Whole seconds: the seed's column has no more.
+        let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
+        let clock = work.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
+        let at = get::<i64>(&clock, 0)?;
+        let mark = marks.mark.replace("{ids}", &Ids::Numbers.listed(won.iter().map(|(id, _)| &**id)));
+        work.execute(&mark, params![at]).await?;
+        let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
+        let note = "INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)
+                    VALUES (?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?)";
+        work.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
+        let number = work.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
+        let (number, at) = (get::<i64>(&number, 0)?, Timestamp::from_micros(at));
+        Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
+    }
+    .await;
+    work.finish(won).await
+}

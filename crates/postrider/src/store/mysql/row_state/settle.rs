@@ -1,0 +1,234 @@
+//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
+//! pieces.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::super::connection::Guard;
+use super::super::row::get;
+use super::super::session::{Access, Session, params};
+use super::sql::Ids;
+use super::{Rows, own, read};
+use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
+use crate::store::row_state::session_rows::RowId;
+use crate::store::{Budget, Settled, Settlement};
+use crate::{Code, Error, Result, Timestamp};
+
+/// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
+/// middle leaves no lock behind.
+const REMEMBER: &str = "
+    SET @postrider_name = ?, @postrider_epoch = ?, @postrider_trial = ?, @postrider_deaths = ?,
+        @postrider_done = ?, @postrider_retried = ?, @postrider_ended = ?, @postrider_returned = ?,
+        @postrider_notes = ?, @postrider_changed = 0";
+
+/// It begins with the lock on the subscription's row: a takeover waits for it, or makes it find nothing, and then
+/// nothing else finds the epoch either. Index: the primary key (name).
+const FENCE: &str = "
+    START TRANSACTION READ WRITE;
+    UPDATE {schema}.subscriptions
+    SET trial = @postrider_trial, trial_deaths = @postrider_deaths, updated_at = UTC_TIMESTAMP(6)
+    WHERE name = @postrider_name AND epoch = @postrider_epoch;
+    SELECT COUNT(*) INTO @postrider_owns
+    FROM {schema}.subscriptions
+    WHERE name = @postrider_name AND epoch = @postrider_epoch;";
+
+/// After each statement about rows.
+const COUNT: &str = "SET @postrider_changed = @postrider_changed + ROW_COUNT();";
+
+/// Indexes: the primary keys (row_id) and (number).
+const NOTES: &str = "
+    DELETE FROM {schema}.row_notes WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
+    DELETE FROM {schema}.row_refused WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
+    DELETE FROM {schema}.row_claims WHERE @postrider_owns = 1 AND number IN ({claims});
+    INSERT INTO {schema}.row_refused (row_id, outcome)
+    SELECT r.i, r.r
+    FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (i {id_type} PATH '$.i', r VARCHAR(16) PATH '$.r')) AS r
+    WHERE @postrider_owns = 1 AND r.r IS NOT NULL
+    ON DUPLICATE KEY UPDATE outcome = VALUES(outcome);
+    INSERT INTO {schema}.row_notes (row_id, `key`, destination, state, attempts, next_attempt_at, last_error)
+    SELECT r.i, r.k, r.d, r.s, r.a, TIMESTAMPADD(MICROSECOND, r.n, '1970-01-01'), r.e
+    FROM JSON_TABLE(@postrider_notes, '$[*]' COLUMNS (
+             i {id_type} PATH '$.i', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
+             a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e')) AS r
+    WHERE @postrider_owns = 1
+    ON DUPLICATE KEY UPDATE
+        `key` = COALESCE(VALUES(`key`), row_notes.`key`),
+        destination = COALESCE(VALUES(destination), row_notes.destination),
+        state = VALUES(state), attempts = VALUES(attempts), next_attempt_at = VALUES(next_attempt_at),
+        last_error = VALUES(last_error), updated_at = UTC_TIMESTAMP(6);
+    COMMIT;
+    SELECT @postrider_owns, @postrider_changed";
+
+/// A row of an outcome, as JSON for the server to take apart again.
+#[derive(Debug, Serialize)]
+struct Changed<'a> {
+    i: Id<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    m: Option<i64>,
+    a: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<i64>,
+}
+
+/// A note, in the same way.
+#[derive(Debug, Serialize)]
+struct Noted<'a> {
+    i: Id<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d: Option<&'a str>,
+    s: &'static str,
+    a: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    e: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<&'static str>,
+}
+
+/// An id of a row: a number, where they all are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    Number(i64),
+    Text(&'a str),
+}
+
+impl<'a> Id<'a> {
+    fn of(ids: Ids, id: &'a str) -> Self {
+        match ids {
+            Ids::Numbers => Self::Number(id.parse().unwrap_or(-1)),
+            Ids::Texts => Self::Text(id),
+        }
+    }
+}
+
+/// In the order of the primary key, in which a claim locks rows too.
+pub(super) fn outcome(ids: Ids, outcome: &OutcomeRows) -> Result<String> {
+    let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
+        .map(|place| Changed {
+            i: Id::of(ids, &outcome.ids[place]),
+            s: outcome.stamps[place].map(Timestamp::as_micros),
+            m: outcome.marked[place],
+            a: outcome.attempts[place],
+            n: outcome.next[place].map(Timestamp::as_micros),
+        })
+        .collect();
+    rows.sort_by_key(|row| row.i);
+    json(&rows)
+}
+
+fn notes(ids: Ids, notes: &[Note]) -> Result<String> {
+    let notes = notes.iter().map(|note| Noted {
+        i: Id::of(ids, &note.id),
+        k: note.key.as_deref(),
+        d: note.destination.as_deref(),
+        s: note.state,
+        a: note.attempts,
+        n: note.next_attempt_at.map(Timestamp::as_micros),
+        e: note.last_error.as_deref(),
+        r: note.refused.map(Refused::as_str),
+    });
+    json(&notes.collect::<Vec<_>>())
+}
+
+fn json(rows: &impl Serialize) -> Result<String> {
+    serde_json::to_string(rows)
+        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
+}
+
+/// See [`Store::settle`](crate::store::Store::settle).
+pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
+    let (epoch, plan) = rows.session.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
+    if epoch != settlement.epoch {
+        return Ok(Settled::Fenced);
+    }
+    let pieces = Pieces::of(&settlement.subscription, plan);
+    let session = turn.session()?;
+    refused::settle(&mut Recording { rows, session, settlement }, &rows.session, pieces).await
+}
+
+/// Records pieces of one settlement.
+struct Recording<'a> {
+    rows: &'a Rows,
+    session: &'a mut Session,
+    settlement: &'a Settlement,
+}
+
+impl Recorder for Recording<'_> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        let changed = record(self.rows, self.session, self.settlement, &plan).await?;
+        own::note(self.session, &self.rows.sql, &self.rows.session.traced(&plan, changed)).await;
+        Ok(changed)
+    }
+
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
+        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
+        let read = read::read(self.session, &self.rows.sql, &ids, budget, Which::Any).await?;
+        Ok(read.unchanged(self.rows.marks.is_some()))
+    }
+}
+
+/// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
+async fn record(
+    rows: &Rows,
+    session: &mut Session,
+    settlement: &Settlement,
+    plan: &SettlePlan,
+) -> Result<Option<usize>> {
+    let ids = rows.sql.ids;
+    let values = params![
+        settlement.subscription.as_str(),
+        settlement.epoch.0,
+        plan.trial.as_deref(),
+        plan.trial_deaths,
+        outcome(ids, &plan.done)?,
+        outcome(ids, &plan.retried)?,
+        outcome(ids, &plan.ended)?,
+        outcome(ids, &plan.returned)?,
+        notes(ids, &plan.notes)?,
+    ];
+    session.autocommit(Access::Reads, REMEMBER, values).await?;
+    let answers = match session.several(Access::Writes, &statements(rows, plan)).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            // An error leaves out what follows, the end of the transaction as well.
+            _ = session.several(Access::Reads, "ROLLBACK").await;
+            return Err(error);
+        }
+    };
+    let last = answers.iter().rev().find_map(|rows| rows.first());
+    let last =
+        last.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
+    if get::<i64>(last, 0)? != 1 {
+        return Ok(None);
+    }
+    Ok(Some(usize::try_from(get::<i64>(last, 1)?).unwrap_or(0)))
+}
+
+/// The transaction that records a plan, as one text.
+fn statements(rows: &Rows, plan: &SettlePlan) -> String {
+    let ids = rows.sql.ids;
+    let mut statements = String::from(FENCE);
+    let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
+    for (_, statement) in outcomes.iter().zip(rows.sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
+        statements.push_str(statement);
+        statements.push(';');
+        statements.push_str(COUNT);
+    }
+    let claims: Vec<String> = plan.claims_over.iter().map(i64::to_string).collect();
+    statements.push_str(
+        &NOTES
+            .replace("{id_type}", ids.sql_type())
+            .replace("{forgotten}", &ids.listed(plan.forgotten.iter().map(String::as_str)))
+            .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str))),
+    );
+    statements
+}

@@ -1,0 +1,112 @@
+//! A table of anybody's beside the map that tells of it.
+
+use tokio_postgres::Client;
+
+use super::super::failure::failed;
+use super::super::statement::query_unnamed;
+use super::migrate::columns;
+use crate::Result;
+use crate::layout::{ColumnMap, Difference, Field, RowTable, Times};
+
+/// Why the table cannot be worked on by its map; nothing if it can.
+pub(super) async fn differences(
+    client: &Client,
+    table: &RowTable,
+    map: &ColumnMap,
+) -> Result<Vec<Difference>> {
+    let (place, name) = (table.put_into("{table}"), table.name.as_str());
+    let found = columns(client, &place).await?;
+    let harmful = |what| Difference { what, is_harmful: true };
+    if found.is_empty() {
+        let what = format!("there is no table {name:?}, and Postrider does not create tables of this layout");
+        return Ok(vec![harmful(what)]);
+    }
+    let mut all = map.differences(name, &found, Times::Typed);
+    if all.iter().any(|difference| difference.is_harmful) {
+        return Ok(all);
+    }
+    if let Some(is) = map.type_header_in(&found)
+        && !matches!(is, "json" | "jsonb")
+    {
+        let what = format!(
+            "the type of events is in a header, but the column for `headers` is {is}: it must be json or jsonb"
+        );
+        return Ok(vec![harmful(what)]);
+    }
+    let key: Vec<&str> =
+        [Field::Id, Field::SecondId].iter().filter_map(|id| map.column(*id)).map(|id| id.as_str()).collect();
+    if !is_key(client, &place, &key).await? {
+        all.push(harmful(match key.as_slice() {
+            [one, two] => format!(
+                "columns {name}.{one} and {name}.{two} are not a unique key together: they need a unique index over exactly these two columns"
+            ),
+            _ => format!(
+                "column {name}.{} is not a unique key: it needs a unique index over this column alone",
+                key.concat()
+            ),
+        }));
+    }
+    if table.is_shared && (map.deletes_deliveries() || sets_key(client, &place, map).await?) {
+        let what = "with `shared`, a row is locked while Postrider publishes it, so its delivery must not \
+                    change its keys or delete it: remove `shared` or `delete_delivered`, or remove the column \
+                    from the unique index";
+        all.push(harmful(what.to_owned()));
+    }
+    if let Some(what) = unfit_word(client, &place, name, map).await? {
+        all.push(harmful(what));
+    }
+    Ok(all)
+}
+
+/// The table with the types of its columns.
+pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable> {
+    if table.map.is_none() {
+        return Ok(table.clone());
+    }
+    let found = columns(client, &table.put_into("{table}")).await?;
+    Ok(table.knowing(|map| map.with_types(&found)))
+}
+
+/// Whether one unique index is over these columns alone, and over all rows.
+async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> {
+    // Index: those of the catalog.
+    let sql = "SELECT EXISTS (SELECT
+                              FROM pg_index AS i
+                              WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid
+                                AND i.indpred IS NULL AND i.indnkeyatts = cardinality($2::text[])
+                                AND NOT EXISTS (SELECT
+                                                FROM unnest($2::text[]) AS wanted (name)
+                                                WHERE NOT EXISTS (SELECT
+                                                                  FROM pg_attribute AS a
+                                                                  WHERE a.attrelid = i.indrelid AND a.attname = wanted.name
+                                                                    AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1]))))";
+    let rows = query_unnamed(client, sql, &[&place, &columns.to_vec()]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}
+
+/// Whether a column that a delivery sets is in a unique index: such a change waits for our own locks.
+async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
+    let set = [Field::Status, Field::DeliveredAt, Field::GivenUpAt, Field::Attempts];
+    let names: Vec<&str> =
+        set.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
+    // Index: those of the catalog.
+    let sql = "SELECT EXISTS (SELECT
+                              FROM pg_index AS i
+                              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+                              WHERE i.indrelid = to_regclass($1) AND i.indisunique AND a.attname = ANY ($2::text[]))";
+    let rows = query_unnamed(client, sql, &[&place, &names]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}
+
+/// Tells if a word for a state is none of the column's. A transaction that is open is over then.
+async fn unfit_word(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
+    let Some(column) = map.column(Field::Status) else { return Ok(None) };
+    for word in map.words() {
+        let asked = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
+        let Err(error) = query_unnamed(client, &asked, &[]).await else { continue };
+        let Some(answer) = error.as_db_error() else { return Err(failed(error)) };
+        let (column, why) = (column.as_str(), answer.message());
+        return Ok(Some(format!("column {name}.{column} cannot hold the status value {word}: {why}")));
+    }
+    Ok(None)
+}

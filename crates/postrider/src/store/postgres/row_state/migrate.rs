@@ -1,0 +1,266 @@
+//! Making the tables, and comparing tables that are there already with what they should be.
+
+use tokio_postgres::Client;
+
+use super::super::failure::{commit_failed, failed};
+use super::super::pooler::settings_here;
+use super::super::session::Session;
+use super::super::shape::rows_hidden;
+use super::super::statement::query_unnamed;
+use super::{custom, views};
+use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::store::row_state::tables::{
+    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+};
+use crate::store::schema::{self, Migrated, Migration, Schema};
+use crate::{Ident, Result};
+
+/// Every migration of our own tables, oldest first. A released one never changes.
+const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
+
+/// The table that records these migrations. Not that of the default layout: the two never share a schema.
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
+    version    bigint PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+";
+
+const LATEST: i64 = MIGRATIONS.len() as i64;
+
+const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+
+/// The statements that make the tables of a layout, in their order, each with its table.
+fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
+    let shapes = table.layout.shapes();
+    let sql: &[&str] = match table.layout {
+        RowLayout::EventOutbox => &[include_str!("event_outbox.sql")],
+        RowLayout::Outbox => &[include_str!("outbox.sql"), include_str!("processed_events.sql")],
+        RowLayout::OutboxEvents => &[include_str!("outbox_events.sql")],
+        RowLayout::Custom => &[],
+    };
+    shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
+}
+
+/// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
+pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
+    let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
+    if table.layout == RowLayout::EventOutbox {
+        seed.push_str(&views::all(table));
+    }
+    if extras.aggregate_index {
+        seed.push_str(&table.put_into(AGGREGATE_INDEX));
+        seed.push('\n');
+    }
+    (1..)
+        .zip(MIGRATIONS)
+        .map(|(version, sql)| {
+            let (preamble, named) = if version == 1 {
+                (format!("{seed}{MIGRATIONS_TABLE}"), naming(table))
+            } else {
+                Default::default()
+            };
+            let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
+            Migration {
+                version,
+                sql: schema.put_into(&format!("{preamble}{}\n\n{named}{entry}\n", sql.trim_end())),
+            }
+        })
+        .collect()
+}
+
+/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
+fn naming(table: &RowTable) -> String {
+    format!(
+        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}');\n",
+        table.layout.name(),
+        table.schema.as_str(),
+        table.name.as_str()
+    )
+}
+
+/// Makes what is missing, all of it or nothing. Tables that are there are compared and left alone.
+pub(super) async fn migrate(
+    session: &mut Session,
+    schema: &Ident,
+    table: &RowTable,
+    extras: RowExtras,
+) -> Result<RowsMigrated> {
+    extras.check(table.layout)?;
+    check_names(table, table.layout.shapes())?;
+    let tx = session.client.transaction().await.map_err(failed)?;
+    tx.batch_execute(settings_here!()).await.map_err(failed)?;
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
+    query_unnamed(tx.client(), lock, &[&schema.as_str()]).await.map_err(failed)?;
+    for schema in [schema, &table.schema] {
+        // IF NOT EXISTS would ask for the right to create one even where it stands.
+        if !holds(tx.client(), "SELECT to_regnamespace($1) IS NOT NULL", &schema.to_string()).await? {
+            tx.batch_execute(&schema.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
+        }
+    }
+    let (mut created, mut differences) = (Vec::new(), Vec::new());
+    for (shape, sql) in tables(table) {
+        let name = shape.table.replace("{name}", table.name.as_str());
+        match found(tx.client(), table, shape).await? {
+            Some(different) => differences.extend(different),
+            None => {
+                tx.batch_execute(&sql).await.map_err(failed)?;
+                created.push(name);
+            }
+        }
+    }
+    if let Some(map) = &table.map {
+        differences.extend(custom::differences(tx.client(), table, map).await?);
+    }
+    refuse_harmful(table, &differences)?;
+    if extras.aggregate_index {
+        aggregate_index(tx.client(), table).await?;
+    }
+    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    if extras.views || is_new {
+        differences.extend(views::make(tx.client(), table).await?);
+    }
+    let from = version(tx.client(), schema).await?;
+    schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
+    if from == 0 {
+        refuse_other_layout(tx.client(), schema).await?;
+    }
+    for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+        let (preamble, named) =
+            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
+        let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
+        let step = schema.put_into(&format!("{preamble}{sql}\n{named}{entry}"));
+        tx.batch_execute(&step).await.map_err(failed)?;
+    }
+    check_table(tx.client(), schema, table).await?;
+    tx.commit().await.map_err(commit_failed)?;
+    Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
+}
+
+async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
+    let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
+        client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Refuses a schema that holds the default layout.
+async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
+    if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", &schema.to_string()).await? {
+        return Ok(());
+    }
+    Err(other_layout(&schema.to_string()))
+}
+
+/// The schema of a database beside that of this program.
+pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
+    Ok(Schema { found: version(client, schema).await?, needed: LATEST })
+}
+
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. Answers
+/// the table with what was learnt of it, if that is needed.
+pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<Option<RowTable>> {
+    let place = format!("the PostgreSQL database, in {schema},");
+    schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;
+    check_table(client, schema, table).await?;
+    refuse_harmful(table, &differences(client, table).await?)?;
+    refuse_hidden(client, schema, table).await?;
+    match table.layout {
+        RowLayout::Custom => custom::learnt(client, table).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses tables of which a policy would hide rows from this user: what is hidden would never be delivered.
+async fn refuse_hidden(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+    let sql = "SELECT coalesce(string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid), '')
+               FROM unnest($1::text[]) AS t (name) JOIN pg_class AS c ON c.oid = to_regclass(t.name)
+               WHERE row_security_active(c.oid)";
+    let ours = ["subscriptions", "leases", "row_notes", "row_done", "row_claims"];
+    let mut names: Vec<String> = ours.iter().map(|name| format!("{schema}.{name}")).collect();
+    names.push(table.put_into("{table}"));
+    let rows = query_unnamed(client, sql, &[&names]).await.map_err(failed)?;
+    let hidden: String = rows.first().map_or(Ok(String::new()), |row| row.try_get(0)).map_err(failed)?;
+    if hidden.is_empty() { Ok(()) } else { Err(rows_hidden(&hidden)) }
+}
+
+/// How the tables differ from the layout; one that is missing is a difference too.
+pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
+    let mut all = Vec::new();
+    for shape in table.layout.shapes() {
+        match found(client, table, shape).await? {
+            Some(different) => all.extend(different),
+            None => all.push(missing(table, shape)),
+        }
+    }
+    if let Some(map) = &table.map {
+        all.extend(custom::differences(client, table, map).await?);
+    }
+    Ok(all)
+}
+
+/// Refuses a ledger that is about another table.
+async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
+    let sql = schema.put_into("SELECT layout, table_schema, table_name FROM {schema}.row_table");
+    let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
+    let told = |column| rows[0].try_get::<_, String>(column).map_err(failed);
+    let told = if rows.is_empty() { None } else { Some([told(0)?, told(1)?, told(2)?]) };
+    check_about(&schema.to_string(), told, table)
+}
+
+async fn version(client: &Client, schema: &Ident) -> Result<i64> {
+    if !holds(client, "SELECT to_regclass($1 || '.row_migrations') IS NOT NULL", &schema.to_string()).await? {
+        return Ok(0);
+    }
+    let sql = schema.put_into("SELECT coalesce(max(version), 0) FROM {schema}.row_migrations");
+    let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(failed)
+}
+
+/// How an existing table differs; `None` if there is none.
+async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Option<Vec<Difference>>> {
+    let name = shape.table.replace("{name}", table.name.as_str());
+    let place = format!("{}.\"{name}\"", table.schema);
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &place).await? {
+        return Ok(None);
+    }
+    let columns = columns(client, &place).await?;
+    let sql = "SELECT c.relname::text, split_part(pg_get_indexdef(i.indexrelid), ' USING ', 2)
+               FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+               WHERE i.indrelid = to_regclass($1) AND i.indisvalid
+               ORDER BY 1";
+    let mut indexes = Vec::new();
+    for row in query_unnamed(client, sql, &[&place]).await.map_err(failed)? {
+        let (name, definition) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+        indexes.push(FoundIndex { name, definition });
+    }
+    Ok(Some(compare(table, shape, &columns, &indexes)))
+}
+
+/// The columns of a table, none if there is no such table. Index: those of the catalog.
+pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundColumn>> {
+    let sql = "SELECT a.attname::text,
+                      CASE WHEN y.typtype = 'e' THEN 'enum(' || y.typname || ')'
+                           ELSE format_type(a.atttypid, a.atttypmod) END,
+                      NOT a.attnotnull, a.atthasdef OR a.attidentity <> ''
+               FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+               WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+               ORDER BY a.attnum";
+    let rows = query_unnamed(client, sql, &[&place]).await.map_err(failed)?;
+    let found = rows.iter().map(|row| {
+        Ok(FoundColumn {
+            name: row.try_get(0).map_err(failed)?,
+            sql_type: row.try_get(1).map_err(failed)?,
+            is_nullable: row.try_get(2).map_err(failed)?,
+            has_default: row.try_get(3).map_err(failed)?,
+        })
+    });
+    found.collect()
+}
+
+/// The answer to a yes-or-no question about a name.
+pub(super) async fn holds(client: &Client, sql: &str, name: &str) -> Result<bool> {
+    let rows = query_unnamed(client, sql, &[&name]).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
+}

@@ -1,0 +1,62 @@
+//! The one session of a store.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex as StdMutex, PoisonError};
+
+use tokio::sync::Mutex;
+
+use super::plan::SettlePlan;
+use super::session_rows::SessionRows;
+use crate::layout::{ColumnMap, RowTable};
+use crate::store::Epoch;
+
+/// What is known of the rows while a lease is held.
+pub(crate) struct RowSession {
+    now: StdMutex<Now>,
+    /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
+    /// handed out.
+    pub(crate) handout: Mutex<()>,
+    /// Deliveries are noted, so that retention knows them as ours.
+    traces: AtomicBool,
+}
+
+struct Now {
+    subscription: String,
+    known: SessionRows,
+}
+
+impl Default for RowSession {
+    fn default() -> Self {
+        let now = Now { subscription: String::new(), known: SessionRows::new(Epoch::default()) };
+        Self { now: StdMutex::new(now), handout: Mutex::default(), traces: AtomicBool::new(false) }
+    }
+}
+
+impl RowSession {
+    pub(crate) fn with_rows<T>(&self, act: impl FnOnce(&mut SessionRows) -> T) -> T {
+        act(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner).known)
+    }
+
+    /// From now on deliveries are noted. Where rows cannot say that they were delivered they are noted anyway, and where
+    /// they are deleted there is nothing to note.
+    pub(crate) fn trace(&self, table: &RowTable) {
+        let says_so = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
+        self.traces.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
+    }
+
+    /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where others had a hand in
+    /// it, nobody knows which rows were theirs.
+    pub(crate) fn traced(&self, plan: &SettlePlan, changed: Option<usize>) -> Vec<String> {
+        let is_ours = changed == Some(plan.rows()) && self.traces.load(Ordering::Relaxed);
+        if is_ours { plan.done.ids.clone() } else { Vec::new() }
+    }
+
+    pub(crate) fn subscription(&self) -> String {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).subscription.clone()
+    }
+
+    /// Another lease starts with other rows.
+    pub(crate) fn begin(&self, subscription: String, known: SessionRows) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Now { subscription, known };
+    }
+}

@@ -1,0 +1,239 @@
+//! The rows of one session: which were handed out, under which position, until they are settled.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::store::Epoch;
+use crate::{Position, Timestamp};
+
+/// A row's id as text.
+pub(crate) type RowId = Arc<str>;
+
+/// All rows that a session knows of. Positions are given in the order in which rows are handed out, from 1, and mean
+/// nothing to any other session.
+#[derive(Debug)]
+pub(crate) struct SessionRows {
+    pub(crate) epoch: Epoch,
+    rows: BTreeMap<Position, SessionRow>,
+    by_id: HashMap<RowId, Position>,
+    last: Position,
+    /// Rows of each claim that are not settled.
+    claims: HashMap<i64, usize>,
+    /// Rows whose outcome the table has refused to record in this session.
+    pub(crate) refused: usize,
+}
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionRow {
+    pub(crate) id: RowId,
+    pub(crate) stage: Stage,
+    /// There is a note of ours about it.
+    pub(crate) is_noted: bool,
+    /// Failed tries before this session, which the relay does not know of.
+    pub(crate) tried_before: u32,
+    /// Tries after which the row is given up.
+    pub(crate) limit: u32,
+    /// The table says that it was given up; one that waits for a route says so too.
+    pub(crate) is_given_up: bool,
+    /// The mark that makes a row ours, while it carries one.
+    pub(crate) claim: Option<RowClaim>,
+}
+
+/// When a row was marked as being published, and in which batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowClaim {
+    pub(crate) at: Timestamp,
+    pub(crate) number: i64,
+    /// What the row counted once it was marked: where times are whole seconds they alone tell little.
+    pub(crate) attempts: i64,
+}
+
+/// What the relay does with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Kept for the first claim: the last owner was trying it when it died.
+    Reserved,
+    /// Handed out.
+    Out,
+    /// Set aside, and not in the relay's hands.
+    Parked,
+    /// Set aside, and handed out again.
+    Recalled,
+    /// Given up. Whoever puts it back into the table as due has it handed out again.
+    Ended,
+    /// Somebody else has settled it.
+    Taken,
+    /// Done with, and its table refuses to say so.
+    Refused,
+}
+
+impl SessionRows {
+    pub(crate) fn new(epoch: Epoch) -> Self {
+        Self {
+            epoch,
+            rows: BTreeMap::new(),
+            by_id: HashMap::new(),
+            last: Position::ZERO,
+            claims: HashMap::new(),
+            refused: 0,
+        }
+    }
+
+    /// How many rows it knows of.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The last position given.
+    pub(crate) fn last(&self) -> Position {
+        self.last
+    }
+
+    pub(crate) fn get(&self, position: Position) -> Option<&SessionRow> {
+        self.rows.get(&position)
+    }
+
+    pub(crate) fn position_of(&self, id: &str) -> Option<Position> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Whether a row is known and not to be handed out by a claim.
+    pub(crate) fn is_out(&self, id: &str) -> bool {
+        let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
+        entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
+    }
+
+    /// Rows in the relay's hands.
+    pub(crate) fn in_hands(&self) -> HashSet<RowId> {
+        let in_hands = |entry: &&SessionRow| matches!(entry.stage, Stage::Out | Stage::Recalled);
+        self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
+    }
+
+    /// Rows kept for the first claim, in their order.
+    pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
+        self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
+    }
+
+    /// Enters a row under its position, or under the next if it has none. One that was given up begins anew.
+    pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
+        let known = self.position_of(&entry.id);
+        if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
+        {
+            self.remove(ended);
+            entry.is_noted = true;
+        }
+        let position = self.position_of(&entry.id).unwrap_or_else(|| self.last.next());
+        self.last = self.last.max(position);
+        self.by_id.insert(entry.id.clone(), position);
+        if let Some(claim) = entry.claim {
+            *self.claims.entry(claim.number).or_default() += 1;
+        }
+        self.rows.insert(position, entry);
+        position
+    }
+
+    /// Changes what is known of a row.
+    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut SessionRow)) {
+        let Some(entry) = self.rows.get_mut(&position) else { return };
+        let before = entry.claim.map(|claim| claim.number);
+        change(entry);
+        let after = entry.claim.map(|claim| claim.number);
+        if before != after {
+            before.into_iter().for_each(|number| self.drop_claim(number));
+            after.into_iter().for_each(|number| *self.claims.entry(number).or_default() += 1);
+        }
+    }
+
+    /// Forgets a row.
+    pub(crate) fn remove(&mut self, position: Position) {
+        let Some(entry) = self.rows.remove(&position) else { return };
+        self.by_id.remove(&entry.id);
+        if let Some(claim) = entry.claim {
+            self.drop_claim(claim.number);
+        }
+    }
+
+    /// Rows that were handed out by a claim and are not set aside.
+    pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
+        self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
+    }
+
+    /// Of these rows' claims, those that have no other row left.
+    pub(crate) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
+        let mut count: HashMap<i64, usize> = HashMap::new();
+        for claim in leaving.iter().filter_map(|at| self.rows.get(at)?.claim) {
+            *count.entry(claim.number).or_default() += 1;
+        }
+        count
+            .into_iter()
+            .filter(|(number, n)| self.claims.get(number) == Some(n))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Claims that have rows left.
+    pub(crate) fn claims(&self) -> HashSet<i64> {
+        self.claims.keys().copied().collect()
+    }
+
+    fn drop_claim(&mut self, number: i64) {
+        if let Some(rows) = self.claims.get_mut(&number) {
+            *rows -= 1;
+            if *rows == 0 {
+                self.claims.remove(&number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, claim: Option<i64>) -> SessionRow {
+        let at = Timestamp::from_micros(7);
+        SessionRow {
+            id: id.into(),
+            stage: Stage::Out,
+            is_noted: false,
+            tried_before: 0,
+            limit: 3,
+            is_given_up: false,
+            claim: claim.map(|number| RowClaim { at, number, attempts: 1 }),
+        }
+    }
+
+    #[test]
+    fn rows_get_growing_positions_and_keep_them() {
+        let mut known = SessionRows::new(Epoch(1));
+        let first = known.enter(SessionRow { stage: Stage::Reserved, ..entry("b", None) });
+        assert!(!known.is_out("b"));
+        let second = known.enter(entry("a", None));
+        assert!(first < second);
+        assert_eq!(known.enter(entry("b", None)), first);
+        assert!(known.is_out("b") && known.len() == 2);
+        known.remove(first);
+        assert_eq!((known.position_of("b"), known.last()), (None, second));
+    }
+
+    #[test]
+    fn a_row_that_was_given_up_and_is_due_again_gets_a_position_of_its_own() {
+        let mut known = SessionRows::new(Epoch(1));
+        let first = known.enter(SessionRow { stage: Stage::Ended, ..entry("a", None) });
+        assert!(!known.is_out("a"));
+        let again = known.enter(entry("a", None));
+        assert!(again > first && known.get(again).unwrap().is_noted && known.get(first).is_none());
+    }
+
+    #[test]
+    fn a_claim_is_over_with_its_last_row() {
+        let mut known = SessionRows::new(Epoch(1));
+        let rows: Vec<Position> = ["a", "b", "c"].map(|id| known.enter(entry(id, Some(5)))).to_vec();
+        assert!(known.claims_over(&rows[..2]).is_empty());
+        assert_eq!(known.claims_over(&rows), [5]);
+        known.remove(rows[0]);
+        known.change(rows[1], |row| row.claim = None);
+        assert_eq!(known.claims_over(&rows[2..]), [5]);
+    }
+}

@@ -1,0 +1,145 @@
+//! What making and comparing tables comes to, whatever the database.
+
+use crate::layout::{Difference, RowLayout, RowTable, Shape};
+use crate::store::Migrated;
+use crate::{Code, Error, Ident, Result};
+
+/// What is made only when it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowExtras {
+    /// The index over aggregate type and id, of `outbox_events`.
+    pub aggregate_index: bool,
+    /// The six views of `event_outbox` on a table that already exists; a new one has them.
+    pub views: bool,
+}
+
+/// What a migration of a table with a state per row did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsMigrated {
+    /// Our own tables.
+    pub ledger: Migrated,
+    /// Tables of the layout that were made.
+    pub created: Vec<String>,
+    /// How tables that were there already differ from the layout. They were not altered.
+    pub differences: Vec<Difference>,
+}
+
+impl RowExtras {
+    /// Refuses what another layout has.
+    pub(crate) fn check(self, layout: RowLayout) -> Result<()> {
+        let what = match layout {
+            _ if self.aggregate_index && layout != RowLayout::OutboxEvents => {
+                "has no optional index aggregate-index"
+            }
+            _ if self.views && layout != RowLayout::EventOutbox => "has no views",
+            _ => return Ok(()),
+        };
+        let what = format!("layout {} {what}", layout.name());
+        Err(Error::new(Code::NameInvalid, what)
+            .with_hint("the index belongs to outbox_events, the views to event_outbox and postrider; remove the option, or select one outbox with --outbox"))
+    }
+}
+
+/// Refuses a table whose name leaves no room for the names of its indexes.
+pub(crate) fn check_names(table: &RowTable, shapes: &[Shape]) -> Result<()> {
+    for index in shapes.iter().flat_map(|shape| shape.indexes) {
+        // Of keys that have a name of the server's.
+        let name = index.name.replace("{name}", table.name.as_str());
+        Ident::new(&name.to_lowercase())?;
+    }
+    Ok(())
+}
+
+/// The statements that make views, each with the name of its view.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
+    sql.split_inclusive(";\n").filter_map(|statement| {
+        let (_, named) = statement.split_once(" VIEW {views}.")?;
+        Some((named.split_whitespace().next()?.trim_matches('"'), statement))
+    })
+}
+
+/// The difference of a view that was there before, and is not the layout's view of this table.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
+    let what = format!(
+        "{name:?} already exists and is not the layout's view of {}; it was not replaced",
+        table.name.as_str()
+    );
+    Difference { what, is_harmful: false }
+}
+
+/// A column that tells the layout's view of this name from another one.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn column_of_view(name: &str) -> &'static str {
+    match name {
+        "vw_event_outbox" => "is_due",
+        "vw_event_outbox_due" => "since_next_sec",
+        "vw_event_outbox_latency" => "p95_latency_sec",
+        "vw_event_outbox_metrics" => "due_now",
+        "vw_event_throughput_hourly" => "outbox_cnt",
+        _ => "producer_node",
+    }
+}
+
+/// The difference of a table that is not there.
+pub(crate) fn missing(table: &RowTable, shape: &Shape) -> Difference {
+    let name = shape.table.replace("{name}", table.name.as_str());
+    // The relay works on the outbox alone.
+    Difference { what: format!("there is no table {name:?}"), is_harmful: shape.table == "{name}" }
+}
+
+/// Refuses a table that cannot be worked on.
+pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Result<()> {
+    let harmful: Vec<&str> = differences.iter().filter(|d| d.is_harmful).map(|d| d.what.as_str()).collect();
+    if harmful.is_empty() {
+        return Ok(());
+    }
+    let layout = table.layout.name();
+    let what =
+        format!("{}.{} does not match layout {layout}: {}", table.schema, table.name, harmful.join("; "));
+    let error = Error::new(Code::LayoutDiffers, what);
+    Err(match table.map {
+        Some(_) => error.with_hint("correct the column map (`columns` and `states`) or the table; docs/src/layouts.md lists the allowed values"),
+        None => error,
+    })
+}
+
+/// Refuses a ledger in `place` that is about another table: it told layout, schema and name.
+pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTable) -> Result<()> {
+    let Some([layout, at, name]) = told else {
+        return Err(Error::new(
+            Code::SchemaAltered,
+            format!("{place} does not record the table it belongs to"),
+        ));
+    };
+    if (layout.as_str(), at.as_str(), name.as_str())
+        == (table.layout.name(), table.schema.as_str(), table.name.as_str())
+    {
+        return Ok(());
+    }
+    let what = format!("{place} belongs to {at}.{name} with layout {layout}, not to this outbox");
+    Err(Error::new(Code::LayoutDiffers, what)
+        .with_hint("configure a separate `schema` for Postrider's tables of each outbox"))
+}
+
+/// The error of a place that holds the default layout.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn other_layout(place: &str) -> Error {
+    Error::new(Code::LayoutDiffers, format!("{place} contains the tables of another outbox"))
+        .with_hint("configure another `schema` for Postrider's own tables of this outbox")
+}
+
+/// With a pointer to the command that makes what is missing.
+pub(crate) fn hinted(error: Error, table: &RowTable) -> Error {
+    match error.code() {
+        Code::SchemaMissing if table.layout == RowLayout::Custom => {
+            error.with_hint("run `postrider migrate up`, or the store's `migrate`")
+        }
+        Code::SchemaMissing => error.with_hint(format!(
+            "run `postrider migrate up --layout {}`, or the store's `migrate`",
+            table.layout.name()
+        )),
+        _ => error,
+    }
+}

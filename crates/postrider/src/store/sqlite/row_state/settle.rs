@@ -1,0 +1,135 @@
+//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
+//! pieces.
+
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::super::failure::Attempt;
+use super::super::lease::now;
+use super::sql::Names;
+use super::{Rows, own, read};
+use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
+use crate::store::row_state::read::Which;
+use crate::store::row_state::refused::{PAYLOADS_BYTES_MAX, Recorder, Unchanged};
+use crate::store::row_state::session_rows::RowId;
+use crate::store::{Budget, Epoch, Settlement};
+use crate::{Result, Timestamp};
+
+/// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
+pub(super) fn record(
+    tx: &Connection,
+    names: &Names,
+    subscription: &str,
+    epoch: Epoch,
+    plan: &SettlePlan,
+) -> Attempt<Option<usize>> {
+    // Index: the primary key (name).
+    let fence = "UPDATE postrider_row_subscriptions SET trial = ?3, trial_deaths = ?4, updated_at = ?5
+                 WHERE name = ?1 AND epoch = ?2";
+    let now = now(tx)?;
+    let owns = tx.prepare_cached(fence)?.execute(params![
+        subscription,
+        epoch.0,
+        plan.trial,
+        plan.trial_deaths,
+        now
+    ])?;
+    if owns == 0 {
+        return Ok(None);
+    }
+    let mut changed = 0;
+    let outcomes =
+        [&plan.done, &plan.retried, &plan.ended, &plan.returned].into_iter().zip(names.sql.outcomes);
+    for (outcome, statement) in outcomes.filter(|(outcome, _)| !outcome.ids.is_empty()) {
+        changed += change(tx, &names.put_into(statement), outcome)?;
+    }
+    for id in &plan.forgotten {
+        // Index: the primary key (row_id).
+        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
+    }
+    for claim in &plan.claims_over {
+        // Index: the primary key (number).
+        tx.prepare_cached("DELETE FROM postrider_row_claims WHERE number = ?1")?.execute([claim])?;
+    }
+    plan.notes.iter().try_for_each(|row| note(tx, row, now))?;
+    Ok(Some(changed))
+}
+
+/// Changes the rows of an outcome, each by its own statement. Where there is nothing to change, each counts as changed.
+fn change(tx: &Connection, statement: &str, outcome: &OutcomeRows) -> Attempt<usize> {
+    if statement.is_empty() {
+        return Ok(outcome.ids.len());
+    }
+    let mut statement = tx.prepare_cached(statement)?;
+    // Not every outcome asks for all.
+    let asked = statement.parameter_count();
+    let mut changed = 0;
+    for (place, id) in outcome.ids.iter().enumerate() {
+        let stamp = outcome.stamps[place].map(Timestamp::as_micros);
+        let values: [Value; 4] =
+            [id.clone().into(), stamp.into(), outcome.marked[place].into(), outcome.attempts[place].into()];
+        changed += statement.execute(params_from_iter(values.into_iter().take(asked)))?;
+    }
+    Ok(changed)
+}
+
+fn note(tx: &Connection, note: &Note, now: i64) -> Attempt<()> {
+    // Index: the primary key (row_id).
+    let sql = "INSERT INTO postrider_row_notes AS n (row_id, key, destination, state, attempts, next_attempt_at,
+                                                     last_error, parked_at, updated_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
+               ON CONFLICT (row_id) DO UPDATE
+               SET key = coalesce(excluded.key, n.key), destination = coalesce(excluded.destination, n.destination),
+                   state = excluded.state, attempts = excluded.attempts,
+                   next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error,
+                   updated_at = excluded.updated_at";
+    tx.prepare_cached(sql)?.execute(params![
+        note.id,
+        note.key,
+        note.destination,
+        note.state,
+        note.attempts,
+        note.next_attempt_at.map(Timestamp::as_micros),
+        note.last_error,
+        now,
+    ])?;
+    if let Some(refused) = note.refused {
+        // Index: the primary key (row_id).
+        let sql = "INSERT INTO postrider_row_refused (row_id, outcome, refused_at) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (row_id) DO UPDATE SET outcome = excluded.outcome";
+        tx.prepare_cached(sql)?.execute(params![note.id, refused.as_str(), now])?;
+    }
+    Ok(())
+}
+
+/// Records pieces of one settlement.
+pub(super) struct Recording<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) settlement: &'a Settlement,
+}
+
+impl Recorder for Recording<'_> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        let (names, name) = (self.rows.names.clone(), self.settlement.subscription.clone());
+        let epoch = self.settlement.epoch;
+        let if_all_are_ours = self.rows.session.traced(&plan, Some(plan.rows()));
+        let record = move |tx: &Connection| {
+            let changed = record(tx, &names, &name, epoch, &plan)?;
+            if changed == Some(plan.rows()) {
+                own::note(tx, &if_all_are_ours)?;
+            }
+            Ok(changed)
+        };
+        self.rows.writer.write(record).await
+    }
+
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
+        let names = self.rows.names.clone();
+        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
+        let read = move |snapshot: &Connection| read::read(snapshot, &names, &ids, budget, Which::Any);
+        Ok(self.rows.reader.read(read).await?.unchanged(self.rows.names.table.marks_rows()))
+    }
+}

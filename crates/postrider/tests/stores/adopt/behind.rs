@@ -1,0 +1,97 @@
+//! A relay on a table with a state per row, behind a network that breaks. Not an adoption, but the stage is here.
+
+use std::time::Duration;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider_testkit::proxy::{Fault, Proxy, Side};
+
+use crate::adopt::mysql::{OfMariaDb, OfMySql, Server};
+use crate::adopt::network::OnServer;
+use crate::adopt::postgres::Postgres;
+use crate::adopt::stage::*;
+use crate::taker::{LONG, Taker};
+
+async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let waiting = async {
+        while !is_so().await? {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
+}
+
+/// Breaks the network once per fault while rows are delivered; `Fault::None` cuts what is open.
+async fn survives<S: OnServer>(layout: RowLayout, faults: &[Fault]) -> Result<()> {
+    let Some(stage) = S::new(layout).await? else { return Ok(()) };
+    let proxy = Proxy::to(stage.port()).await.unwrap();
+    let sink = Taker::new(|_, _| None);
+    let relay = relay(stage.rows_at(proxy.port()).await?, &sink).await?;
+    let mut numbers = 0;
+    for fault in faults {
+        write_each(&stage, &stage.to_rows(), events(layout, numbers..numbers + 5)).await?;
+        // Everything so far has come, so there are connections to break.
+        sink.wait_for((numbers + 5) * KEYS).await;
+        let broken = proxy.seen().broken;
+        // What was delivered and is not settled yet meets the fault, and so does the next claim.
+        write_each(&stage, &stage.to_rows(), events(layout, numbers + 5..numbers + 10)).await?;
+        proxy.set(*fault);
+        if *fault == Fault::None {
+            proxy.cut();
+        }
+        let breaking = proxy.wait_for(|seen| seen.broken > broken);
+        tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
+        proxy.set(Fault::None);
+        numbers += 10;
+        let all = (numbers * KEYS) as i64;
+        eventually("all is settled", async || Ok(states(&stage).await? == (0, all))).await?;
+    }
+    relay.shutdown().await?;
+    for key in 0..KEYS {
+        let mut next = 0;
+        for number in sink.of_key(&format!("key{key}")) {
+            assert!(number <= next, "key{key}: {number} came before {next}");
+            next = next.max(number + 1);
+        }
+        assert_eq!(next, numbers as u64, "key{key} is complete");
+    }
+    Ok(())
+}
+
+const CUT: [Fault; 3] = [Fault::None; 3];
+const LOST: [Fault; 3] = [Fault::LoseAnswer; 3];
+
+fn torn() -> [Fault; 5] {
+    [1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))
+}
+
+/// One layout per database, each case a test.
+macro_rules! behind {
+    ($($module:ident: $stage:ty, $layout:ident;)+) => { $(
+        mod $module {
+            use super::*;
+
+            #[tokio::test]
+            async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
+                survives::<$stage>(RowLayout::$layout, &CUT).await
+            }
+
+            #[tokio::test]
+            async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost() -> Result<()> {
+                survives::<$stage>(RowLayout::$layout, &LOST).await
+            }
+
+            #[tokio::test]
+            async fn nothing_is_lost_when_a_request_is_cut_in_the_middle() -> Result<()> {
+                survives::<$stage>(RowLayout::$layout, &torn()).await
+            }
+        }
+    )+ };
+}
+
+behind! {
+    outbox_events_on_postgres: Postgres, OutboxEvents;
+    event_outbox_on_mysql: Server<OfMySql>, EventOutbox;
+    outbox_events_on_mariadb: Server<OfMariaDb>, OutboxEvents;
+}

@@ -1,0 +1,220 @@
+//! A database with a table of a layout and an outbox of the layout `postrider` in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::adopt::{Adopted, Adoption, Copying, Counts, HandsOver};
+use postrider::layout::RowLayout;
+use postrider::relay::{Policy, Relay, Retention, Subscription};
+use postrider::sink::{Failure, Outcome};
+use postrider::store::{Start, Store};
+use postrider::{Event, Outbox, Result};
+use uuid::Uuid;
+
+use crate::taker::{LONG, Taker};
+
+/// Tries before a row is given up.
+pub(crate) const ATTEMPTS_MAX: u32 = 5;
+
+/// The subscription of both.
+pub(crate) const NAME: &str = "mail";
+
+/// Keys that events are about.
+pub(crate) const KEYS: usize = 5;
+
+#[allow(async_fn_in_trait, reason = "only tests call it")]
+pub(crate) trait Stage: Sized {
+    /// `None` where there is no such server.
+    async fn new(layout: RowLayout) -> Result<Option<Self>>;
+
+    fn layout(&self) -> RowLayout;
+
+    /// The store of the table.
+    async fn rows(&self) -> Result<Arc<dyn HandsOver>>;
+
+    /// The store of the other outbox.
+    async fn log(&self) -> Result<Arc<dyn HandsOver>>;
+
+    fn to_rows(&self) -> Outbox;
+
+    fn to_log(&self) -> Outbox;
+
+    /// Writes in a transaction of its own.
+    async fn write(&self, to: &Outbox, events: Vec<Event>) -> Result<()>;
+
+    /// Runs SQL, with `{t}` the table, `{events}` the events of the other outbox, `{parked}` what is parked of them, `{notes}` our
+    /// notes about rows, and
+    /// `{never}` a time in the past.
+    async fn run(&self, sql: &str) -> Result<()>;
+
+    async fn one(&self, sql: &str) -> Result<i64>;
+
+    /// Takes the table of the other outbox away, or brings it back.
+    async fn hide_log(&self, is_hidden: bool) -> Result<()>;
+
+    /// Writes a row in a transaction that is still open, and answers what commits it.
+    async fn write_late(&self, event: Event) -> Result<Late>;
+}
+
+/// What ends a transaction.
+pub(crate) type Late = postrider::BoxFuture<'static, Result<()>>;
+
+/// Words and columns of a layout.
+pub(crate) struct Words {
+    pub(crate) pending: &'static str,
+    pub(crate) done: &'static str,
+    pub(crate) failed: &'static str,
+    pub(crate) attempts: &'static str,
+    /// What makes a row given up, beside its state.
+    pub(crate) given_up: &'static str,
+}
+
+pub(crate) fn words(layout: RowLayout) -> Words {
+    match layout {
+        RowLayout::EventOutbox => Words {
+            pending: "pending",
+            done: "sent",
+            failed: "failed",
+            attempts: "attempts",
+            given_up: "next_attempt_at = '9999-12-31 00:00:00'",
+        },
+        RowLayout::Outbox => Words {
+            pending: "pending",
+            done: "published",
+            failed: "failed",
+            attempts: "retry_count",
+            given_up: "retry_count = max_retries",
+        },
+        RowLayout::OutboxEvents | RowLayout::Custom => Words {
+            pending: "PENDING",
+            done: "PUBLISHED",
+            failed: "FAILED",
+            attempts: "attempt_count",
+            given_up: "attempt_count = 100",
+        },
+    }
+}
+
+/// An event of a key that every layout can hold, and its number.
+pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
+    let payload = format!("{{\"n\": {number}}}");
+    let event = Event::new("order.placed", payload);
+    match layout {
+        RowLayout::Outbox => event
+            .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
+            .with_topic("orders")
+            .with_header("shop", "north")
+            .with_key(format!("key{key}")),
+        RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
+            event.with_aggregate("Order", format!("key{key}"))
+        }
+    }
+}
+
+/// Events of all keys, interleaved.
+pub(crate) fn events(layout: RowLayout, rounds: std::ops::Range<usize>) -> Vec<Event> {
+    rounds.flat_map(|number| (0..KEYS).map(move |key| event(layout, key, number))).collect()
+}
+
+/// Writes each in a transaction of its own.
+pub(crate) async fn write_each(stage: &impl Stage, to: &Outbox, events: Vec<Event>) -> Result<()> {
+    for event in events {
+        stage.write(to, vec![event]).await?;
+    }
+    Ok(())
+}
+
+/// Everything, in batches of seven.
+pub(crate) fn all() -> Adoption {
+    Adoption { batch_events_max: 7, ..Adoption::of(NAME) }.start(Start::Beginning)
+}
+
+/// Counts, copies to the end and counts again.
+pub(crate) async fn adopt(
+    source: &dyn HandsOver,
+    to: Outbox,
+    adoption: Adoption,
+) -> Result<(Counts, Adopted)> {
+    let counts = source.counts(NAME).await?;
+    let mut copying = Copying::begin(source, to, adoption, &counts).await?;
+    while copying.next_batch().await?.is_some() {}
+    Ok((counts, copying.finish().await?))
+}
+
+/// A relay on a store, that sends to a sink from the beginning.
+pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Relay> {
+    let policy = Policy {
+        lease: Duration::from_secs(1),
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(20),
+        ..Policy::default()
+    };
+    let store: Arc<dyn Store> = store;
+    let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
+    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+}
+
+/// A relay delivers three events of each key, but fails the first of `key1`, which it will try again in an hour: it and the
+/// two behind it stay.
+pub(crate) async fn fail_one_key(
+    stage: &impl Stage,
+    store: Arc<dyn HandsOver>,
+    to: &Outbox,
+    parked: &str,
+) -> Result<()> {
+    stage.write(to, events(stage.layout(), 0..3)).await?;
+    let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
+    let policy = Policy {
+        backoff_min: Duration::from_secs(3_600),
+        backoff_max: Duration::from_secs(3_600),
+        ..Policy::default()
+    };
+    let store: Arc<dyn Store> = store;
+    let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
+    let relay = Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await?;
+    sink.wait_for(3 * (KEYS - 1)).await;
+    let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
+    let waiting = async {
+        while stage.one(&waits).await.unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("it is parked");
+    relay.shutdown().await.map(|_| ())
+}
+
+/// What a relay delivers from a store, which is so many.
+pub(crate) async fn delivered(store: Arc<dyn HandsOver>, messages: usize) -> Result<Taker> {
+    let sink = Taker::new(|_, _| None);
+    let relay = relay(store, &sink).await?;
+    sink.wait_for(messages).await;
+    relay.shutdown().await?;
+    assert_eq!(sink.taken().len(), messages, "each once");
+    Ok(sink)
+}
+
+/// Every key got these numbers in this order.
+pub(crate) fn in_order(sink: &Taker, numbers: std::ops::Range<u64>) {
+    let expected: Vec<u64> = numbers.collect();
+    for key in 0..KEYS {
+        assert_eq!(sink.of_key(&format!("key{key}")), expected, "key{key}");
+    }
+}
+
+/// How many rows of the table are undelivered, and how many delivered.
+pub(crate) async fn states(stage: &impl Stage) -> Result<(i64, i64)> {
+    let done = words(stage.layout()).done;
+    let open = stage.one(&format!("SELECT count(*) FROM {{t}} WHERE status <> '{done}'")).await?;
+    let done = stage.one(&format!("SELECT count(*) FROM {{t}} WHERE status = '{done}'")).await?;
+    Ok((open, done))
+}
+
+pub(crate) async fn in_log(stage: &impl Stage) -> Result<i64> {
+    stage.one("SELECT count(*) FROM {events}").await
+}
+
+/// The port of a URL on loopback.
+pub(crate) fn port(url: &str) -> u16 {
+    let (_, rest) = url.rsplit_once(':').unwrap();
+    rest.split(['/', '?']).next().unwrap().parse().unwrap()
+}

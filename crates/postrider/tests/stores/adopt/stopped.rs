@@ -1,0 +1,146 @@
+//! Copies that end before their end.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use postrider::adopt::{Copying, HandedOver, HandsOver};
+use postrider::store::Start;
+use postrider::{Code, Outbox, Result};
+
+use crate::adopt::refused::{acquired, packed};
+use crate::adopt::stage::*;
+
+/// Lets the leases of a kind run out.
+pub(crate) async fn run_out(stage: &impl Stage, leases: &str) -> Result<()> {
+    stage.run(&format!("UPDATE {leases} SET expires_at = {{never}}")).await
+}
+
+pub(crate) const OF_ROWS: &str = "{leases of rows}";
+pub(crate) const OF_LOG: &str = "{leases of log}";
+
+async fn goes_on(stage: &impl Stage, source: Arc<dyn HandsOver>, to: Outbox, leases: &str) -> Result<()> {
+    let counts = source.counts(NAME).await?;
+    let mut copying = Copying::begin(&*source, to.clone(), all(), &counts).await?;
+    assert_eq!(copying.next_batch().await?, Some(7));
+    assert_eq!(copying.next_batch().await?, Some(7));
+    drop(copying);
+    let error = adopt(&*source, to.clone(), all()).await.expect_err("the lease is not over");
+    assert_eq!(error.code(), Code::LeaseHeld);
+    run_out(stage, leases).await?;
+    let (counts, adopted) = adopt(&*source, to, all()).await?;
+    assert_eq!((counts.undelivered(), adopted.copied), (16, 16));
+    Ok(())
+}
+
+pub(crate) async fn a_copy_that_stops_between_batches_goes_on_where_it_was(stage: &impl Stage) -> Result<()> {
+    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..6)).await?;
+    goes_on(stage, stage.rows().await?, stage.to_log(), OF_ROWS).await?;
+    in_order(&delivered(stage.log().await?, 30).await?, 0..6);
+    Ok(())
+}
+
+pub(crate) async fn a_copy_back_that_stops_between_batches_goes_on_where_it_was(
+    stage: &impl Stage,
+) -> Result<()> {
+    write_each(stage, &stage.to_log(), events(stage.layout(), 0..6)).await?;
+    let source = stage.log().await?;
+    source.subscribe(NAME, Start::Beginning).await?;
+    goes_on(stage, source, stage.to_rows(), OF_LOG).await?;
+    in_order(&delivered(stage.rows().await?, 30).await?, 0..6);
+    Ok(())
+}
+
+/// A future that is dropped after it was asked so many times.
+struct Cut<F> {
+    inner: Pin<Box<F>>,
+    polls: usize,
+}
+
+impl<F: Future> Future for Cut<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        self.inner.as_mut().poll(context).map(Some)
+    }
+}
+
+/// Begins again and again, and is dropped a little later each time.
+async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
+    let (leases, to) = if is_forth { (OF_ROWS, stage.to_log()) } else { (OF_LOG, stage.to_rows()) };
+    for polls in 1..14 {
+        let source = if is_forth { stage.rows().await? } else { stage.log().await? };
+        let counts = source.counts(NAME).await?;
+        let mut copying = Copying::begin(&*source, to.clone(), all(), &counts).await?;
+        let whole = async { while copying.next_batch().await.expect("nobody hinders it").is_some() {} };
+        Cut { inner: Box::pin(whole), polls }.await;
+        drop(copying);
+        // What was asked of a thread or a server before may still be under way; the lease waits for it.
+        run_out(stage, leases).await?;
+    }
+    let source = if is_forth { stage.rows().await? } else { stage.log().await? };
+    adopt(&*source, to, all()).await?;
+    Ok(())
+}
+
+pub(crate) async fn a_copy_that_is_dropped_anywhere_loses_nothing_and_copies_nothing_twice(
+    stage: &impl Stage,
+) -> Result<()> {
+    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..16)).await?;
+    is_dropped_anywhere(stage, true).await?;
+    assert_eq!((states(stage).await?, in_log(stage).await?), ((0, 80), 80));
+    in_order(&delivered(stage.log().await?, 80).await?, 0..16);
+    Ok(())
+}
+
+pub(crate) async fn a_copy_back_that_is_dropped_anywhere_loses_nothing_and_copies_nothing_twice(
+    stage: &impl Stage,
+) -> Result<()> {
+    write_each(stage, &stage.to_log(), events(stage.layout(), 0..16)).await?;
+    stage.log().await?.subscribe(NAME, Start::Beginning).await?;
+    is_dropped_anywhere(stage, false).await?;
+    assert_eq!(states(stage).await?, (80, 0));
+    in_order(&delivered(stage.rows().await?, 80).await?, 0..16);
+    Ok(())
+}
+
+pub(crate) async fn a_batch_that_fails_is_neither_copied_nor_settled(stage: &impl Stage) -> Result<()> {
+    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..4)).await?;
+    let source = stage.rows().await?;
+    let counts = source.counts(NAME).await?;
+    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    assert_eq!(copying.next_batch().await?, Some(7));
+    stage.hide_log(true).await?;
+    let error = copying.next_batch().await.expect_err("there is no table to write to");
+    assert!(error.report().contains("7 events were copied before"), "{error}");
+    stage.hide_log(false).await?;
+    copying.release().await?;
+    assert_eq!((states(stage).await?, in_log(stage).await?), ((13, 7), 7));
+    let (_, adopted) = adopt(&*source, stage.to_log(), all()).await?;
+    assert_eq!(adopted.copied, 13);
+    in_order(&delivered(stage.log().await?, 20).await?, 0..4);
+    Ok(())
+}
+
+pub(crate) async fn who_lost_the_lease_moves_nothing(stage: &impl Stage) -> Result<()> {
+    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
+    let source = stage.rows().await?;
+    let counts = source.counts(NAME).await?;
+    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    run_out(stage, OF_ROWS).await?;
+    let other = stage.rows().await?;
+    let loaded = acquired(&*other, "other").await?;
+    let parcel = packed(&*other, &loaded, stage.to_log()).await?;
+    let error = copying.next_batch().await.expect_err("the lease is another's");
+    assert_eq!(error.code(), Code::LeaseHeld);
+    // The other loses it in turn, with its batch read already.
+    run_out(stage, OF_ROWS).await?;
+    acquired(&*source, "third").await?;
+    assert_eq!(other.hand_over(parcel).await?, HandedOver::Fenced);
+    assert_eq!((states(stage).await?, in_log(stage).await?), ((10, 0), 0));
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The stores, each in its real database: outboxes that are a log, and tables with a state per row.
+//!
+//! - `sqlite`, `postgres`, `mysql` (and MariaDB): `log` for our own layout, `row_state` for all others
+//! - `adopt`: taking over a table of another layout, on every database
+//! - `relay_cases`, `server_faults`: cases that are the same for every database
+#![cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy sees only the tests themselves as tests, not their helpers"
+)]
+
+#[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod adopt;
+mod arrivals;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql;
+#[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
+mod postgres;
+mod relay_cases;
+#[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
+mod server_faults;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod taker;

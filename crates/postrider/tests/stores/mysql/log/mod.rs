@@ -1,0 +1,14 @@
+//! Outboxes in real MySQL and MariaDB servers: one server of each for all tests, a database for each case.
+
+mod blind;
+pub(crate) mod case;
+mod chosen;
+mod conformance;
+mod connection;
+mod engine;
+mod holes;
+mod server_faults;
+mod replaced;
+mod roles;
+mod start;
+mod unsettled;

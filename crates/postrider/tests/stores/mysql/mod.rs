@@ -1,0 +1,4 @@
+//! MySQL and MariaDB.
+
+pub(crate) mod log;
+mod row_state;

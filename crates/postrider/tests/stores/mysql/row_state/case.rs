@@ -1,0 +1,127 @@
+//! Two databases of its own for every case: one with the table, one with Postrider's tables.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mysql_async::Conn;
+use mysql_async::prelude::{FromValue, Queryable};
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
+use postrider::store::{RowExtras, Store};
+use postrider::{Ident, Result};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
+use tokio::sync::Mutex;
+
+use crate::mysql::log::case::{Which, failed};
+
+/// The layouts of these servers.
+pub(crate) const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
+
+pub(crate) struct RowCase<W> {
+    pub(crate) config: MySqlConfig,
+    pub(crate) table: RowTable,
+    pub(crate) layout: RowLayout,
+    /// The database with the table.
+    pub(crate) schema: String,
+    /// The database with Postrider's own tables.
+    pub(crate) ledger: String,
+    /// A connection of the application.
+    pub(crate) client: Mutex<Conn>,
+    _which: PhantomData<W>,
+}
+
+impl<W: Which> RowCase<W> {
+    pub(crate) fn is_available() -> bool {
+        W::KIND.url().is_some()
+    }
+
+    pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
+        let case = Self::without_tables(layout).await?;
+        MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        Ok(case)
+    }
+
+    pub(crate) async fn without_tables(layout: RowLayout) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("rows_{}_{number}", std::process::id());
+        let ledger = format!("{schema}_ledger");
+        let url = W::KIND.url().ok_or_else(|| failed(std::io::Error::other("there is no server")))?;
+        let config = MySqlConfig::new(url)?.schema(Ident::new(&ledger)?);
+        let client = Mutex::new(config.client().await?);
+        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
+        let case = Self { config, table, layout, schema, ledger, client, _which: PhantomData };
+        case.run("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {ledger}").await?;
+        case.run("CREATE DATABASE {schema}; USE {schema}").await?;
+        Ok(case)
+    }
+
+    pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?))
+    }
+
+    /// Puts the names of the databases and the table in.
+    pub(crate) fn sql(&self, text: &str) -> String {
+        text.replace("{schema}", &self.schema)
+            .replace("{ledger}", &self.ledger)
+            .replace("{t}", self.layout.name())
+    }
+
+    pub(crate) async fn run(&self, sql: &str) -> Result<()> {
+        self.client.lock().await.query_drop(self.sql(sql)).await.map_err(failed)
+    }
+
+    pub(crate) async fn one<T: FromValue + Send + 'static>(&self, sql: &str) -> Result<T> {
+        let value: Option<T> = self.client.lock().await.query_first(self.sql(sql)).await.map_err(failed)?;
+        value.ok_or_else(|| failed(std::io::Error::other("no row")))
+    }
+
+    pub(crate) async fn all<T: FromValue + Send + 'static>(&self, sql: &str) -> Result<Vec<T>> {
+        self.client.lock().await.query(self.sql(sql)).await.map_err(failed)
+    }
+
+    /// All values of the first row, between spaces.
+    pub(crate) async fn row_of(&self, sql: &str) -> Result<String> {
+        let row: Option<mysql_async::Row> =
+            self.client.lock().await.query_first(self.sql(sql)).await.map_err(failed)?;
+        let row = row.ok_or_else(|| failed(std::io::Error::other("no row")))?;
+        let text = |at| row.get::<Option<String>, _>(at).flatten().unwrap_or_default();
+        Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Makes a table refuse every UPDATE of rows that pass a condition over `OLD`. In silence it cannot.
+    pub(crate) async fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
+        if how == Refusing::InSilence {
+            return Ok(false);
+        }
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW
+             BEGIN
+                 IF {rows} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the row is frozen'; END IF;
+             END"
+        ))
+        .await?;
+        Ok(true)
+    }
+
+    /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
+    pub(crate) fn insert(&self, key: &str, number: usize) -> String {
+        let payload = format!("{{\"n\": {number}}}");
+        match self.layout {
+            RowLayout::EventOutbox => format!(
+                "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
+                 VALUES (UUID(), 'orders', '{key}', 'order.placed', '{payload}')"
+            ),
+            _ => format!(
+                "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+                 VALUES ('Order', '{key}', 'order.placed', '{payload}')"
+            ),
+        }
+    }
+}
+
+/// Ids as a list of texts.
+pub(crate) fn listed(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
+}

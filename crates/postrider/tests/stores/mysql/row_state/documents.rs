@@ -1,0 +1,129 @@
+//! The tables against the documents they come from, where those are beside the checkout.
+
+use std::path::PathBuf;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider::store::RowExtras;
+use postrider::store::mysql::MySqlRowStore;
+
+use super::case::RowCase;
+use crate::mysql::log::case::{MariaDb, MySql, Which};
+
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+
+/// Everything the dictionary says about the tables of a database: columns, defaults, constraints, indexes.
+async fn catalog<W: Which>(case: &RowCase<W>) -> Result<Vec<String>> {
+    case.all(
+        "SELECT fact FROM (
+             SELECT CONCAT_WS(' ', table_name, column_name, column_type, is_nullable, COALESCE(column_default, '-'), extra) AS fact
+             FROM information_schema.columns WHERE table_schema = '{schema}'
+               AND table_name IN ('outbox_events', 'event_outbox')
+             UNION ALL
+             SELECT CONCAT_WS(' ', index_name, non_unique, seq_in_index, column_name)
+             FROM information_schema.statistics WHERE table_schema = '{schema}'
+             UNION ALL
+             SELECT CONCAT_WS(' ', constraint_name, check_clause)
+             FROM information_schema.check_constraints WHERE constraint_schema = '{schema}'
+         ) AS facts ORDER BY fact",
+    )
+    .await
+}
+
+async fn as_in_the_document<W: Which>(test: &str) -> Result<()> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
+    let found = std::fs::read_dir(&folder)
+        .ok()
+        .and_then(|entries| entries.flatten().find(|e| e.file_name().to_string_lossy().starts_with("004")));
+    let Some(text) = found.and_then(|entry| std::fs::read_to_string(entry.path()).ok()) else {
+        println!("SKIPPED: {test}: the documents are not beside the checkout");
+        return Ok(());
+    };
+    if !RowCase::<W>::is_available() {
+        return Ok(());
+    }
+    let block =
+        text.split("```sql run=false\n").find(|block| block.starts_with("-- transactional-outbox.mysql.sql"));
+    let sql = block.and_then(|block| block.split("```").next()).expect("the schema for MySQL");
+    let theirs = RowCase::<W>::without_tables(RowLayout::OutboxEvents).await?;
+    theirs.run(sql).await?;
+    let ours = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
+    assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
+
+    // The index it leaves to the reader.
+    let optional =
+        sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
+    theirs.run(&format!("CREATE INDEX{optional}")).await?;
+    MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
+    let migrated = MySqlRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_table_of_seed_004_is_that_of_its_document_on_mysql() -> Result<()> {
+    as_in_the_document::<MySql>("the_table_of_seed_004_is_that_of_its_document_on_mysql").await
+}
+
+#[tokio::test]
+async fn the_table_of_seed_004_is_that_of_its_document_on_mariadb() -> Result<()> {
+    as_in_the_document::<MariaDb>("the_table_of_seed_004_is_that_of_its_document_on_mariadb").await
+}
+
+/// Seed 002 is a list of facts; these are typed from it. MariaDB prints JSON as the text it is, numbers with a width and
+/// a default in small letters.
+async fn every_fact<W: Which>() -> Result<()> {
+    if !RowCase::<W>::is_available() {
+        return Ok(());
+    }
+    let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
+    let facts: Vec<String> = catalog(&case)
+        .await?
+        .into_iter()
+        .map(|fact| fact.to_lowercase().replace(" default_generated", "").replace('\'', ""))
+        .map(|fact| {
+            fact.replace("bigint(20)", "bigint").replace("int(11)", "int").replace("yes null", "yes -")
+        })
+        .map(|fact| fact.replace("payload longtext", "payload json").trim_end().to_owned())
+        .filter(|fact| !fact.contains("json_valid"))
+        .collect();
+    let expected = [
+        "event_outbox created_at datetime(6) no current_timestamp(6)",
+        "event_outbox id bigint no - auto_increment",
+        "event_outbox attempts int no 0",
+        "event_outbox status enum(pending,sent,failed) no pending",
+        "event_outbox entity_table varchar(64) no -",
+        "event_outbox next_attempt_at datetime(6) yes -",
+        "event_outbox event_key char(36) no -",
+        "event_outbox processed_at datetime(6) yes -",
+        "event_outbox payload json no -",
+        "event_outbox event_type varchar(100) no -",
+        "event_outbox producer_node varchar(100) yes -",
+        "event_outbox entity_pk varchar(64) no -",
+        "primary 0 1 id",
+        "uq_event_outbox_key 0 1 event_key",
+        "idx_event_outbox_created_at 1 1 created_at",
+        "idx_event_outbox_entity_time 1 1 entity_table",
+        "idx_event_outbox_entity_time 1 2 entity_pk",
+        "idx_event_outbox_entity_time 1 3 created_at",
+        "idx_event_outbox_status_sched 1 1 status",
+        "idx_event_outbox_status_sched 1 2 next_attempt_at",
+    ];
+    for fact in expected {
+        assert!(facts.iter().any(|found| found == fact), "{fact}\nis not among {facts:#?}");
+    }
+    assert_eq!(facts.len(), expected.len(), "{facts:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mysql() -> Result<()> {
+    every_fact::<MySql>().await
+}
+
+#[tokio::test]
+async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mariadb() -> Result<()> {
+    every_fact::<MariaDb>().await
+}

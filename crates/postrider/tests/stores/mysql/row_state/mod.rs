@@ -1,0 +1,11 @@
+//! Tables with a state per row, on both servers.
+
+mod case;
+mod conformance;
+mod custom;
+mod documents;
+mod foreign;
+mod peers;
+mod relay;
+mod tables;
+mod write;

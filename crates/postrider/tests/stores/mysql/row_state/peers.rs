@@ -1,0 +1,121 @@
+//! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
+
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::store::RowExtras;
+use postrider::store::mysql::MySqlRowStore;
+use postrider::{Ident, Result};
+
+use super::case::RowCase;
+use crate::arrivals::Arrivals;
+use crate::mysql::log::case::{MariaDb, MySql, Which};
+use crate::relay_cases::{eventually, relay_to};
+
+macro_rules! on_both {
+    ($($test:ident)+) => { $(
+        #[tokio::test]
+        async fn $test() -> Result<()> {
+            if RowCase::<MySql>::is_available() {
+                on::$test::<MySql>().await?;
+            }
+            if RowCase::<MariaDb>::is_available() {
+                on::$test::<MariaDb>().await?;
+            }
+            Ok(())
+        }
+    )+ };
+}
+
+on_both! {
+    a_table_of_watermill_has_its_type_from_a_header_or_one_for_all
+    a_table_of_cap_has_several_words_for_rows_that_wait_and_its_blobs_arrive_as_they_are
+}
+
+async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> Result<Vec<[String; 4]>> {
+    let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
+    for statement in statements {
+        case.run(statement).await?;
+    }
+    case.table = RowTable::custom(Ident::new("Outbox Messages")?, map)?
+        .in_schema(Ident::new(&case.schema)?)
+        .max_attempts(2);
+    MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    let arrivals = Arrivals::default();
+    let relay = relay_to(case.store().await?, arrivals.clone()).await?;
+    eventually("every row is settled", async || Ok(case.one::<i64>(left).await? == 0)).await?;
+    relay.shutdown().await?;
+    Ok(arrivals.sorted())
+}
+
+fn map(columns: &[(Field, &str)]) -> Result<ColumnMap> {
+    columns.iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(*field, name))
+}
+
+fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
+    all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
+}
+
+mod on {
+    use super::*;
+
+    pub(super) async fn a_table_of_watermill_has_its_type_from_a_header_or_one_for_all<W: Which>()
+    -> Result<()> {
+        let table = "CREATE TABLE `Outbox Messages` (`offset` BIGINT AUTO_INCREMENT PRIMARY KEY,
+                         `uuid` VARCHAR(36) NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
+                         payload JSON, metadata JSON)";
+        let rows = "INSERT INTO `Outbox Messages` (`uuid`, payload, metadata) VALUES
+                        ('0190a3c4-0000-7000-8000-000000000001', '1', '{\"name\": \"order.placed\"}'),
+                        ('0190a3c4-0000-7000-8000-000000000002', '2', '{\"name\": \"order.paid\"}')";
+        let columns = map(&[
+            (Field::Id, "offset"),
+            (Field::EventId, "uuid"),
+            (Field::Payload, "payload"),
+            (Field::Headers, "metadata"),
+            (Field::CreatedAt, "created_at"),
+            (Field::Order, "offset"),
+        ])?;
+        let left =
+            "SELECT (SELECT COUNT(*) FROM `Outbox Messages`) - (SELECT COUNT(*) FROM {ledger}.row_done)";
+        let by_header = columns.clone().typed_by_header("name")?;
+        let arrived = arrivals::<W>(&[table, rows], by_header, left).await?;
+        assert_eq!(arrived, strings(&[["order.paid", "", "", "2"], ["order.placed", "", "", "1"]]));
+        let arrived = arrivals::<W>(&[table, rows], columns.typed("orders")?, left).await?;
+        assert_eq!(arrived, strings(&[["orders", "", "", "1"], ["orders", "", "", "2"]]));
+        Ok(())
+    }
+
+    /// Beside a time at which a row was given up.
+    pub(super) async fn a_table_of_cap_has_several_words_for_rows_that_wait_and_its_blobs_arrive_as_they_are<
+        W: Which,
+    >() -> Result<()> {
+        let table =
+            "CREATE TABLE `Outbox Messages` (`Id` BIGINT PRIMARY KEY, `Version` VARCHAR(20) DEFAULT 'v1',
+                         `Name` VARCHAR(200) NOT NULL, `Content` LONGBLOB, `Retries` INT NOT NULL DEFAULT 0,
+                         `Added` DATETIME NOT NULL DEFAULT (UTC_TIMESTAMP()), `ExpiresAt` DATETIME,
+                         `StatusName` VARCHAR(40) NOT NULL, `GivenUpAt` DATETIME)";
+        let rows = "INSERT INTO `Outbox Messages` (`Id`, `Name`, `Content`, `StatusName`) VALUES
+                        (1, 'placed', X'00FF80', 'Scheduled'), (2, 'paid', '{\"Value\":2}', 'Delayed'),
+                        (3, 'queued', '{}', 'Queued'), (4, 'bad', '{}', 'Delayed')";
+        let word = StateWord::new;
+        let states = States {
+            pending: word("Scheduled")?,
+            also_pending: vec![word("Delayed")?],
+            done: word("Succeeded")?,
+            failed: None,
+        };
+        let columns = map(&[
+            (Field::Id, "Id"),
+            (Field::Type, "Name"),
+            (Field::Payload, "Content"),
+            (Field::CreatedAt, "Added"),
+            (Field::Attempts, "Retries"),
+            (Field::Status, "StatusName"),
+            (Field::GivenUpAt, "GivenUpAt"),
+        ])?;
+        let left = "SELECT COUNT(*) FROM `Outbox Messages`
+                    WHERE `StatusName` IN ('Scheduled', 'Delayed') AND `GivenUpAt` IS NULL";
+        let arrived = arrivals::<W>(&[table, rows], columns.states(states), left).await?;
+        let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
+        assert_eq!(arrived, strings(&[["paid", "", "", "{\"Value\":2}"], ["placed", "", "", &bytes]]));
+        Ok(())
+    }
+}

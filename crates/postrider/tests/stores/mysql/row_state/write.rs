@@ -1,0 +1,110 @@
+//! Writing to tables of other layouts, in the caller's transaction.
+
+use mysql_async::TxOpts;
+use postrider::layout::RowLayout;
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start};
+use postrider::{Code, Event, Limits, Outbox, Result, Written};
+use sqlx::Connection;
+
+use super::case::{LAYOUTS, RowCase};
+use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
+
+fn order(number: usize) -> Event {
+    Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
+}
+
+/// Everything a relay would read.
+async fn read<W: Which>(case: &RowCase<W>) -> Result<Vec<postrider::StoredEvent>> {
+    let store = case.store().await?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let duration = std::time::Duration::from_secs(600);
+    let lease = LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: 1_000, bytes_max: 1_000_000 };
+    match store.claimer(&loaded.progress).claim(budget).await? {
+        Claimed::Page(page) => Ok(page.events),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn written_arrives<W: Which>() -> Result<()> {
+    for layout in LAYOUTS {
+        if !RowCase::<W>::is_available() {
+            return Ok(());
+        }
+        let case = RowCase::<W>::new(layout).await?;
+        let outbox = Outbox::new().rows(case.table.clone());
+        let mut client = case.config.client().await?;
+        let mut tx = client.start_transaction(TxOpts::default()).await.map_err(failed)?;
+        let mut written: Vec<Written> = outbox.write_all(&mut tx, (0..5).map(order)).await?;
+        written.push(outbox.write(&mut tx, order(5)).await?);
+        tx.commit().await.map_err(failed)?;
+
+        let url = W::KIND.url().unwrap_or_default().replace("mariadb://", "mysql://");
+        let mut connection = sqlx::MySqlConnection::connect(&url).await.map_err(failed)?;
+        // Whatever the zone of the writer.
+        sqlx::raw_sql("SET time_zone = '+05:30'").execute(&mut connection).await.map_err(failed)?;
+        let mut tx = connection.begin().await.map_err(failed)?;
+        written.push(outbox.write(&mut tx, order(6)).await?);
+        tx.commit().await.map_err(failed)?;
+        let mut tx = connection.begin().await.map_err(failed)?;
+        outbox.write(&mut tx, order(99)).await?;
+        tx.rollback().await.map_err(failed)?;
+
+        let events = read(&case).await?;
+        let ids: Vec<_> = events.iter().map(|stored| stored.event.id).collect();
+        assert_eq!(ids, written.iter().map(|written| written.id).collect::<Vec<_>>(), "{layout:?}");
+        for (number, stored) in events.iter().enumerate() {
+            assert_eq!(stored.event.payload, format!("{{\"n\": {number}}}"), "{layout:?}");
+            assert_eq!(stored.event.ordering_key().as_deref(), Some("Order/7"));
+        }
+        let apart = events[6].event.time.as_micros() - events[0].event.time.as_micros();
+        assert!((0..3_600_000_000).contains(&apart), "{layout:?}: times are UTC: {apart}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_written_with_either_driver_arrives_as_it_was_written_on_mysql() -> Result<()> {
+    written_arrives::<MySql>().await
+}
+
+#[tokio::test]
+async fn what_is_written_with_either_driver_arrives_as_it_was_written_on_mariadb() -> Result<()> {
+    written_arrives::<MariaDb>().await
+}
+
+async fn carried<W: Which>() -> Result<()> {
+    if !RowCase::<W>::is_available() {
+        return Ok(());
+    }
+    let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
+    let mut limits = Limits::default();
+    limits.text_bytes_max = 1_000;
+    let outbox = Outbox::new().limits(limits).rows(case.table.clone());
+    let mut client = case.config.client().await?;
+    let long = Event::new("a", "{}").with_aggregate("Order", "x".repeat(256));
+    assert_eq!(outbox.write(&mut client, long).await.unwrap_err().code(), Code::LayoutUnfit);
+    case.run("ALTER TABLE outbox_events MODIFY payload LONGTEXT NOT NULL, ADD max_attempts INT").await?;
+    let large = "x".repeat(3_000);
+    case.run(&format!(
+        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, max_attempts)
+         VALUES ('Order', '1', 'a', 'no JSON: ü', 7), ('Order', '1', 'a', '{large}', NULL)"
+    ))
+    .await?;
+    let events = read(&case).await?;
+    assert_eq!(events[0].event.payload, "no JSON: ü");
+    assert_eq!(events[0].event.max_attempts, Some(7), "the column of the row is the limit");
+    assert_eq!((events[1].event.payload.len(), events[1].event.max_attempts), (3_000, Some(3)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_payload_of_a_text_column_is_carried_byte_for_byte_on_mysql() -> Result<()> {
+    carried::<MySql>().await
+}
+
+#[tokio::test]
+async fn a_payload_of_a_text_column_is_carried_byte_for_byte_on_mariadb() -> Result<()> {
+    carried::<MariaDb>().await
+}

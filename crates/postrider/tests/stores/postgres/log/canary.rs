@@ -1,0 +1,58 @@
+//! No password gets out of an address, however it is written and whatever goes wrong.
+
+use postrider::Result;
+use postrider::store::postgres::{PostgresConfig, PostgresStore};
+
+use super::case::{Case, case};
+
+/// What may not be seen anywhere, alone or as a part.
+const CANARY: &str = "canary";
+
+/// What goes wrong with the address, told in full.
+async fn told(config: Result<PostgresConfig>) -> String {
+    let (shown, error) = match config {
+        Ok(config) => (format!("{config:?}"), PostgresStore::connect(&config).await.err()),
+        Err(error) => (String::new(), Some(error)),
+    };
+    let Some(error) = error else { panic!("it works: {shown}") };
+    format!("{}\n{error}\n{error:?}\n{shown}", error.report())
+}
+
+case! {
+    async fn no_password_is_told_whatever_goes_wrong(case) {
+        let server = postrider_testkit::servers::postgres::url().unwrap_or_default();
+        let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
+        let nobody = "127.0.0.1:1";
+        for url in [
+            // Nobody there, in every way to write it.
+            format!("postgres://u:canary@{nobody}/db"),
+            format!("postgres://u:a%20canary@{nobody}/db"),
+            format!("postgres://u:a:canary@{nobody}/db"),
+            format!("postgres://u:a/canary@{nobody}/db"),
+            format!("postgres://u:a?canary@{nobody}/db"),
+            format!("postgres://u:a#canary@{nobody}/db"),
+            format!("postgres://u:a@canary@{nobody}/db?hostaddr=127.0.0.1"),
+            format!("postgres://{nobody}/db?user=u&password=canary"),
+            format!("postgres://{nobody}/db?user=u&password=a&canary=b"),
+            "host=127.0.0.1 port=1 user=u password=canary".to_owned(),
+            "host=127.0.0.1 port=1 user=u password='a canary'".to_owned(),
+            "host=127.0.0.1 port=1 user=u password=a canary=b".to_owned(),
+            "host=127.0.0.1 port=1 user=u password='canary".to_owned(),
+            // A server that does not let us in, or cannot encrypt, or that we cannot know.
+            format!("postgres://stranger:canary@{address}/postgres"),
+            format!("postgres://postgres:canary@{address}/nowhere"),
+            format!("postgres://postgres:canary@{address}/postgres?sslmode=require"),
+            format!("postgres://postgres:canary@{address}/postgres?sslmode=require&sslrootcert=nowhere.pem"),
+            format!("postgres://postgres:canary@{address}/postgres?options=-c%20work_mem%3Dmuch"),
+            // A server without our tables.
+            format!("postgres://postgres:canary@{address}/template1"),
+        ] {
+            let text = told(PostgresConfig::new(&url)).await;
+            assert!(!text.contains(CANARY), "{url} is told:\n{text}");
+        }
+        let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{nobody}/db"))?.password(CANARY);
+        let text = told(Ok(kept_elsewhere)).await;
+        assert!(text.contains("Connection refused") && !text.contains(CANARY), "{text}");
+        drop::<Case>(case);
+    }
+}

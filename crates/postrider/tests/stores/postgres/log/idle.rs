@@ -1,0 +1,118 @@
+//! What an idle relay costs. The figures stand in docs/src/postgres.md, "Waking up".
+
+use std::time::Duration;
+
+use postrider::ledger::Progress;
+use postrider::relay::Policy;
+use postrider::relay::brain::{Acquisition, Brain, Effect, Input, Reply, RoutedClaim, Setup};
+use postrider::store::postgres::{PostgresConfig, PostgresStore};
+use postrider::store::{Budget, Epoch, Loaded, Renewed, Store};
+use postrider::{Now, Result, Timestamp};
+use postrider_testkit::servers::postgres;
+
+use super::case::{Case, case};
+
+/// Looks and renewals of an idle subscription in ten minutes of simulated time.
+fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
+    let setup = Setup { subscription: "mail".to_owned(), policy, prefix_safe: false, seed: 1 };
+    let (mut brain, mut now) = (Brain::new(setup), Duration::from_secs(1));
+    let (mut looks, mut renewals) = (0, 0);
+    let mut inputs = vec![Input::Tick];
+    let settled_down = Duration::from_secs(60);
+    while now < settled_down + Duration::from_secs(600) {
+        while let Some(input) = inputs.pop() {
+            let wall = Timestamp::from_micros(0).after(now);
+            let step = brain.step(Now { elapsed: now, wall }, input);
+            for effect in step.effects {
+                let counted = u32::from(now >= settled_down);
+                let reply = match effect {
+                    Effect::Acquire => Reply::Acquired(Ok(granted())),
+                    Effect::Renew(_) => {
+                        renewals += counted;
+                        Reply::Renewed(Ok(Renewed::Held { paused: None, parked_changed: false }))
+                    }
+                    Effect::Claim(_) => {
+                        looks += counted;
+                        let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
+                        let (more_at_once, left_unread) = (false, false);
+                        Reply::Claimed(Ok(RoutedClaim::Page {
+                            events,
+                            dead,
+                            damaged,
+                            more_at_once,
+                            left_unread,
+                        }))
+                    }
+                    Effect::Report(_) => continue,
+                    other => panic!("an idle relay has no business with {other:?}"),
+                };
+                inputs.push(Input::Reply(step.term, reply));
+            }
+        }
+        now = brain.due().unwrap().max(now);
+        inputs.push(Input::Tick);
+    }
+    (looks, renewals)
+}
+
+fn granted() -> Acquisition {
+    let loaded = Loaded {
+        epoch: Epoch(1),
+        progress: Progress::default(),
+        parked: Vec::new(),
+        dead: Vec::new(),
+        parked_count: 0,
+        clean: true,
+        paused: None,
+        origin: None,
+    };
+    Acquisition::Granted { loaded: Box::new(loaded), parked: Vec::new(), dead: Vec::new() }
+}
+
+#[test]
+fn an_idle_subscription_looks_twice_a_second_and_renews_every_five_seconds() {
+    assert_eq!(idle_ten_minutes(Policy::default()), (1_200, 120));
+    let rarely = Policy { poll_max: Duration::from_secs(5), ..Policy::default() };
+    assert_eq!(idle_ten_minutes(rarely), (120, 120));
+}
+
+/// Transactions of a database of its own, after everybody else has left it.
+async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64> {
+    let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
+    let sql =
+        format!("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '{database}'");
+    for _ in 0..500 {
+        if case.one::<i64>(&others).await? == 0 && case.one::<i64>(&sql).await? >= at_least {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    case.one(&sql).await
+}
+
+case! {
+    async fn a_look_at_an_idle_outbox_is_one_transaction(case) {
+        let database = format!("{}_idle", case.schema.as_str());
+        case.run(&format!("CREATE DATABASE {database}")).await?;
+        let url = postgres::url().unwrap().rsplit_once('/').unwrap().0.to_owned();
+        let config = PostgresConfig::new(&format!("{url}/{database}"))?;
+        PostgresStore::migrate(&config).await?;
+        let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+        // The same twice, with a hundred looks more the second time.
+        let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
+        for looks in [1, 101] {
+            let store = PostgresStore::connect(&config).await?;
+            let mut claimer = store.claimer(&Progress::default());
+            for _ in 0..looks {
+                claimer.claim(budget).await?;
+            }
+            drop(claimer);
+            store.close().await;
+            let after = transactions(&case, &database, before + looks).await?;
+            costs.push(after - before);
+            before = after;
+        }
+        assert_eq!(costs[1] - costs[0], 100, "{costs:?}");
+        case.run(&format!("DROP DATABASE {database} WITH (FORCE)")).await?;
+    }
+}

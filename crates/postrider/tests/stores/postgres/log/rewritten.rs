@@ -1,0 +1,87 @@
+//! A table that is rewritten while a relay runs: whoever waited for its lock sees none of its rows by an older snapshot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::relay::{Policy, Relay, Subscription};
+use postrider::store::{Budget, Claimed, Start, Store};
+
+use super::case::{Case, case, failed};
+use super::kept::Kept;
+use crate::server_faults::eventually;
+
+/// Each writes every row anew.
+const REWRITES: [&str; 8] = [
+    "ALTER TABLE {schema}.events ADD COLUMN t uuid DEFAULT gen_random_uuid()",
+    "ALTER TABLE {schema}.events ALTER COLUMN t TYPE text USING t::text",
+    "ALTER TABLE {schema}.events DROP COLUMN t, ADD COLUMN u uuid DEFAULT gen_random_uuid()",
+    "ALTER TABLE {schema}.events SET UNLOGGED",
+    "ALTER TABLE {schema}.events SET LOGGED",
+    "CLUSTER {schema}.events USING events_pkey",
+    "ALTER TABLE {schema}.events DROP COLUMN u",
+    "VACUUM FULL {schema}.events",
+];
+
+case! {
+    async fn a_relay_goes_on_through_every_rewrite_of_the_table(case) {
+        let sink = Kept::new();
+        let policy = Policy { lease: Duration::from_secs(3), ..Policy::default() };
+        let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
+        let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
+        for round in 0..2 {
+            for (number, rewrite) in REWRITES.into_iter().enumerate() {
+                let event = format!("event.{round}.{number}");
+                case.committed(&event).await?;
+                sink.wait_for(&event).await;
+                case.run(rewrite).await?;
+            }
+        }
+        case.committed("end").await?;
+        sink.wait_for("end").await;
+        let halted: Option<String> = case.one("SELECT halted FROM {schema}.subscriptions").await?;
+        assert_eq!(halted, None);
+        relay.shutdown().await?;
+    }
+}
+
+/// Waits until somebody waits for a lock on the events.
+async fn somebody_waits(case: &Case) {
+    let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.events'::regclass";
+    eventually("somebody waits for the lock", async || {
+        case.one::<i64>(sql).await.is_ok_and(|waits| waits > 0)
+    })
+    .await;
+}
+
+case! {
+    /// The worst moment: the claim and the fetch are under way and wait when the table is rewritten.
+    async fn who_waited_for_the_rewrite_sees_every_event(case) {
+        let store = Arc::new(case.store().await?);
+        let position = postrider::Position::new(case.committed("one").await?);
+        let mut claimer = store.claimer(&Default::default());
+        let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
+        // Known from here on: that it is gone would be another history.
+        assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
+        assert_eq!(store.fetch(vec![position], 1 << 20).await?.events.len(), 1);
+        for number in 0..2 {
+            let rewriter = case.another().await?;
+            rewriter.batch_execute(&case.sql("BEGIN; LOCK TABLE {schema}.events")).await.map_err(failed)?;
+            let claim = async { claimer.claim(budget).await };
+            let fetch = async { store.fetch(vec![position], 1 << 20).await };
+            let subscribe = async { store.subscribe(&format!("late.{number}"), Start::Time(Default::default())).await };
+            let rewrite = async {
+                somebody_waits(&case).await;
+                let sql = format!("ALTER TABLE {{schema}}.events ADD COLUMN t{number} uuid DEFAULT gen_random_uuid(); COMMIT");
+                rewriter.batch_execute(&case.sql(&sql)).await.map_err(failed)
+            };
+            let (claimed, fetched, subscribed, rewritten) = tokio::join!(claim, fetch, subscribe, rewrite);
+            rewritten?;
+            subscribed?;
+            assert!(matches!(claimed?, Claimed::Page(_)), "the history did not change");
+            let fetched = fetched?;
+            assert_eq!((fetched.events.len(), fetched.gone.len()), (1, 0), "a parked event is not gone");
+        }
+        let floors: Vec<i64> = case.one("SELECT array_agg(floor) FROM {schema}.subscriptions").await?;
+        assert_eq!(floors, [0, 0], "events from the beginning of time on were not skipped");
+    }
+}

@@ -1,0 +1,4 @@
+//! PostgreSQL.
+
+mod log;
+mod row_state;

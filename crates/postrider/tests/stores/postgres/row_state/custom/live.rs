@@ -1,0 +1,228 @@
+//! A whole relay on each kind of table: order, poison, outage, and what an event is made of.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
+use postrider::store::{EventFilter, Purge, RetentionScope, postgres::PostgresRowStore};
+use postrider::{BoxFuture, Event, Result};
+
+use super::case::{KINDS, Kind, store};
+use crate::postgres::row_state::case::Case;
+use crate::postgres::row_state::relay::{eventually, relay, relay_to};
+use crate::taker::Taker;
+
+const KEYS: usize = 5;
+const ROWS: usize = 20;
+
+async fn write(kind: Kind, case: &Case, rows: usize) -> Result<()> {
+    for number in 0..rows {
+        for key in 0..KEYS {
+            case.run(&kind.insert(&format!("key{key}"), number)).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_key_of_a_mapped_table_arrives_in_its_order_and_once() -> Result<()> {
+    for kind in KINDS {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = kind.case().await?;
+        let sink = Taker::new(|_, _| None);
+        let relay = relay(store(&case).await?, &sink).await?;
+        write(kind, &case, ROWS).await?;
+        sink.wait_for(KEYS * ROWS).await;
+        relay.shutdown().await?;
+        let expected: Vec<u64> = (0..ROWS as u64).collect();
+        for key in 0..KEYS {
+            assert_eq!(sink.of_key(&format!("key{key}")), expected, "{kind:?}");
+        }
+        assert_eq!(kind.left(&case).await?, 0, "{kind:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_poison_row_of_a_mapped_table_is_given_up_and_delays_only_its_own_key() -> Result<()> {
+    for kind in KINDS {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = kind.case().await?;
+        let tries = Arc::new(AtomicU32::new(0));
+        let counted = tries.clone();
+        let sink = Taker::new(move |key, number| {
+            (key.ends_with("key1") && number == 2).then(|| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Outcome::Failed(Failure::new("poison"))
+            })
+        });
+        write(kind, &case, 6).await?;
+        let doomed = relay(store(&case).await?, &sink).await?;
+        sink.wait_for(KEYS * 6 - 1).await;
+        eventually("the row is given up", async || {
+            Ok(case.one::<i64>("SELECT count(*) FROM {ledger}.row_notes WHERE state = 'dead'").await? == 1)
+        })
+        .await?;
+        doomed.shutdown().await?;
+        assert_eq!(tries.load(Ordering::Relaxed), 3, "{kind:?}");
+        assert_eq!(sink.of_key("key1"), [0, 1, 3, 4, 5], "{kind:?}");
+        assert_eq!(kind.left(&case).await?, 1, "{kind:?}");
+        // The next owner leaves it alone, too.
+        let next = relay(store(&case).await?, &sink).await?;
+        case.run(&kind.insert("key1", 6)).await?;
+        sink.wait_for(KEYS * 6).await;
+        next.shutdown().await?;
+        assert_eq!(tries.load(Ordering::Relaxed), 3, "{kind:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_outage_burns_no_attempt_of_a_mapped_row() -> Result<()> {
+    for kind in KINDS {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = kind.case().await?;
+        let answers = Arc::new(AtomicU32::new(0));
+        let counted = answers.clone();
+        let sink = Taker::new(move |_, _| {
+            (counted.fetch_add(1, Ordering::Relaxed) < 200)
+                .then(|| Outcome::Down(Failure::new("maintenance")))
+        });
+        write(kind, &case, 6).await?;
+        let relay = relay(store(&case).await?, &sink).await?;
+        sink.wait_for(KEYS * 6).await;
+        relay.shutdown().await?;
+        assert!(answers.load(Ordering::Relaxed) > 200, "there was an outage");
+        assert_eq!(kind.left(&case).await?, 0, "{kind:?}");
+        if kind == Kind::Status {
+            assert_eq!(case.one::<i16>("SELECT max(tries) FROM shop_events").await?, 0);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn mapped_rows_are_listed_with_what_became_of_them() -> Result<()> {
+    for kind in [Kind::Status, Kind::Time, Kind::Noted] {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = kind.case().await?;
+        let sink = Taker::new(|_, _| None);
+        let relay = relay(store(&case).await?, &sink).await?;
+        kind.write(&case, "a", 2).await?;
+        sink.wait_for(2).await;
+        relay.shutdown().await?;
+        kind.write(&case, "b", 1).await?;
+        let all = EventFilter { events_max: 10, ..EventFilter::default() };
+        let listed = PostgresRowStore::list(&case.config, &case.table, &all).await?;
+        let states: Vec<_> = listed.iter().map(|row| row.status.as_deref().unwrap_or_default()).collect();
+        assert_eq!(states, ["pending", "done", "done"], "{kind:?}");
+        let part = serde_json::json!({"n": 1});
+        let one = EventFilter { contains: Some(part), ..all };
+        assert_eq!(PostgresRowStore::list(&case.config, &case.table, &one).await?.len(), 1, "{kind:?}");
+    }
+    Ok(())
+}
+
+/// Keeps what it is given.
+struct Keeper(Arc<Mutex<Vec<Event>>>);
+
+impl Sink for Keeper {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            self.0.lock().unwrap().extend(batch.iter().map(|message| (*message.event).clone()));
+            batch.iter().map(|_| Outcome::Acknowledged(Receipt::default())).collect()
+        })
+    }
+}
+
+/// The first event of a table, delivered twice: by one relay, and by another after it was put back.
+async fn delivered(case: &Case, put_back: &str) -> Result<[Event; 2]> {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    for round in 1..=2 {
+        let relay = relay_to(store(case).await?, Keeper(kept.clone())).await?;
+        eventually("it is delivered", async || Ok(kept.lock().unwrap().len() == round)).await?;
+        relay.shutdown().await?;
+        case.run(put_back).await?;
+    }
+    let kept = kept.lock().unwrap();
+    Ok([kept[0].clone(), kept[1].clone()])
+}
+
+#[tokio::test]
+async fn a_row_without_a_payload_is_delivered_empty_and_with_the_rows_own_id() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Kind::Noted.case().await?;
+    case.run(
+        "INSERT INTO shop_events (aggregatetype, aggregateid, type) VALUES ('Order', '7', 'order.erased')",
+    )
+    .await?;
+    let [event, again] = delivered(&case, "DELETE FROM {ledger}.row_done").await?;
+    assert_eq!(event.id.to_string(), case.one::<String>("SELECT id::text FROM shop_events").await?);
+    assert_eq!((event.event_type.as_str(), event.payload.len()), ("order.erased", 0));
+    let about = event.aggregate.as_ref().unwrap();
+    assert_eq!((about.kind.as_str(), about.id.as_str()), ("Order", "7"));
+    assert_eq!(event.ordering_key().as_deref(), Some("Order/7"));
+    assert_eq!(event, again);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_id_that_is_no_uuid_becomes_one_that_stays_and_is_told_in_a_header() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Kind::Status.case().await?;
+    let id: String = case.one(&Kind::Status.insert("k", 1)).await?;
+    let [event, again] = delivered(&case, "UPDATE shop_events SET step = 'new'").await?;
+    assert_eq!(event, again);
+    assert_eq!(event.headers.get("event_key"), Some(id.as_str()));
+    assert_eq!(event.headers.get("tenant"), Some("north"));
+    assert_eq!((event.ordering_key().as_deref(), event.aggregate.as_ref()), (Some("k"), None));
+    assert_eq!(&event.payload[..], b"{\"n\": 1}");
+    Ok(())
+}
+
+/// A note is all that tells of a delivery here: while its row is there, so is it.
+#[tokio::test]
+async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> {
+    for scope in [RetentionScope::Own, RetentionScope::All] {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Kind::Noted.case().await?;
+        write(Kind::Noted, &case, 3).await?;
+        case.run(
+            "UPDATE shop_events SET \"timestamp\" = '2999-01-01' WHERE payload->>'n' = '1';
+             INSERT INTO {ledger}.row_done (row_id, done_at)
+             SELECT id::text, timestamptz '2020-01-01' + (payload->>'n')::int * interval '1 day' FROM shop_events;
+             CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE TRIGGER keep BEFORE DELETE ON shop_events FOR EACH ROW WHEN (old.payload->>'n' = '0')
+             EXECUTE FUNCTION keep()",
+        )
+        .await?;
+        let store = store(&case).await?;
+        let mut deleted = Vec::new();
+        for _ in 0..4 {
+            let trim = Purge { scope, ..Purge::new(Duration::from_secs(60), KEYS) };
+            deleted.push(store.purge(trim).await?.deleted);
+        }
+        assert_eq!(deleted, [0, KEYS as u64, KEYS as u64, 0], "rows that stay delay no other");
+        let kept = "SELECT string_agg(DISTINCT payload->>'n', ' ') || count(*) FROM shop_events";
+        assert_eq!(case.one::<String>(kept).await?, format!("0{KEYS}"));
+        assert_eq!(Kind::Noted.left(&case).await?, 0, "none is due again");
+        let notes = "SELECT count(*) FROM {ledger}.row_done";
+        assert_eq!(case.one::<i64>(notes).await?, KEYS as i64, "the others left no note behind");
+    }
+    Ok(())
+}

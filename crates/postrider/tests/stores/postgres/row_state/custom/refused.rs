@@ -1,0 +1,63 @@
+//! Tables that a map does not fit, each refused with the name of the column.
+
+use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::{Code, Ident, Result};
+
+use super::case::Kind;
+use crate::postgres::row_state::case::Case;
+
+async fn refusal(case: &Case, map: ColumnMap) -> Result<String> {
+    let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
+    let error = PostgresRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();
+    assert_eq!(error.code(), Code::LayoutDiffers);
+    let made = format!("SELECT to_regclass('{}.row_notes') IS NULL", case.ledger);
+    assert!(case.one::<bool>(&made).await?, "nothing was made");
+    Ok(error.one_line())
+}
+
+#[tokio::test]
+async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Kind::Noted.unmapped().await?;
+    let told = refusal(&case, ColumnMap::debezium().with(Field::Topic, "route")?).await?;
+    assert!(told.contains("has no column \"route\", which the column map names for `topic`"), "{told}");
+    let told = refusal(&case, ColumnMap::debezium().with(Field::CreatedAt, "type")?).await?;
+    assert!(
+        told.contains("column shop_events.type is character varying(255), and `created_at` needs a time"),
+        "{told}"
+    );
+    let told = refusal(&case, ColumnMap::debezium().with(Field::DeliveredAt, "timestamp")?).await?;
+    assert!(told.contains("shop_events.timestamp must not be NULL"), "{told}");
+    let told = refusal(&case, ColumnMap::debezium().with(Field::Id, "aggregateid")?).await?;
+    assert!(told.contains("column shop_events.aggregateid is no key of its own"), "{told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Kind::Status.unmapped().await?;
+    let word = |text| StateWord::new(text);
+    let states =
+        States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
+    let told = refusal(&case, Kind::Status.map()?.states(states)).await?;
+    assert!(told.contains("column shop_events.step cannot hold 'gone'"), "{told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_there_is_not_made() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Kind::Noted.unmapped().await?;
+    case.run("DROP TABLE shop_events").await?;
+    let told = refusal(&case, ColumnMap::debezium()).await?;
+    assert!(told.contains("there is no table \"shop_events\""), "{told}");
+    Ok(())
+}

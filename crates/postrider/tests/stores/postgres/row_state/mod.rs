@@ -1,0 +1,15 @@
+//! Tables with a state per row in a real PostgreSQL server: one server for all tests, two schemas for each.
+
+mod case;
+mod conformance;
+mod custom;
+mod documents;
+mod foreign;
+mod keys;
+mod leases;
+mod interference;
+mod relay;
+mod retention;
+mod skip_locked;
+mod tables;
+mod write;

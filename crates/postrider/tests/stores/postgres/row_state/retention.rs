@@ -1,0 +1,148 @@
+//! What retention deletes on PostgreSQL, and what it leaves alone.
+
+use std::time::Duration;
+
+use postrider::Result;
+use postrider::layout::RowLayout;
+use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{Purge, Start};
+
+use super::case::Case;
+use super::relay::eventually;
+use crate::taker::Taker;
+
+/// Looks all the time.
+fn soon(retention: Retention) -> Retention {
+    Retention { rest: Duration::from_millis(5), ..retention }
+}
+
+/// A relay delivers what is pending, with this retention, until so many rows are left.
+async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
+    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
+    let relay = relay.spawn().await?;
+    eventually(
+        "all else is deleted",
+        async || Ok(case.one::<i64>("SELECT count(*) FROM {t}").await? == rows),
+    )
+    .await?;
+    relay.shutdown().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
+    for layout in RowLayout::ALL {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Case::new(layout).await?;
+        for number in 0..100 {
+            case.run(&case.insert("theirs", number)).await?;
+        }
+        case.run(match layout {
+            RowLayout::EventOutbox => "UPDATE {t} SET status = 'sent', processed_at = now() - interval '1 year'",
+            RowLayout::Outbox => {
+                "UPDATE {t} SET status = 'published', published_at = now() - interval '1 year', expires_at = '2020-01-01'"
+            }
+            RowLayout::OutboxEvents | RowLayout::Custom => "UPDATE {t} SET status = 'PUBLISHED'",
+        })
+        .await?;
+        case.run("UPDATE {t} SET created_at = now() - interval '1 year'").await?;
+        for number in 0..10 {
+            case.run(&case.insert("ours", number)).await?;
+        }
+        if layout == RowLayout::Outbox {
+            case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
+        }
+        left(&case, Retention::of(Duration::ZERO), 100).await?;
+        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) };
+        left(&case, all, 0).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::Outbox).await?;
+    for number in 0..6 {
+        case.run(&case.insert("k", number)).await?;
+    }
+    case.run("UPDATE outbox SET expires_at = now() - interval '1 s' WHERE payload->>'n' IN ('1', '4')")
+        .await?;
+    left(&case, Retention::EXPIRES_AT, 4).await?;
+    let expired = "SELECT count(*) FROM outbox WHERE expires_at < now() OR status <> 'published'";
+    assert_eq!(case.one::<i64>(expired).await?, 0, "what is not expired stays");
+    // A row that somebody deleted leaves no note behind.
+    case.run("DELETE FROM outbox WHERE payload->>'n' = '5'").await?;
+    let store = case.store().await?;
+    store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 10) }).await?;
+    assert_eq!(case.one::<i64>("SELECT count(*) FROM {ledger}.row_done").await?, 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being_worked_and_cleaned()
+-> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::Outbox).await?;
+    case.run(
+        "ALTER TABLE processed_events DROP CONSTRAINT processed_events_pkey;
+         ALTER TABLE processed_events ADD PRIMARY KEY (consumer_group, event_id);
+         INSERT INTO processed_events (event_id, consumer_group, expires_at)
+         SELECT gen_random_uuid(), 'a', now() - interval '1 day' FROM generate_series(1, 5);
+         INSERT INTO processed_events (event_id, consumer_group, expires_at)
+         SELECT event_id, 'b', now() + interval '1 day' FROM processed_events",
+    )
+    .await?;
+    case.run(&case.insert("k", 1)).await?;
+    case.run("UPDATE outbox SET expires_at = '2020-01-01'").await?;
+    left(&case, Retention::EXPIRES_AT, 0).await?;
+    let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
+    eventually("expired rows of the inbox are deleted", async || {
+        Ok(case.one::<String>(groups).await? == "b5")
+    })
+    .await?;
+    let different = PostgresRowStore::differences(&case.config, &case.table).await?;
+    assert!(!different.is_empty() && different.iter().all(|told| !told.is_harmful), "{different:?}");
+
+    case.run("DROP TABLE processed_events").await?;
+    case.run(&case.insert("k", 2)).await?;
+    case.run("UPDATE outbox SET expires_at = '2020-01-01'").await?;
+    left(&case, Retention::EXPIRES_AT, 0).await
+}
+
+/// Rows of several partitions stand at the same place, each in its own.
+#[tokio::test]
+async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_asked_for() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::Outbox).await?;
+    case.run(
+        "DROP TABLE processed_events;
+         CREATE TABLE processed_events (event_id uuid NOT NULL, consumer_group text NOT NULL,
+                                        processed_at timestamptz NOT NULL DEFAULT now(),
+                                        expires_at timestamptz NOT NULL)
+         PARTITION BY LIST (consumer_group);
+         CREATE TABLE part_a PARTITION OF processed_events FOR VALUES IN ('a');
+         CREATE TABLE part_b PARTITION OF processed_events FOR VALUES IN ('b');
+         CREATE TABLE part_c PARTITION OF processed_events FOR VALUES IN ('c');
+         INSERT INTO processed_events (event_id, consumer_group, expires_at)
+         SELECT gen_random_uuid(), g.name, now() + g.days * interval '1 day'
+         FROM generate_series(1, 5), (VALUES ('a', -3), ('b', -2), ('c', 1)) AS g (name, days)",
+    )
+    .await?;
+    let groups = "SELECT string_agg(consumer_group, '' ORDER BY consumer_group) FROM processed_events";
+    let store = case.store().await?;
+    for left in ["aabbbbbccccc", "bbbbccccc", "bccccc", "ccccc", "ccccc"] {
+        store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 3) }).await?;
+        assert_eq!(case.one::<String>(groups).await?, left);
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Pollers that ask `FOR UPDATE SKIP LOCKED` beside ours, on the layouts that have no word for a row at work.
+
+use std::collections::HashSet;
+
+use postrider::layout::RowLayout;
+use postrider::sink::{Message, Outcome, Sink};
+use postrider::{BoxFuture, Result};
+use tokio::sync::watch;
+use tokio_postgres::{Client, Transaction};
+
+use super::case::{Case, failed};
+use super::relay::{delivered, eventually, relay, relay_to, write};
+use crate::taker::Taker;
+
+const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::Outbox];
+
+/// What such a poller asks for.
+fn due(layout: RowLayout) -> &'static str {
+    match layout {
+        RowLayout::EventOutbox => {
+            "SELECT id::text FROM event_outbox
+             WHERE status IN ('pending', 'failed') AND (next_attempt_at IS NULL OR next_attempt_at <= now())
+             ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED"
+        }
+        _ => {
+            "SELECT id::text FROM outbox WHERE status = 'pending'
+             ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED"
+        }
+    }
+}
+
+/// What it does with a row it has published.
+fn mark(layout: RowLayout) -> &'static str {
+    match layout {
+        RowLayout::EventOutbox => {
+            "UPDATE event_outbox SET status = 'sent', processed_at = now() WHERE id::text = $1"
+        }
+        _ => "UPDATE outbox SET status = 'published', published_at = now() WHERE id::text = $1",
+    }
+}
+
+/// And with one that it could not publish.
+fn fail(layout: RowLayout) -> &'static str {
+    match layout {
+        RowLayout::EventOutbox => {
+            "UPDATE event_outbox SET status = 'failed', attempts = attempts + 1, next_attempt_at = now()
+             WHERE id::text = $1"
+        }
+        _ => "UPDATE outbox SET retry_count = retry_count + 1 WHERE id::text = $1",
+    }
+}
+
+async fn poll(poller: &Transaction<'_>, layout: RowLayout, rows: i64) -> Result<Vec<String>> {
+    let rows = poller.query(due(layout), &[&rows]).await.map_err(failed)?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Publishes until everything is delivered; every third row fails once. Answers what it published.
+async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
+    let (mut published, mut failed_once) = (Vec::new(), HashSet::new());
+    loop {
+        let open =
+            format!("SELECT count(*) FROM {} WHERE status::text NOT IN ('sent', 'published')", layout.name());
+        if client.query_one(&open, &[]).await.map_err(failed)?.get::<_, i64>(0) == 0 {
+            return Ok(published);
+        }
+        let poller = client.transaction().await.map_err(failed)?;
+        for (place, id) in poll(&poller, layout, 7).await?.into_iter().enumerate() {
+            tokio::task::yield_now().await;
+            if place % 3 == 0 && failed_once.insert(id.clone()) {
+                poller.execute(fail(layout), &[&id]).await.map_err(failed)?;
+            } else {
+                poller.execute(mark(layout), &[&id]).await.map_err(failed)?;
+                published.push(id);
+            }
+        }
+        poller.commit().await.map_err(failed)?;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_skip_locked_poller_runs_beside_us_and_nobody_publishes_a_row_of_the_other() -> Result<()> {
+    for layout in LAYOUTS {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let mut case = Case::new(layout).await?;
+        case.table = case.table.clone().shared(true);
+        write(&case, 100).await?;
+        let theirs = tokio::spawn(publish(case.another().await?, layout));
+        let sink = Taker::new(|_, _| None);
+        let ours = relay(case.store().await?, &sink).await?;
+        let published = theirs.await.unwrap()?;
+        eventually("all rows are delivered", async || Ok(delivered(&case).await? == 500)).await?;
+        ours.shutdown().await?;
+        let (taken, foreign) = (sink.taken().len(), published.len());
+        println!("{layout:?}: of 500 rows we published {taken}, the other publisher {foreign}");
+        assert_eq!(taken + foreign, 500, "each by one of the two, none by both, none lost");
+    }
+    Ok(())
+}
+
+/// A destination that answers when the test lets it.
+#[derive(Clone)]
+struct Gate {
+    waiting: watch::Sender<usize>,
+    is_open: watch::Sender<bool>,
+    behind: Taker,
+}
+
+impl Sink for Gate {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            self.waiting.send_modify(|waiting| *waiting += batch.len());
+            self.is_open.subscribe().wait_for(|is_open| *is_open).await.unwrap();
+            self.behind.publish(batch).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn rows_in_flight_are_passed_by_on_both_sides() -> Result<()> {
+    for layout in LAYOUTS {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let mut case = Case::new(layout).await?;
+        case.table = case.table.clone().shared(true);
+        write(&case, 1).await?;
+        let (mut other, mut another) = (case.another().await?, case.another().await?);
+        let poller = other.transaction().await.map_err(failed)?;
+        let theirs = poll(&poller, layout, 2).await?;
+        assert_eq!(theirs.len(), 2);
+
+        let behind = Taker::new(|_, _| None);
+        let gate = Gate {
+            waiting: watch::Sender::new(0),
+            is_open: watch::Sender::new(false),
+            behind: behind.clone(),
+        };
+        let ours = relay_to(case.store().await?, gate.clone()).await?;
+        gate.waiting.subscribe().wait_for(|waiting| *waiting == 3).await.unwrap();
+        let second = another.transaction().await.map_err(failed)?;
+        assert_eq!(poll(&second, layout, 100).await?, [""; 0], "all are at work, theirs and ours");
+        second.rollback().await.map_err(failed)?;
+
+        poller.execute(mark(layout), &[&theirs[0]]).await.map_err(failed)?;
+        poller.commit().await.map_err(failed)?;
+        gate.is_open.send_replace(true);
+        behind.wait_for(4).await;
+        eventually("all rows are delivered", async || Ok(delivered(&case).await? == 5)).await?;
+        let held = format!(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE application_name = '{}' AND state LIKE 'idle in transaction%'",
+            case.schema
+        );
+        eventually("no lock is held", async || Ok(case.one::<i64>(&held).await? == 0)).await?;
+        ours.shutdown().await?;
+        assert_eq!(
+            behind.taken().len(),
+            4,
+            "three at once, the one they let go afterwards, and none of theirs"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Making tables, and tables that are there already.
+
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::postgres::{PostgresRowStore, PostgresStore, RowExtras};
+use postrider::{Code, Ident, Result};
+
+use super::case::Case;
+
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()> {
+    for layout in RowLayout::ALL {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Case::without_tables(layout).await?;
+        let first = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        assert_eq!(first.created[0], layout.name());
+        assert_eq!((first.ledger.from, first.ledger.to), (0, 2));
+        let again = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        assert_eq!((again.created.len(), again.differences.len(), again.ledger.from), (0, 0, 2));
+        assert_eq!(PostgresRowStore::schema(&case.config).await?.found, 2);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    case.run("DROP TABLE {ledger}.row_refused; DELETE FROM {ledger}.row_migrations WHERE version = 2")
+        .await?;
+    assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
+    let migrated = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 2));
+    case.store().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn the_printed_sql_makes_the_same_tables() -> Result<()> {
+    for layout in RowLayout::ALL {
+        if !Case::is_available() {
+            return Ok(());
+        }
+        let case = Case::without_tables(layout).await?;
+        case.run("CREATE SCHEMA {ledger}").await?;
+        for step in
+            PostgresRowStore::migrations(&Ident::new(&case.ledger)?, &case.table, RowExtras::default())
+        {
+            case.run(&step.sql).await?;
+        }
+        case.store().await?;
+        assert_eq!(
+            PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?.created.len(),
+            0
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_under_another_name_has_indexes_of_its_own() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::OutboxEvents).await?;
+    let table = case.table.clone().named(Ident::new("shop_events")?);
+    let refused = PostgresRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::LayoutDiffers, "the ledger is about the first table");
+    let config = case.config.clone().schema(Ident::new(&format!("{}_2", case.ledger))?);
+    assert_eq!(
+        PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?.created,
+        ["shop_events"]
+    );
+    let index = "SELECT count(*) FROM pg_indexes WHERE indexname = 'idx_shop_events_status_created_at' AND schemaname = '{schema}'";
+    assert_eq!(case.one::<i64>(index).await?, 1);
+    PostgresRowStore::connect(&config, &table).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::OutboxEvents).await?;
+    case.run(
+        "CREATE TABLE outbox_events (id bigserial PRIMARY KEY, aggregate_type text NOT NULL, payload bytea)",
+    )
+    .await?;
+    let refused =
+        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::LayoutDiffers);
+    let text = refused.report();
+    for part in ["has no column \"attempt_count\"", "outbox_events.payload is bytea, not jsonb"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let columns = "SELECT count(*) FROM information_schema.columns WHERE table_schema = '{schema}'";
+    assert_eq!(case.one::<i64>(columns).await?, 3);
+    assert!(
+        !case.one::<bool>("SELECT to_regclass('{ledger}.row_table') IS NOT NULL").await?,
+        "all or nothing"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::OutboxEvents).await?;
+    case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
+    case.run("DROP INDEX idx_outbox_events_status_created_at").await?;
+    let migrated = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    let told: Vec<&str> = migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
+    let expected = [
+        "column outbox_events.payload is text, not jsonb",
+        "index \"idx_outbox_events_status_created_at\" is missing: btree (status, created_at)",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(PostgresRowStore::differences(&case.config, &case.table).await?, migrated.differences);
+    case.store().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_default_layout_and_a_table_of_rows_never_share_a_schema() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::Outbox).await?;
+    PostgresStore::migrate(&case.config).await?;
+    let refused =
+        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::LayoutDiffers);
+    assert!(refused.report().contains("another `schema`"), "{refused}");
+    let missing = PostgresRowStore::connect(&case.config, &case.table).await.unwrap_err();
+    assert_eq!(missing.code(), Code::SchemaMissing);
+    assert!(missing.to_string().contains("--layout outbox"), "{missing}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_optional_index_belongs_to_its_own_layout() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::EventOutbox).await?;
+    assert!(PostgresRowStore::migrate(&case.config, &case.table, INDEX).await.is_err());
+    let long = RowTable::new(RowLayout::EventOutbox)?.named(Ident::new(&"x".repeat(60))?);
+    let refused = PostgresRowStore::migrate(&case.config, &long, RowExtras::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NameInvalid, "no room for the names of its indexes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_six_views_of_seed_002_answer_their_questions() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::EventOutbox).await?;
+    case.run(
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, status, attempts,
+                                   next_attempt_at, processed_at, producer_node, created_at)
+         VALUES ('a', 'o', '1', 'placed', '{}', 'pending', 0, NULL, NULL, 'n1', now() - interval '100 s'),
+                ('b', 'o', '2', 'placed', '{}', 'failed', 2, now() - interval '10 s', NULL, NULL, now() - interval '300 s'),
+                ('c', 'o', '3', 'placed', '{}', 'failed', 3, '9999-12-31', NULL, 'n1', now() - interval '200 s'),
+                ('d', 'o', '4', 'placed', '{}', 'sent', 0, NULL, now() - interval '990 s', 'n1', now() - interval '1000 s'),
+                ('e', 'o', '5', 'paid', '{}', 'sent', 1, NULL, now() - interval '970 s', 'n1', now() - interval '1000 s')",
+    )
+    .await?;
+    let answers = [
+        (
+            "SELECT string_agg(trim(event_key) || is_pending || is_due, ' ' ORDER BY id) FROM vw_event_outbox",
+            "atruetrue bfalsefalse cfalsefalse dfalsefalse efalsefalse",
+        ),
+        (
+            "SELECT string_agg(concat_ws(' ', trim(event_key), age_sec, since_next_sec), ', ' ORDER BY id) FROM vw_event_outbox_due",
+            "a 100 100, b 300 10",
+        ),
+        (
+            "SELECT string_agg(concat_ws(' ', event_type, processed, avg_latency_sec, p50_latency_sec, p95_latency_sec, max_latency_sec), ', ' ORDER BY event_type) FROM vw_event_outbox_latency",
+            "paid 1 30 30 30 30, placed 1 10 10 10 10",
+        ),
+        (
+            "SELECT concat_ws(' ', total, pending, sent, failed, round(avg_created_lag_sec), round(p50_created_lag_sec), round(p95_created_lag_sec), avg_attempts::float, max_attempts, due_now) FROM vw_event_outbox_metrics WHERE event_type = 'placed'",
+            "4 1 1 2 200 200 290 1.25 3 2",
+        ),
+        ("SELECT concat_ws(' ', sum(outbox_cnt), sum(inbox_cnt)) FROM vw_event_throughput_hourly", "5 0"),
+        (
+            "SELECT string_agg(concat_ws(' ', producer_node, event_type, pending, failed, total), ', ') FROM vw_sync_backlog_by_node",
+            "n1 placed 1 1 3, (unknown) placed 0 1 1, n1 paid 0 0 1",
+        ),
+    ];
+    for (question, answer) in answers {
+        assert_eq!(case.one::<String>(question).await?, answer, "{question}");
+    }
+    // A table that was there gets them when somebody asks.
+    case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
+    let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
+    PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert_eq!(case.one::<i64>(views).await?, 0);
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(case.one::<i64>(views).await?, 6);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::EventOutbox).await?;
+    case.run(
+        "CREATE TABLE event_inbox (id bigint PRIMARY KEY, received_at timestamptz(6) NOT NULL);
+         INSERT INTO event_inbox VALUES (1, '2026-01-01 10:59:59Z'), (2, '2026-01-01 12:00:00Z'), (3, '2026-01-01 12:30:00Z')",
+    )
+    .await?;
+    PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    case.run(
+        "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, created_at)
+         VALUES ('a', 'o', '1', 'placed', '{}', '2026-01-01 10:00:00Z'), ('b', 'o', '1', 'placed', '{}', '2026-01-01 10:10:00Z'),
+                ('c', 'o', '1', 'placed', '{}', '2026-01-01 11:00:00Z')",
+    )
+    .await?;
+    let hours = "SELECT string_agg(concat_ws(' ', extract(hour FROM hour_ts AT TIME ZONE 'UTC')::int, outbox_cnt, inbox_cnt), ', '
+                                   ORDER BY hour_ts)
+                 FROM vw_event_throughput_hourly";
+    // Hours begin at full hours of UTC, wherever the session is.
+    for zone in ["UTC", "Asia/Kolkata"] {
+        case.run(&format!("SET TimeZone = '{zone}'")).await?;
+        assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2", "{zone}");
+    }
+    // A table of that name without a time of receipt is no inbox.
+    case.run(
+        "DROP VIEW vw_event_throughput_hourly; DROP TABLE event_inbox; CREATE TABLE event_inbox (id bigint)",
+    )
+    .await?;
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 0");
+    Ok(())
+}
+
+#[tokio::test]
+async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::without_tables(RowLayout::EventOutbox).await?;
+    case.run("CREATE VIEW vw_event_outbox AS SELECT 'theirs'::text AS whose").await?;
+    let told = |differences: &[postrider::layout::Difference]| {
+        let told: Vec<String> = differences.iter().map(|difference| difference.what.clone()).collect();
+        told.join("; ")
+    };
+    let made = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+    assert!(told(&made.differences).contains("\"vw_event_outbox\" already exists"), "{made:?}");
+    assert_eq!(case.one::<String>("SELECT whose FROM vw_event_outbox").await?, "theirs");
+    let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
+    assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
+    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let again = PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
+    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+
+    // A second table in the schema cannot have views of the same names, and is told so.
+    let second = case.table.clone().named(Ident::new("other_outbox")?);
+    let config = case.config.clone().schema(Ident::new(&format!("{}_2", case.ledger))?);
+    let made = PostgresRowStore::migrate(&config, &second, RowExtras::default()).await?;
+    assert_eq!(made.differences.len(), 6, "{made:?}");
+    case.run("DROP SCHEMA {ledger}_2 CASCADE").await
+}

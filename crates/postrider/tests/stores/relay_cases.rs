@@ -1,0 +1,198 @@
+//! A whole relay on a table with a state per row, whatever its database: order, poison, outage, death.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use postrider::Result;
+use postrider::relay::{Policy, Relay, Retention, Subscription};
+use postrider::sink::{Failure, Outcome, Sink};
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
+
+use crate::taker::{LONG, Taker};
+
+const KEYS: usize = 5;
+const ROWS: usize = 30;
+
+/// A table, and what the tests do to it. Rows are given up after three tries.
+pub(crate) trait Table {
+    async fn store(&self) -> Result<Arc<dyn Store>>;
+
+    /// Writes a row of a key, with its number in it.
+    async fn write(&self, key: &str, number: usize) -> Result<()>;
+
+    /// How many rows are delivered.
+    async fn delivered(&self) -> Result<usize>;
+
+    /// What undelivered rows count as tries, and whether they say `failed`.
+    async fn undelivered(&self) -> Result<Vec<(u32, bool)>>;
+
+    /// The most tries that a row counts.
+    async fn tries_max(&self) -> Result<u32>;
+
+    /// Makes the table refuse every UPDATE of a row. Answers whether the test knows how.
+    async fn refuse(&self, _key: &str, _number: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Makes the table refuse to take the mark of its publisher off a row. Answers whether there is such a mark.
+    async fn refuse_to_give_back(&self, _key: &str, _number: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether a delivered row counts the try that went well.
+    const COUNTS_SUCCESS: bool;
+}
+
+pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> {
+    relay_to(store, sink.clone()).await
+}
+
+pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -> Result<Relay> {
+    let policy = Policy {
+        lease: Duration::from_secs(1),
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(20),
+        probe_min: Duration::from_millis(5),
+        probe_max: Duration::from_millis(20),
+        ..Policy::default()
+    };
+    let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy);
+    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+}
+
+async fn write<T: Table>(table: &T, rows: usize) -> Result<()> {
+    for number in 0..rows {
+        for key in 0..KEYS {
+            table.write(&format!("key{key}"), number).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let waiting = async {
+        while !is_so().await? {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
+}
+
+pub(crate) async fn every_key_arrives_in_its_order_and_once<T: Table>(table: T) -> Result<()> {
+    let sink = Taker::new(|_, _| None);
+    let relay = relay(table.store().await?, &sink).await?;
+    write(&table, ROWS).await?;
+    sink.wait_for(KEYS * ROWS).await;
+    relay.shutdown().await?;
+    for key in 0..KEYS {
+        assert_eq!(sink.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>());
+    }
+    assert_eq!(table.delivered().await?, KEYS * ROWS);
+    Ok(())
+}
+
+pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Table>(table: T) -> Result<()> {
+    let sink = Taker::new(|key, number| {
+        (key.ends_with("key0") && number == 1).then(|| Outcome::Failed(Failure::new("poison")))
+    });
+    write(&table, 4).await?;
+    let relay = relay(table.store().await?, &sink).await?;
+    sink.wait_for(KEYS * 4 - 1).await;
+    relay.shutdown().await?;
+    assert_eq!(sink.of_key("key0"), [0, 2, 3]);
+    assert_eq!(sink.of_key("key1"), [0, 1, 2, 3]);
+    assert_eq!(table.undelivered().await?, [(3, true)], "it was given up after three tries");
+    Ok(())
+}
+
+pub(crate) async fn an_outage_burns_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
+    let answers = Arc::new(AtomicU32::new(0));
+    let counted = answers.clone();
+    let sink = Taker::new(move |_, _| {
+        (counted.fetch_add(1, Ordering::Relaxed) < 200).then(|| Outcome::Down(Failure::new("maintenance")))
+    });
+    write(&table, 10).await?;
+    let relay = relay(table.store().await?, &sink).await?;
+    sink.wait_for(KEYS * 10).await;
+    relay.shutdown().await?;
+    assert!(answers.load(Ordering::Relaxed) > 200, "there was an outage");
+    assert_eq!(table.tries_max().await?, u32::from(T::COUNTS_SUCCESS));
+    assert_eq!(table.delivered().await?, KEYS * 10);
+    Ok(())
+}
+
+pub(crate) async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next<T: Table>(
+    table: T,
+) -> Result<()> {
+    write(&table, ROWS).await?;
+    // Some are taken and never settled, for the relay dies before.
+    let first = Taker::new(|_, number| (number >= 5).then(|| Outcome::Down(Failure::new("slow"))));
+    let doomed = relay(table.store().await?, &first).await?;
+    first.wait_for(KEYS).await;
+    drop(doomed);
+    let second = Taker::new(|_, _| None);
+    let next = relay(table.store().await?, &second).await?;
+    eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    next.shutdown().await?;
+    for key in 0..KEYS {
+        let name = format!("key{key}");
+        let (before, after) = (first.of_key(&name), second.of_key(&name));
+        let from = after.first().copied().unwrap_or(0);
+        assert_eq!(after, (from..ROWS as u64).collect::<Vec<u64>>(), "in order");
+        assert!(before.len() as u64 >= from, "nothing between is lost: {before:?} {after:?}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other<T: Table>(
+    table: T,
+) -> Result<()> {
+    write(&table, ROWS).await?;
+    assert!(table.refuse("key0", 3).await?, "the test can make a row that cannot be updated");
+    let first = Taker::new(|_, _| None);
+    let relay_of_first = relay(table.store().await?, &first).await?;
+    let all_but_one = KEYS * ROWS - 1;
+    eventually("all other rows are recorded", async || Ok(table.delivered().await? == all_but_one)).await?;
+    relay_of_first.shutdown().await?;
+    for key in 0..KEYS {
+        assert_eq!(first.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>(), "each once");
+    }
+    let second = Taker::new(|_, _| None);
+    let relay_of_second = relay(table.store().await?, &second).await?;
+    table.write("key0", ROWS).await?;
+    eventually("a later row is recorded", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    relay_of_second.shutdown().await?;
+    assert_eq!(second.taken().len(), 1, "the next relay does not send it again: {:?}", second.taken());
+    Ok(())
+}
+
+/// An owner marks rows as being published, and is never heard of again.
+async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
+    store.subscribe("mail", Start::Beginning).await?;
+    let lease =
+        LeaseRequest { subscription: "mail".into(), holder: "dead".into(), duration: Duration::from_secs(1) };
+    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: rows, bytes_max: 1_000_000 };
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
+    assert_eq!(page.events.len(), rows);
+    Ok(())
+}
+
+/// On a table where rows are marked.
+pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order<T: Table>(
+    table: T,
+) -> Result<()> {
+    write(&table, ROWS).await?;
+    die_with_rows(table.store().await?, KEYS * 3).await?;
+    assert!(table.refuse_to_give_back("key0", 1).await?, "rows are marked");
+    let sink = Taker::new(|_, _| None);
+    let next = relay(table.store().await?, &sink).await?;
+    eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    next.shutdown().await?;
+    for key in 0..KEYS {
+        assert_eq!(sink.of_key(&format!("key{key}")), (0..ROWS as u64).collect::<Vec<_>>());
+    }
+    Ok(())
+}

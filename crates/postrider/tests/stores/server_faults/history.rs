@@ -1,0 +1,68 @@
+//! The server comes back as another one: restored, or with its positions taken back.
+
+use super::*;
+
+/// Accepts the history as it is now and goes on with the first position that was not seen of it.
+pub(crate) async fn accept<W: TestServer>(server: &W, next: i64) -> Result<()> {
+    let store = server.connect(To::default()).await?;
+    store.accept_history("mail", Start::Position(Position::new(next))).await
+}
+
+pub(crate) async fn a_server_put_back_to_an_older_state_halts_the_relay_that_knew_better<W: TestServer>()
+-> Result<()> {
+    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let relay = relay(&server, &sink).await?;
+    write(&server, 10).await?;
+    sink.wait_for(10).await;
+    let copy = server.back_up().await;
+    write(&server, 10).await?;
+    sink.wait_for(20).await;
+    server.restore(copy).await;
+    let reason = halted(&server).await;
+    assert!(reason.contains("older copy"), "{reason}");
+    write(&server, 3).await?;
+    accept(&server, 11).await?;
+    sink.wait_for(23).await;
+    relay.shutdown().await?;
+    let verdict = verdict(&server, &sink).await?;
+    assert_eq!((verdict.lost, verdict.phantom), (0, 10), "{verdict}");
+    Ok(())
+}
+
+/// Takes something of the outbox back while the relay runs, and expects it to stop.
+async fn halts_after<W: TestServer>(taken_back: Change) -> Result<()> {
+    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let first = relay(&server, &sink).await?;
+    write(&server, 10).await?;
+    sink.wait_for(10).await;
+    settled(&server, 10).await;
+    server.change(taken_back).await?;
+    let reason = halted(&server).await;
+    assert!(reason.contains("position 10"), "{reason}");
+    eventually("the relay has stopped", async || first.status()[0].brain.leading.is_none()).await;
+    write(&server, 3).await?;
+    // Another relay sees the same.
+    let second = relay(&server, &sink).await?;
+    assert_eq!(overview(&server).await?.halted, Some(reason));
+    assert_eq!(sink.delivered().len(), 10);
+    accept(&server, 6).await?;
+    let all = server.committed().await?;
+    eventually("all were delivered", async || {
+        let delivered = sink.delivered();
+        all.iter().all(|event| delivered.contains(&event.id))
+    })
+    .await;
+    first.shutdown().await?;
+    second.shutdown().await
+}
+
+pub(crate) async fn events_put_back_without_their_ledger_halt_the_subscription<W: TestServer>() -> Result<()>
+{
+    halts_after::<W>(Change::LastEventsGone).await
+}
+
+pub(crate) async fn a_reset_counter_halts_the_subscription<W: TestServer>() -> Result<()> {
+    halts_after::<W>(Change::CounterReset).await
+}

@@ -1,0 +1,129 @@
+//! The network between relay and server fails.
+
+use postrider_testkit::proxy::{Fault, Proxy, Side};
+
+use super::*;
+
+/// A server, and a proxy in front of its server.
+async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, To)>> {
+    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(None) };
+    let proxy = Proxy::to(server.port()).await.unwrap();
+    let to = To { port: Some(proxy.port()), ..To::default() };
+    Ok(Some((server, proxy, to)))
+}
+
+/// Breaks the network so many times while events are delivered; nothing may be lost by it.
+async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
+    let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let relay = relay_at(server.store(to)?, &sink).await?;
+    for (round, fault) in faults.iter().enumerate() {
+        write(&server, 50).await?;
+        // Everything from the rounds before, too: then there are connections to break.
+        sink.wait_for(round * 100 + 50).await;
+        let broken = proxy.seen().broken;
+        // What was delivered and is not settled yet meets the fault, and so does the next claim.
+        write(&server, 50).await?;
+        proxy.set(*fault);
+        if *fault == Fault::None {
+            proxy.cut();
+        }
+        let breaking = proxy.wait_for(|seen| seen.broken > broken);
+        tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
+        proxy.set(Fault::None);
+        at_ease(&relay).await;
+    }
+    let all = server.committed().await?.len();
+    sink.wait_for(all).await;
+    settled(&server, all).await;
+    relay.shutdown().await?;
+    let verdict = verdict(&server, &sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    assert!(verdict.duplicates <= faults.len() * policy().window_events_max, "{verdict}");
+    Ok(())
+}
+
+pub(crate) async fn nothing_is_lost_when_connections_are_cut<W: TestServer>() -> Result<()> {
+    survives::<W>(&[Fault::None; 5]).await
+}
+
+pub(crate) async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
+    survives::<W>(&[Fault::LoseAnswer; 5]).await
+}
+
+pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestServer>() -> Result<()> {
+    survives::<W>(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
+}
+
+/// The connections stay open, and nothing comes through: only a deadline of its own gets a relay out of that.
+async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
+    let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
+    let sink = Recorder::new();
+    let store = server.store(To { answer_within: Some(Duration::from_millis(500)), ..to })?;
+    let relay = relay_at(store, &sink).await?;
+    write(&server, 20).await?;
+    sink.wait_for(20).await;
+    settled(&server, 20).await;
+    let open = proxy.seen();
+    proxy.set(fault);
+    let said = trouble(&relay).await;
+    assert!(said.contains("has not answered within 500ms"), "{said}");
+    assert_eq!(proxy.seen().broken, open.broken, "no connection was broken");
+    write(&server, 20).await?;
+    // What was open is never heard of again; the relay has given it up and makes other connections.
+    proxy.set(Fault::None);
+    sink.wait_for(40).await;
+    at_ease(&relay).await;
+    assert!(proxy.seen().connections > open.connections);
+    relay.shutdown().await?;
+    let verdict = verdict(&server, &sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+pub(crate) async fn a_server_that_falls_silent_on_an_open_connection_is_given_up_in_time<W: TestServer>()
+-> Result<()> {
+    notices_a_silent_server::<W>(Fault::Unheard(Side::Server)).await
+}
+
+pub(crate) async fn a_network_that_swallows_everything_is_given_up_in_time<W: TestServer>() -> Result<()> {
+    notices_a_silent_server::<W>(Fault::Blackhole).await
+}
+
+/// The lease of a relay that hears nothing any more moves on, and what it had in its hands changes nothing.
+async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
+    let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
+    let (cut_off, successor) = (Recorder::new(), Recorder::new());
+    let first = relay_at(server.store(to)?, &cut_off).await?;
+    write(&server, 20).await?;
+    cut_off.wait_for(20).await;
+    let epoch = overview(&server).await?.epoch;
+    proxy.set(fault);
+    let second = relay(&server, &successor).await?;
+    eventually("the lease moves", async || overview(&server).await.is_ok_and(|o| o.epoch > epoch)).await;
+    eventually("the first gives up", async || first.status()[0].brain.leading.is_none()).await;
+    write(&server, 20).await?;
+    eventually("the second delivers", async || successor.delivered().len() >= 20).await;
+    settled(&server, 40).await;
+    let after = overview(&server).await?;
+    // Back in the server, the first finds the lease taken.
+    proxy.set(Fault::None);
+    proxy.cut();
+    at_ease(&first).await;
+    let now = overview(&server).await?;
+    assert_eq!((now.epoch, now.floor), (after.epoch, after.floor));
+    assert_eq!(cut_off.delivered().len(), 20);
+    second.shutdown().await?;
+    first.shutdown().await?;
+    assert!(successor.delivered().len() <= 40, "the first had at most 20 delivered and not settled");
+    Ok(())
+}
+
+pub(crate) async fn a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing<W: TestServer>() -> Result<()>
+{
+    moves_on::<W>(Fault::Blackhole).await
+}
+
+pub(crate) async fn a_relay_that_is_heard_and_hears_nothing_loses_its_lease<W: TestServer>() -> Result<()> {
+    moves_on::<W>(Fault::Unheard(Side::Server)).await
+}

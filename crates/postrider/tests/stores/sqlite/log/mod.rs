@@ -1,0 +1,6 @@
+//! Outboxes in SQLite files.
+
+mod conformance;
+mod store;
+#[cfg(feature = "sqlx-sqlite")]
+mod write;

@@ -1,0 +1,4 @@
+//! SQLite.
+
+mod log;
+mod row_state;

@@ -1,0 +1,82 @@
+//! A file of its own for every case, gone with the test.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::sqlite::SqliteRowStore;
+use postrider::store::{RowExtras, Store};
+use postrider::{Code, Error, Result};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
+use rusqlite::Connection;
+use rusqlite::types::FromSql;
+use tempfile::TempDir;
+
+pub(crate) struct Case {
+    _folder: TempDir,
+    pub(crate) path: PathBuf,
+    pub(crate) table: RowTable,
+}
+
+impl Case {
+    pub(crate) fn new() -> Result<Self> {
+        let case = Self::without_tables()?;
+        SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
+        Ok(case)
+    }
+
+    pub(crate) fn without_tables() -> Result<Self> {
+        let folder = TempDir::new().map_err(failed)?;
+        let path = folder.path().join("shop.db");
+        let table = RowTable::new(RowLayout::OutboxEvents)?.max_attempts(ATTEMPTS_MAX);
+        Ok(Self { _folder: folder, path, table })
+    }
+
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(SqliteRowStore::open(&self.path, &self.table)?))
+    }
+
+    /// A connection of the application.
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        let connection = Connection::open(&self.path).map_err(failed)?;
+        connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(failed)?;
+        Ok(connection)
+    }
+
+    pub(crate) fn run(&self, sql: &str) -> Result<()> {
+        self.connect()?.execute_batch(sql).map_err(failed)
+    }
+
+    pub(crate) fn one<T: FromSql>(&self, sql: &str) -> Result<T> {
+        self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
+    }
+
+    /// Makes a table refuse every UPDATE of rows that pass a condition over `old`.
+    pub(crate) fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
+        let what = match how {
+            Refusing::WithAnError => "ABORT, 'the row is frozen'",
+            Refusing::InSilence => "IGNORE",
+        };
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} WHEN {rows} BEGIN SELECT RAISE({what}); END"
+        ))?;
+        Ok(true)
+    }
+
+    /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
+    pub(crate) fn insert(key: &str, number: usize) -> String {
+        format!(
+            "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('Order', '{key}', 'order.placed', '{{\"n\": {number}}}')"
+        )
+    }
+}
+
+/// Ids as a list of texts.
+pub(crate) fn listed(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
+}

@@ -1,0 +1,33 @@
+//! What retention deletes in a file, and what it leaves alone.
+
+use std::time::Duration;
+
+use postrider::Result;
+use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
+use postrider::store::Start;
+
+use super::case::Case;
+use crate::relay_cases::eventually;
+use crate::taker::Taker;
+
+async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
+    let retention = Retention { rest: Duration::from_millis(5), ..retention };
+    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let relay = Relay::builder().outbox_keeping(case.store()?, [subscription], retention).spawn().await?;
+    let count = "SELECT count(*) FROM outbox_events";
+    eventually("all else is deleted", async || Ok(case.one::<i64>(count)? == rows)).await?;
+    relay.shutdown().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
+    let case = Case::new()?;
+    case.run(
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)
+         INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, status, created_at)
+         SELECT 'Order', n, 'order.placed', '{}', 'PUBLISHED', '2025-01-01 00:00:00' FROM n",
+    )?;
+    (0..10).try_for_each(|number| case.run(&Case::insert("k", number)))?;
+    left(&case, Retention::of(Duration::ZERO), 1_000).await?;
+    left(&case, Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) }, 0).await
+}

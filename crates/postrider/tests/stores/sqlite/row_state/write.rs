@@ -1,0 +1,107 @@
+//! Writing to the table in the caller's transaction, and strangers who work on it.
+
+use std::time::Duration;
+
+use postrider::layout::RowLayout;
+use postrider::store::sqlite::SqliteRowStore;
+use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start};
+use postrider::{Code, Event, Outbox, Result, Written};
+use sqlx::Connection;
+
+use super::case::{Case, failed};
+use crate::relay_cases::relay;
+use crate::taker::Taker;
+
+fn order(number: usize) -> Event {
+    Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
+}
+
+fn lease() -> LeaseRequest {
+    let duration = Duration::from_secs(600);
+    LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration }
+}
+
+/// Everything a relay would read.
+async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
+    let store = case.store()?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let Acquired::Granted(loaded) = store.acquire(lease()).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: 1_000, bytes_max: 1_000_000 };
+    match store.claimer(&loaded.progress).claim(budget).await? {
+        Claimed::Page(page) => Ok(page.events),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+    let case = Case::new()?;
+    let outbox = Outbox::new().rows(case.table.clone());
+    let mut connection = case.connect()?;
+    let tx = connection.transaction().map_err(failed)?;
+    let mut written: Vec<Written> = outbox.write_all(&tx, (0..5).map(order))?;
+    written.push(outbox.write(&tx, order(5))?);
+    assert_eq!(outbox.write(&tx, Event::new("a", "{}")).unwrap_err().code(), Code::LayoutUnfit);
+    tx.commit().map_err(failed)?;
+
+    let url = format!("sqlite:{}", case.path.display());
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.map_err(failed)?;
+    let mut tx = connection.begin().await.map_err(failed)?;
+    written.push(outbox.write(&mut tx, order(6)).await?);
+    tx.commit().await.map_err(failed)?;
+    let mut tx = connection.begin().await.map_err(failed)?;
+    outbox.write(&mut tx, order(99)).await?;
+    tx.rollback().await.map_err(failed)?;
+
+    let events = read(&case).await?;
+    let ids: Vec<_> = events.iter().map(|stored| stored.event.id).collect();
+    assert_eq!(ids, written.iter().map(|written| written.id).collect::<Vec<_>>());
+    for (number, stored) in events.iter().enumerate() {
+        assert_eq!(stored.event.payload, format!("{{\"n\": {number}}}"));
+        assert_eq!(written[number].position.get(), number as i64 + 1);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> Result<()> {
+    let case = Case::new()?;
+    case.run("ALTER TABLE outbox_events ADD max_attempts INTEGER")?;
+    case.run(
+        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, max_attempts, created_at)
+         VALUES ('Order', '1', 'a', 'no JSON: ü', 7, '2026-01-01T00:00:00Z'),
+                ('Order', '1', 'a', 'x', NULL, 'never')",
+    )?;
+    let store = case.store()?;
+    store.subscribe("mail", Start::Beginning).await?;
+    let Acquired::Granted(loaded) = store.acquire(lease()).await? else { panic!("the lease is free") };
+    let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
+    let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
+    assert_eq!(page.events[0].event.payload, "no JSON: ü");
+    assert_eq!(page.events[0].event.max_attempts, Some(7), "the column of the row is the limit");
+    assert_eq!(page.events[0].event.time.to_string(), "2026-01-01T00:00:00.000000Z");
+    assert_eq!(page.damaged.len(), 1, "a row without a time is told, and stops nobody: {page:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() -> Result<()> {
+    let mut case = Case::new()?;
+    assert_eq!(case.table.layout(), RowLayout::OutboxEvents);
+    case.run(&Case::insert("k", 0))?;
+    case.run("UPDATE outbox_events SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = CURRENT_TIMESTAMP")?;
+    assert_eq!(SqliteRowStore::foreign_claims(&case.path, &case.table)?, 1);
+    let store = case.store()?;
+    store.subscribe("mail", Start::Beginning).await?;
+    assert_eq!(store.acquire(lease()).await.unwrap_err().code(), Code::ForeignPublisher);
+    store.close().await;
+    // One that was left behind is taken over once that was said and the time is over.
+    case.run("UPDATE outbox_events SET last_attempt_at = datetime('now', '-1 hour')")?;
+    case.table = case.table.foreign_claim_timeout(Some(Duration::from_secs(60)));
+    let sink = Taker::new(|_, _| None);
+    let relay = relay(case.store()?, &sink).await?;
+    sink.wait_for(1).await;
+    relay.shutdown().await?;
+    assert_eq!(case.one::<String>("SELECT status FROM outbox_events")?, "PUBLISHED");
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Builds the test programs, and hands each over as soon as it is linked.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::process;
+
+/// A test program that cargo has built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    /// `package/target`, such as `postrider/relay`; the unit tests of a library are `package/lib`.
+    pub(super) name: String,
+    /// The package's name.
+    pub(super) package: String,
+    /// The package's folder, where cargo runs its tests.
+    pub(super) folder: PathBuf,
+    pub(super) executable: PathBuf,
+}
+
+/// What a build takes of the arguments of `cargo test`.
+const WHOLE: [&str; 2] = ["--workspace", "--all-features"];
+
+/// Arguments that choose among the targets of a package; `cargo test` with one of them runs no doc tests.
+const TARGETS: [&str; 10] = [
+    "--all-targets",
+    "--benches",
+    "--bin",
+    "--bins",
+    "--example",
+    "--examples",
+    "--lib",
+    "--test",
+    "--tests",
+    "--doc",
+];
+
+/// What is tested: the arguments of cargo, and those of every test program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    cargo: Vec<String>,
+    pub(super) program: Vec<String>,
+}
+
+impl Choice {
+    /// `cargo test`'s own arguments; everything if there are none.
+    pub(super) fn new(arguments: &[String]) -> Self {
+        let mut parts = arguments.splitn(2, |argument| argument == "--");
+        let cargo = parts.next().unwrap_or_default().to_vec();
+        let program = parts.next().unwrap_or_default().to_vec();
+        let whole = || WHOLE.map(str::to_owned).to_vec();
+        Self { cargo: if cargo.is_empty() { whole() } else { cargo }, program }
+    }
+
+    /// Whether doc tests are part of it.
+    pub(super) fn has_doc_tests(&self) -> bool {
+        let names = |argument: &String| argument.split('=').next().unwrap_or_default().to_owned();
+        !self.cargo.iter().map(names).any(|name| TARGETS.contains(&name.as_str()))
+    }
+
+    /// `cargo test --doc` for the same packages and features.
+    pub(super) fn doc_tests(&self) -> std::process::Command {
+        let mut command = process::cargo();
+        command.args(["test", "--no-fail-fast", "--doc"]).args(&self.cargo);
+        command.args(["--", "--show-output"]).args(&self.program);
+        command
+    }
+}
+
+/// Builds, and calls with each test program as it is there. Answers whether all could be built.
+///
+/// The compiler is nice to the tests that run meanwhile: they wait for servers most of the time, and are on time
+/// when the server answers.
+pub(super) fn build(choice: &Choice, mut built: impl FnMut(Program)) -> Result<bool, String> {
+    let mut command = process::nice(process::cargo());
+    command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
+    command.args(&choice.cargo);
+    let status = process::stream(&mut command, |line| {
+        if let Some(program) = Program::parse(line) {
+            built(program);
+        }
+    })?;
+    Ok(status.success())
+}
+
+impl Program {
+    /// One line of cargo's messages, if it is about a test program.
+    fn parse(line: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+        let package = package(message["package_id"].as_str()?)?.to_owned();
+        let kind = message["target"]["kind"][0].as_str()?;
+        let target = match kind {
+            "test" | "bench" | "example" => message["target"]["name"].as_str()?,
+            // The unit tests of a library have the name of their crate, which a program may have, too.
+            "bin" => "bin",
+            _ => "lib",
+        };
+        Some(Self { name: format!("{package}/{target}"), package, folder, executable })
+    }
+}
+
+/// The name in `path+file:///a/folder#name@0.1.0`, or in `path+file:///a/name#0.1.0` where folder and package are
+/// called the same.
+fn package(id: &str) -> Option<&str> {
+    let (path, version) = id.rsplit_once('#')?;
+    version.split_once('@').map(|(name, _)| name).or_else(|| path.rsplit('/').next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> Choice {
+        Choice::new(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_test_program_is_named_by_its_package_and_target() {
+        let line = r#"{"reason":"compiler-artifact","package_id":"path+file:///r/bench#postrider-bench@0.1.0",
+            "manifest_path":"/r/bench/Cargo.toml","target":{"kind":["test"],"name":"rows"},
+            "profile":{"test":true},"executable":"/t/debug/deps/rows-1"}"#;
+        let program = Program::parse(line).unwrap();
+        assert_eq!(program.name, "postrider-bench/rows");
+        assert_eq!(program.folder, Path::new("/r/bench"));
+        assert_eq!(program.executable, Path::new("/t/debug/deps/rows-1"));
+        let unit = line.replace("\"test\"]", "\"lib\"]").replace("/bench#postrider-bench@", "/postrider#");
+        assert_eq!(Program::parse(&unit).unwrap().name, "postrider/lib");
+    }
+
+    #[test]
+    fn what_is_built_beside_the_tests_is_no_test() {
+        let library =
+            r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/debug/postrider"}"#;
+        assert_eq!(Program::parse(library), None);
+        assert_eq!(Program::parse(r#"{"reason":"build-finished","success":true}"#), None);
+        assert_eq!(Program::parse("no JSON"), None);
+    }
+
+    #[test]
+    fn arguments_before_the_dashes_are_cargos_and_those_after_are_the_programs() {
+        assert_eq!(choice("").cargo, WHOLE);
+        let chosen = choice("-p postrider --all-features -- lease");
+        assert_eq!(chosen.cargo, ["-p", "postrider", "--all-features"]);
+        assert_eq!(chosen.program, ["lease"]);
+        assert_eq!(choice("-- lease").cargo, WHOLE);
+    }
+
+    #[test]
+    fn a_choice_of_targets_leaves_the_doc_tests_out() {
+        assert!(choice("").has_doc_tests());
+        assert!(choice("-p postrider -- --test").has_doc_tests());
+        assert!(!choice("-p postrider --test relay").has_doc_tests());
+        assert!(!choice("--test=relay").has_doc_tests());
+    }
+}

@@ -1,0 +1,164 @@
+//! Which programs run side by side, and which next.
+//!
+//! A machine has two places per core, and a program takes one: most of its time it waits for servers, for leases that
+//! run out and for retries that come due. Whoever computes all the time takes two. While the compiler works it has
+//! half of the places.
+
+/// Places per core.
+const PLACES_PER_CORE: usize = 2;
+
+/// What the schedule knows of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// How long it takes when it has the machine for itself. The longest begins first.
+    pub(super) seconds: u32,
+    /// How many places it takes.
+    pub(super) places: usize,
+    /// How many of its tests run at a time, per core.
+    pub(super) threads_per_core: usize,
+    /// It needs more of the build than its own program.
+    pub(super) whole_build: bool,
+}
+
+/// A program that is not in the list: short, and content with one place.
+const SHORT: Needs = Needs { seconds: 1, places: 1, threads_per_core: 1, whole_build: false };
+
+const fn waits(seconds: u32) -> Needs {
+    Needs { seconds, ..SHORT }
+}
+
+const fn computes(seconds: u32) -> Needs {
+    Needs { seconds, places: 2, ..SHORT }
+}
+
+/// Programs that take long, with what they do. The measured times are in `docs/figures/test-loop.md`.
+const LIST: [(&str, Needs); 13] = [
+    // Two thirds of all tests, on servers that they share.
+    ("postrider/stores", Needs { seconds: 350, places: 2, threads_per_core: 2, whole_build: false }),
+    ("postrider-cli/cli", waits(150)),
+    ("postrider-cli/destinations", waits(118)),
+    ("postrider-sinks/kafka", waits(106)),
+    // Writers and relays as many as the servers bear, for a fixed time.
+    ("postrider/storm", computes(73)),
+    ("postrider-sinks/network", waits(62)),
+    // The example `relay` runs as processes; cargo does not say that this test needs it.
+    ("postrider-sinks/processes", Needs { whole_build: true, ..waits(20) }),
+    // Starts a cargo for programs that must not compile.
+    ("postrider-derive/derive", Needs { whole_build: true, ..computes(19) }),
+    ("postrider-testkit/servers", waits(28)),
+    ("postrider-writers-example/writers", waits(11)),
+    // Thousands of histories of the simulator.
+    ("postrider-testkit/lib", computes(8)),
+    ("postrider/languages", waits(5)),
+    (DOC_TESTS, Needs { whole_build: true, ..computes(5) }),
+];
+
+/// The name of the doc tests of all packages.
+pub(super) const DOC_TESTS: &str = "doc tests";
+
+/// What a program needs. A program that runs again on another server is `name on server`, and short.
+pub(super) fn needs(name: &str) -> Needs {
+    LIST.iter().find(|(listed, _)| *listed == name).map_or(SHORT, |(_, needs)| *needs)
+}
+
+/// What waits for a place.
+#[derive(Debug)]
+pub(super) struct Schedule<J> {
+    places: usize,
+    taken: usize,
+    building: bool,
+    waiting: Vec<(Needs, J)>,
+}
+
+impl<J> Schedule<J> {
+    /// Nothing waits, and the build has begun.
+    pub(super) fn new(cores: usize) -> Self {
+        Self { places: cores * PLACES_PER_CORE, taken: 0, building: true, waiting: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, needs: Needs, job: J) {
+        let needs = Needs { places: needs.places.min(self.places), ..needs };
+        self.waiting.push((needs, job));
+        // Stable: what takes the same time stays in the order it came.
+        self.waiting.sort_by_key(|(needs, _)| std::cmp::Reverse(needs.seconds));
+    }
+
+    /// The longest that there is room for.
+    pub(super) fn next(&mut self) -> Option<(Needs, J)> {
+        let open = if self.building { self.places.div_ceil(2) } else { self.places };
+        let free = open.saturating_sub(self.taken);
+        let fits = |(needs, _): &(Needs, J)| needs.places <= free && !(needs.whole_build && self.building);
+        let next = self.waiting.iter().position(fits)?;
+        let next = self.waiting.remove(next);
+        self.taken += next.0.places;
+        Some(next)
+    }
+
+    pub(super) fn ended(&mut self, needs: Needs) {
+        self.taken -= needs.places;
+    }
+
+    pub(super) fn build_ended(&mut self) {
+        self.building = false;
+    }
+
+    /// Whether nothing runs, nothing waits, and nothing can come any more.
+    pub(super) fn is_over(&self) -> bool {
+        !self.building && self.taken == 0 && self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(schedule: &mut Schedule<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| schedule.next()).map(|(_, job)| job).collect()
+    }
+
+    #[test]
+    fn the_longest_begin_first_and_fill_the_places() {
+        let mut schedule = Schedule::new(1);
+        schedule.build_ended();
+        for (job, seconds) in [("a", 1), ("b", 9), ("c", 5)] {
+            schedule.add(waits(seconds), job);
+        }
+        assert_eq!(names(&mut schedule), ["b", "c"]);
+        schedule.ended(waits(9));
+        assert_eq!(names(&mut schedule), ["a"]);
+    }
+
+    #[test]
+    fn who_computes_takes_two_places_and_a_shorter_one_may_pass() {
+        let mut schedule = Schedule::new(2);
+        schedule.build_ended();
+        for (job, needs) in [("a", waits(9)), ("b", computes(8)), ("c", computes(7)), ("d", waits(1))] {
+            schedule.add(needs, job);
+        }
+        assert_eq!(names(&mut schedule), ["a", "b", "d"]);
+    }
+
+    #[test]
+    fn the_compiler_has_half_of_the_places_while_it_works() {
+        let mut schedule = Schedule::new(2);
+        for job in ["a", "b", "c"] {
+            schedule.add(SHORT, job);
+        }
+        schedule.add(Needs { whole_build: true, ..waits(9) }, "whole");
+        assert_eq!(names(&mut schedule), ["a", "b"]);
+        schedule.build_ended();
+        assert_eq!(names(&mut schedule), ["whole", "c"]);
+        assert!(!schedule.is_over());
+    }
+
+    #[test]
+    fn a_program_that_wants_more_than_the_machine_has_gets_all_of_it() {
+        let mut schedule = Schedule::new(1);
+        schedule.build_ended();
+        schedule.add(Needs { places: 64, ..SHORT }, "a");
+        let (needs, _) = schedule.next().unwrap();
+        assert_eq!(needs.places, 2);
+        schedule.ended(needs);
+        assert!(schedule.is_over());
+    }
+}

@@ -1,0 +1,127 @@
+//! Words that stop a reader, in text that a user meets: Markdown, and the string literals and doc comments of the
+//! crates. The list is short on purpose; the message names what to write instead.
+
+use super::markdown::prose;
+use super::{Finding, Tree};
+
+/// A word or phrase, and what to write instead.
+const WORDS: [(&str, &str); 11] = [
+    ("anew", "again"),
+    ("whoever", "any process that, or the relay that"),
+    ("somebody", "another process, a user or an operator"),
+    ("nobody", "no process, no relay or no user"),
+    ("anybody", "any process, any user or user-defined"),
+    ("for ever", "permanently, or forever"),
+    ("but for", "except"),
+    ("nothing but", "only"),
+    ("is told", "is reported, logged or printed"),
+    ("are told", "are reported, logged or printed"),
+    ("by hand of", "manually by"),
+];
+/// Names of internal documents: users know a layout by its name.
+const DOCUMENTS: [(&str, &str); 2] =
+    [("seed 00", "the name of the layout"), ("DESIGN ", "the page of the docs, or nothing")];
+/// Written for its own sake: what was said at the time.
+const QUOTES: [&str; 2] = ["CHANGELOG.md", "docs/src/proofs.md"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_extension("md").filter(|(path, _)| !QUOTES.contains(path)) {
+        for (line, prose) in prose(text) {
+            findings.extend(found(prose).map(|what| Finding::new(path, line, what)));
+        }
+    }
+    for (path, text) in tree.with_extension("rs").filter(|(path, _)| is_read_by_users(path)) {
+        for (number, line) in before_tests(text).enumerate() {
+            let findings_of = shown(line).into_iter().flat_map(|part| found(part).collect::<Vec<_>>());
+            findings.extend(findings_of.map(|what| Finding::new(path, number + 1, what)));
+        }
+    }
+    findings
+}
+
+/// The sources of what ships; tests and their tools speak to contributors only.
+fn is_read_by_users(path: &str) -> bool {
+    let ships = ["postrider", "postrider-cli", "postrider-sinks", "postrider-derive"];
+    let is_test = path.ends_with("_tests.rs") || path.ends_with("/tests.rs") || path.contains("/tests/");
+    !is_test && ships.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")))
+}
+
+/// The lines up to the inline test module, which stands at the end by custom.
+fn before_tests(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().take_while(|line| *line != "#[cfg(test)]")
+}
+
+/// What of a line of Rust a user may read: a doc comment, or what stands between quotes.
+fn shown(line: &str) -> Vec<&str> {
+    let line = line.trim_start();
+    if line.starts_with("///") || line.starts_with("//!") {
+        return vec![line];
+    }
+    if line.starts_with("//") {
+        return Vec::new();
+    }
+    // A literal over several lines has an odd number of quotes on its first and last; its other lines have none and are
+    // not code, so they are taken whole if they end as such a line does.
+    let parts: Vec<&str> = line.split('"').collect();
+    match parts.len() {
+        1 => {
+            if line.ends_with('\\') {
+                vec![line]
+            } else {
+                Vec::new()
+            }
+        }
+        _ => parts.into_iter().skip(1).collect(),
+    }
+}
+
+fn found(text: &str) -> impl Iterator<Item = String> + '_ {
+    let lower = text.to_lowercase();
+    let words = WORDS.into_iter().filter(move |(word, _)| stands_in(&lower, word));
+    let documents = DOCUMENTS.into_iter().filter(move |(name, _)| text.contains(name));
+    words.chain(documents).map(|(word, instead)| format!("says {word:?}; write {instead}"))
+}
+
+/// Whether the phrase is there as whole words.
+fn stands_in(text: &str, phrase: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(phrase).any(|(at, _)| {
+        !is_word(text[..at].chars().next_back()) && !is_word(text[at + phrase.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        check(&Tree::of(&[(path, text)])).into_iter().map(|finding| finding.to_string()).collect()
+    }
+
+    #[test]
+    fn a_word_of_the_list_is_found_with_what_to_write_instead() {
+        let said = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
+        assert_eq!(said[0], "README.md:1: says \"anew\"; write again");
+        assert_eq!(said.len(), 3);
+        assert_eq!(findings("docs/src/a.md", "see DESIGN 4.1 and seed 004\n").len(), 2);
+    }
+
+    #[test]
+    fn parts_of_words_names_and_code_are_left_alone() {
+        assert!(findings("README.md", "Design it; a canew, nobody_knows.\n```\nanew\n```\n").is_empty());
+        assert!(findings("CHANGELOG.md", "anew\n").is_empty());
+    }
+
+    #[test]
+    fn rust_is_read_where_users_read_it() {
+        let path = "crates/postrider/src/a.rs";
+        assert_eq!(findings(path, "/// Begins anew.\nlet a = \"nobody\";\n").len(), 2);
+        assert_eq!(findings(path, "let a = \"first \\\n    whoever \\\n    last\";\n").len(), 1);
+        assert!(
+            findings(path, "// begins anew\nfn anew() {}\n#[cfg(test)]\nmod tests {\n    /// anew\n}\n")
+                .is_empty()
+        );
+        assert!(findings("crates/postrider/tests/a.rs", "/// anew\n").is_empty());
+    }
+}
