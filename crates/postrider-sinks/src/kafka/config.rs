@@ -169,12 +169,13 @@ impl fmt::Debug for Sasl {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ca, certificate, key, key_password: _ } = self;
+        let Self { ca, certificate, key, key_password } = self;
         f.debug_struct("Tls")
             .field("ca", ca)
             .field("certificate", certificate)
             .field("key", key)
-            .finish_non_exhaustive()
+            .field("key_password", &key_password.as_ref().map(|_| "***"))
+            .finish()
     }
 }
 
