@@ -8,6 +8,8 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod admin;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod address;
 mod async_store;

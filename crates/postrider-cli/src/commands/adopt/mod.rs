@@ -68,7 +68,7 @@ impl Adopt {
             (find_outbox(&settings, "--from", &self.from)?, find_outbox(&settings, "--to", &self.to)?);
         selection::check(from, to)?;
         block_on(Threads::One, async {
-            let source = from.outbox.database.source().await?;
+            let source = from.outbox.database.admin().open_exclusive().await?;
             let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
             source.close().await;
             adopted
@@ -92,7 +92,7 @@ impl Adopt {
         if self.dry_run {
             return Ok(());
         }
-        let there = to.outbox.database.store().await?;
+        let there = to.outbox.database.open().await?;
         let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
         there.close().await;
         if output.is_json() {
@@ -119,7 +119,7 @@ impl Adopt {
             batch_events_max: self.batch as usize,
             ..Adoption::of(name)
         };
-        let target = to.outbox.database.target(Outbox::anonymous().limits(to.outbox.limits.clone()));
+        let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
         let mut copying = Copying::begin(source, target, adoption, counts).await?;
         report::notes(output, to, counts);
@@ -179,7 +179,7 @@ async fn subscribe(
     to: NamedOutbox<'_>,
     events: u64,
 ) -> Result<(), Failure> {
-    if to.outbox.database.layout().is_some() || events == 0 {
+    if to.outbox.database.admin().layout().is_some() || events == 0 {
         return Ok(());
     }
     for (name, subscription) in settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name) {

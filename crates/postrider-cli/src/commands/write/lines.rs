@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
+use postrider::store::admin::EventWriter;
 use postrider::{Code, Error, Event, Limits, Outbox, Result, Written};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::line;
 use super::progress::Progress;
 use super::stdin::{self, Line};
 use crate::config::settings::OutboxSettings;
-use crate::database::EventWriter;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::{Output, count};
