@@ -18,7 +18,7 @@ impl PageBuilder {
         Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }
     }
 
-    /// Whether an event of this size is one too many. A damaged row counts as an event: whoever
+    /// Whether an event of this size is one too many. A damaged row counts as an event: any process that
     /// asked for so many rows and got them must not take the last one for the end.
     pub(super) fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);

@@ -1,6 +1,5 @@
 //! `postrider adopt`
 
-mod progress;
 mod report;
 mod selection;
 
@@ -9,7 +8,6 @@ use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
-use self::progress::Progress;
 use self::report::Report;
 use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
@@ -17,7 +15,7 @@ use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
-use crate::output::{Output, count};
+use crate::output::{Output, Progress, count};
 
 const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
@@ -28,12 +26,12 @@ const EXAMPLES: &str = "Examples:
 /// Move undelivered events from one outbox to another of the same database
 ///
 /// Between a table with a state per row and the layout `postrider`, in either direction. Both outboxes are configured and
-/// migrated. Counts first; then it takes the lease of the subscription, makes sure that nobody else is at work and that
+/// migrated. Counts first; then it takes the lease of the subscription, makes sure that no other process is at work and that
 /// every event fits, and moves them in their order, in batches. Each batch is one transaction that writes the events
 /// there and settles them here: whatever stops it, running it again goes on where it was. Nothing is deleted here; what was
 /// moved counts as delivered.
 ///
-/// Stop publishers of others first, and let nobody write to the other outbox before it is done: new events would stand before
+/// Stop publishers of others first, and do not write to the other outbox before it is done: new events would stand before
 /// the old ones of their key.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
@@ -148,7 +146,8 @@ async fn move_all(
     copying: &mut Copying<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
-    let progress = Progress::new(output, copying.total());
+    let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";
+    let progress = Progress::new(output, Some(copying.total()), template);
     loop {
         let mut is_interrupted = false;
         let more = {
@@ -162,7 +161,7 @@ async fn move_all(
                 }
             }
         };
-        progress.set(copying.copied());
+        progress.set(copying.copied(), "");
         match more {
             None => return Ok(()),
             Some(_) if is_interrupted => return Err(Failure::Interrupted),
@@ -171,7 +170,7 @@ async fn move_all(
     }
 }
 
-/// Makes sure that somebody will get the events: in the layout `postrider` a subscription that begins later may leave them
+/// Makes sure that a subscription will receive the events: in the layout `postrider` a subscription that begins later may leave them
 /// out.
 async fn subscribe(
     settings: &Settings,

@@ -108,7 +108,7 @@ impl MySqlClaimer {
     async fn claim_next(&mut self, budget: Budget) -> Result<Claimed> {
         if matches!(self.link, Link::Unopened) {
             let session = self.config.connect().await?;
-            // Whether the subscription may go on at another server is decided when its state is loaded anew.
+            // Whether the subscription may go on at another server is decided when its state is loaded again.
             if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
                 self.link = Link::Lost;
                 return Err(lost());
@@ -161,7 +161,7 @@ impl MySqlClaimer {
                 "too many open transactions: no new events are read until they end"
             );
         }
-        // At the limit, looking again at once helps nobody; but nobody may believe that all has been read.
+        // At the limit, looking again at once does not help; but no process may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
             events: read.builder.events,
@@ -191,7 +191,7 @@ impl MySqlClaimer {
             head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.reached {
-            // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
+            // Another process has deleted the last events. What was given stays given, if the counter knows of it.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;

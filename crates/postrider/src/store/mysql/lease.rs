@@ -1,6 +1,6 @@
 //! Leases: who works a subscription, and the load that comes with taking one.
 //!
-//! Whoever locks more than one row locks the one in `subscriptions` first.
+//! A transaction that locks more than one row locks the one in `subscriptions` first.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(super) async fn acquire(
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
-/// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
+/// Why the lease cannot be had now, if so: the subscription is halted, or another process has it.
 pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
@@ -145,7 +145,7 @@ pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, c
     Ok(())
 }
 
-/// The error for a subscription nobody created.
+/// The error for a subscription that does not exist.
 pub(super) fn unknown(subscription: &str) -> Error {
     Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
 }

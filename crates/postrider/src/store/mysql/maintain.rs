@@ -1,7 +1,7 @@
 //! Retention: delivered events are deleted in short transactions.
 //!
-//! Whoever deletes, and whoever creates or moves a subscription, locks the same row, that of the first migration:
-//! so nobody begins at an event while it is being deleted. Settles need no lock. They only raise floors, and what
+//! A process that deletes, and one that creates or moves a subscription, locks the same row, that of the first migration:
+//! so no subscription begins at an event while it is being deleted. Settles need no lock. They only raise floors, and what
 //! they park was above the floor; floors are read before the parked rows, so a settle in between makes the batch
 //! smaller, never larger.
 

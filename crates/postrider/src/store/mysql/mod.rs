@@ -2,7 +2,7 @@
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
 //! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made anew
+//! a subscription is created or moved, which may take a while. A lost connection is made again
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Between this program and the server may stand nothing that hands connections around: a pooler of transactions,
 //! such as ProxySQL with multiplexing, is not noticed.
@@ -70,7 +70,7 @@ struct Connections {
     config: MySqlConfig,
     settler: SharedConnection,
     reader: SharedConnection,
-    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    /// Deletes what is delivered, so that publishing does not wait for that.
     cleaner: SharedConnection,
 }
 
@@ -85,7 +85,7 @@ impl MySqlStore {
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
-        // Whoever makes the tables is told now what a relay would be refused for. Later, that is the relay's to say.
+        // Any process that makes the tables is reported now what a relay would be refused for. Later, that is the relay's to say.
         if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
             engine::check(&mut session).await?;
         }
@@ -114,7 +114,7 @@ impl MySqlStore {
         roles::roles(schema)
     }
 
-    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl MySqlStore {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
-    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: whoever
+    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: any process that
     /// wrote them chose their positions. A relay that runs parks them as dead within seconds. Changes nothing.
     ///
     /// # Errors

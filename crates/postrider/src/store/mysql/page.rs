@@ -89,7 +89,7 @@ impl Read {
                 return Err(Error::new(Code::StoreBusy, "an event was deleted while it was read"));
             };
             match row::Rest::of(row) {
-                // Nobody else has seen the event yet.
+                // No other process has seen the event yet.
                 Ok(rest) => _ = Arc::get_mut(&mut event.event).map(|event| rest.put_into(event)),
                 Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.one_line())),
                 Err(error) => return Err(error),

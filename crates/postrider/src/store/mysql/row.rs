@@ -176,7 +176,7 @@ impl Rest {
     }
 }
 
-/// Bytes that nobody asks the row for again.
+/// Bytes that no process asks the row for again.
 pub(super) fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
     match row.take(column) {
         Some(Value::Bytes(bytes)) => Ok(Some(bytes)),

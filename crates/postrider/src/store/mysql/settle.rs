@@ -22,7 +22,7 @@ const REMEMBER: &str = "
         @postrider_parked = ?, @postrider_removed = ?";
 
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either. Of the parked rows, one that somebody else has changed is left alone.
+/// nothing else finds the epoch either. Of the parked rows, one that another process has changed is left alone.
 /// Tables made of JSON belong to the current database, so there has to be one.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).

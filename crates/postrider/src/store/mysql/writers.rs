@@ -1,8 +1,8 @@
 //! Who may still commit an event at a position that was taken long ago.
 //!
-//! Whoever writes to a table holds a metadata lock on it, from before it takes a position until after its
+//! Any process that writes to a table holds a metadata lock on it, from before it takes a position until after its
 //! transaction has ended. The list of the holders is therefore a list of writers, once a name stands for one
-//! transaction and every transaction keeps its name; see [`Names`]. Why each part of it is needed is told in
+//! transaction and every transaction keeps its name; see [`Names`]. Why each part of it is needed is explained in
 //! ADR 18. Where the locks are not told there is [`Engine`].
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) struct Listed {
     pub(super) writers: Writers,
     /// Every position up to here was taken when they had been listed, committed or not. Higher ones were taken later.
     pub(super) taken: Position,
-    /// Positions of old holes at which a row stands that is not committed, whoever wrote it.
+    /// Positions of old holes at which a row stands that is not committed, no matter which process wrote it.
     pub(super) held: Vec<Position>,
 }
 
@@ -106,10 +106,10 @@ pub(super) async fn count(session: &mut Session) -> Result<Option<usize>> {
     Ok(found.map(|(holders, _)| holders.locks.len() + holders.prepared.len()))
 }
 
-/// Rows in old holes that nobody has committed. On MariaDB and with the engine's list a transaction may be
+/// Rows in old holes that are not committed. On MariaDB and with the engine's list a transaction may be
 /// unknown to every list and have its rows all the same (ADR 26); then its holes stay.
 ///
-/// Reads without a lock and without a snapshot, so nobody waits and nobody is taken for a writer.
+/// Reads without a lock and without a snapshot, so no process waits and none is mistaken for a writer.
 pub(super) async fn uncommitted(
     session: &mut Session,
     holes: &Holes,
@@ -134,7 +134,7 @@ pub(super) async fn uncommitted(
 const LOOKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A position up to which every transaction is over: what a later snapshot does not show there, nobody will ever
+/// A position up to which every transaction is over: what a later snapshot does not show there, no process will ever
 /// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
 ///
 /// Never above the last event there is: a crash of the server may take back positions that nothing was

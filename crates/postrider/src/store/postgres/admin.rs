@@ -13,7 +13,7 @@ use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result, Timestamp};
 
-/// Whether somebody has created the subscription.
+/// Whether the subscription exists.
 pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
@@ -142,7 +142,7 @@ pub(super) async fn halt(
     fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
+/// Halts a subscription whose row is locked: no relay can be given an epoch meanwhile.
 pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions

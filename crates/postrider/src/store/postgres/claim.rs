@@ -172,7 +172,7 @@ impl PostgresClaimer {
                 "too many open transactions: no new events are read until they end"
             );
         }
-        // At the limit, read_transaction again at once helps nobody; but nobody may believe that all has been read.
+        // At the limit, read_transaction again at once does not help; but no process may believe that all has been read.
         let more_at_once = !to_the_end && (has_left || !holes_full);
         Ok(Claimed::Page(Page {
             events: read.events,
@@ -251,7 +251,7 @@ impl PostgresClaimer {
         let (started, timeline): (&str, &str) = (get(head, 0)?, get(head, 1)?);
         if let Some(server) = &self.server {
             // Another life of the server, or another server: whether the subscription may go on there is decided
-            // when its state is loaded anew.
+            // when its state is loaded again.
             if timeline != server.timeline() || started != server.started {
                 return Err(lost());
             }

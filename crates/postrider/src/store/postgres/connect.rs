@@ -213,7 +213,7 @@ impl PostgresConfig {
         self.patience
     }
 
-    /// A connection for whoever wants to look at the database or write to it, with the settings that the server has for
+    /// A connection to read the database or write to it, with the settings that the server has for
     /// the user, and without any check of the server and its tables.
     ///
     /// # Errors
@@ -279,7 +279,7 @@ impl PostgresConfig {
 
     /// A connection to a primary, whatever its schema.
     pub(super) async fn connect_unchecked(&self) -> Result<Session> {
-        // The driver's own limit ends with the TCP connection; who then says nothing would be waited for for ever.
+        // The driver's own limit ends with the TCP connection; who then says nothing would be waited for forever.
         let opened = async {
             let (client, sharing) = self.open(None).await?;
             Session::new(client, sharing, self.schema.clone(), self.rows.clone(), self.answer_within).await
@@ -293,7 +293,7 @@ impl PostgresConfig {
         })
     }
 
-    /// A connection, and whether it is ours alone. Notifications are told to `ears`.
+    /// A connection, and whether it is ours alone. Notifications go to `ears`.
     pub(super) async fn open(&self, ears: Option<Ears>) -> Result<(Client, Sharing)> {
         self.open_told(ears, Told::Everything).await
     }
@@ -351,7 +351,7 @@ where
         let tls = tls.clone();
         Box::pin(async move {
             let (client, mut connection) = config.connect(tls).await?;
-            // Ends with the client. Its error is also told to whoever waits for an answer.
+            // Ends with the client. Its error is also told to any process that waits for an answer.
             tokio::spawn(async move {
                 while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
                     if let (AsyncMessage::Notification(_), Some(ears)) = (message, &ears) {

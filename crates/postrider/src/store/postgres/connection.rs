@@ -95,12 +95,12 @@ impl SharedConnection {
         Ok(Guard(slot))
     }
 
-    /// Whether nobody uses the connection, be it there or not.
+    /// Whether no task uses the connection, whether it exists or not.
     pub(super) fn is_idle(&self) -> bool {
         self.slot.try_lock().is_ok()
     }
 
-    /// The connection, if it is there and nobody uses it.
+    /// The connection, if it is there and no task uses it.
     pub(super) fn ready(&self) -> Option<Guard<'_>> {
         let slot = self.slot.try_lock().ok()?;
         slot.open.as_ref().is_some_and(|open| open.session.is_usable()).then(|| Guard(slot))

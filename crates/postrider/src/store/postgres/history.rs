@@ -20,12 +20,12 @@ pub(super) struct Incarnation {
     pub(super) started: String,
 }
 
-/// What a server is, whoever it is.
+/// What a server is, whatever it is.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
-    /// A standby that replays somebody else's history.
+    /// A standby that replays another server's history.
     pub(super) in_recovery: bool,
     /// What its texts are made of, such as `UTF8`.
     pub(super) encoding: String,
@@ -137,11 +137,11 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
 /// Events looked at below what is done, from the highest on.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. Nobody
+/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. No process
 /// would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its events in the
 /// free positions it went through, of which the highest are looked at.
 ///
-/// An event in a gap of what is done says nothing: whoever took the position may have committed late, and it is still to be
+/// An event in a gap of what is done says nothing: any process that took the position may have committed late, and it is still to be
 /// read. Nor does one that comes from a dump of another server: its id is not of this one, and the row itself was stored
 /// before the progress was.
 pub(super) async fn given_again(

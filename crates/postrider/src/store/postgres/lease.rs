@@ -1,6 +1,6 @@
 //! Leases: who works a subscription, and the load that comes with taking one.
 //!
-//! Whoever locks more than one row locks the one in `subscriptions` first.
+//! A transaction that locks more than one row locks the one in `subscriptions` first.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn changed(
 }
 
 /// How far the owner of a subscription has come, for who stands by: should everything be put back to an older state, it is
-/// noticed by whoever knew the newer one.
+/// noticed by a relay that knew the newer one.
 async fn stood_by(tx: &Tx<'_>, name: &str, refused: Acquired) -> Result<Tried> {
     // Index: the primary key (name).
     let sql = "SELECT epoch, floor FROM {schema}.subscriptions WHERE name = $1";
@@ -103,7 +103,7 @@ async fn stood_by(tx: &Tx<'_>, name: &str, refused: Acquired) -> Result<Tried> {
     Ok(Tried { acquired: refused, reached, known: None })
 }
 
-/// Why the lease cannot be had now, if so: the subscription is halted, or somebody else has it.
+/// Why the lease cannot be had now, if so: the subscription is halted, or another process has it.
 pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder,
@@ -222,7 +222,7 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// The error for a subscription nobody created.
+/// The error for a subscription that does not exist.
 pub(super) fn unknown(subscription: &str) -> Error {
     Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
 }

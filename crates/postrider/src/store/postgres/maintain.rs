@@ -1,6 +1,6 @@
 //! Retention: delivered events are deleted in short transactions.
 //!
-//! Whoever deletes, and whoever creates or moves a subscription, holds the same lock: so nobody begins at an
+//! A process that deletes, and one that creates or moves a subscription, holds the same lock: so no subscription begins at an
 //! event while it is being deleted. Settles need no lock. They only raise floors, and what they park was above
 //! the floor; floors are read before the parked rows, so a settle in between makes the batch smaller, never larger.
 
@@ -13,7 +13,7 @@ use super::time::Time;
 use crate::store::{Purge, PurgeBound, PurgePlan, Purged};
 use crate::{Code, Error, Position, Result, Timestamp};
 
-/// The name of the lock is a text of ours, so that it meets nobody else's.
+/// The name of the lock is a text of ours, so that it meets no other one.
 macro_rules! lock_of {
     ($lock:literal) => {
         concat!("SELECT ", $lock, "(hashtextextended('postrider retention of {schema}', 0))")

@@ -2,7 +2,7 @@
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
 //! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made anew
+//! a subscription is created or moved, which may take a while. A lost connection is made again
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Behind a transaction pooler all of it works without the state of a session; see [`Pooler`].
 //!
@@ -76,7 +76,7 @@ struct Connections {
     config: PostgresConfig,
     settler: SharedConnection,
     reader: SharedConnection,
-    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    /// Deletes what is delivered, so that publishing does not wait for that.
     cleaner: SharedConnection,
 }
 
@@ -143,7 +143,7 @@ impl PostgresStore {
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
-    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
     ///
     /// # Errors

@@ -12,10 +12,10 @@ use super::connect::PostgresConfig;
 use super::failure::failed;
 use crate::Result;
 
-/// Shortest time between two NOTIFYs. Whoever calls in between shares the next one.
+/// Shortest time between two NOTIFYs. A caller in between shares the next one.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// First wait before a lost connection is made anew; doubles with each failure.
+/// First wait before a lost connection is made again; doubles with each failure.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
@@ -54,7 +54,7 @@ impl PostgresNotifier {
 
     /// Says that events were committed. Returns at once, cannot fail, and may be called from anywhere. After the
     /// last of many calls at least one NOTIFY follows. While the database cannot be reached, wake-ups are dropped
-    /// but for one, which is sent when it is back; polling finds the events in any case.
+    /// except for one, which is sent when it is back; polling finds the events in any case.
     pub fn notify(&self) {
         self.0.rung.notify_one();
     }
@@ -67,7 +67,7 @@ impl fmt::Debug for PostgresNotifier {
 }
 
 async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
-    // A notification need not survive a crash: nobody waits for the disk.
+    // A notification need not survive a crash: no process waits for the disk.
     let sql =
         config.schema_name().put_into("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {schema}; COMMIT");
     let (mut client, mut again) = (None, AGAIN_MIN);

@@ -90,7 +90,7 @@ impl Read {
         let mut damaged = Vec::new();
         for (place, rest) in self.bare.drain(..).zip(rests) {
             match rest {
-                // Nobody else has seen the event yet.
+                // No other process has seen the event yet.
                 Ok(rest) => _ = Arc::get_mut(&mut self.events[place].event).map(|event| rest.put_into(event)),
                 Err(error) => damaged.push((place, error.one_line())),
             }

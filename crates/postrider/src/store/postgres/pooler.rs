@@ -2,7 +2,7 @@
 //!
 //! A pooler in transaction mode (PgBouncer's `pool_mode=transaction` and its like) lends a server process to a
 //! client for one transaction at a time. What a session has there, names of prepared statements, settings and
-//! LISTEN, is lost between two transactions or met by somebody else. The relay works through such a pooler: it
+//! LISTEN, is lost between two transactions or met by another process. The relay works through such a pooler: it
 //! then sends unnamed statements, sets what matters with `SET LOCAL`, and does not LISTEN.
 //!
 //! To be alone is proven, to be pooled is presumed. A connection is opened with startup options that hold our
@@ -15,7 +15,7 @@
 //!
 //! The server behind a pooler may also be replaced under a connection that lives on. So each transaction there
 //! asks which server it runs on, in the same round trip, and a connection whose server has changed counts as
-//! lost: leases that were taken over it are refused, and the relay loads its subscriptions anew.
+//! lost: leases that were taken over it are refused, and the relay loads its subscriptions again.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Error as SqlError, SimpleQueryMessage};
@@ -38,10 +38,10 @@ pub enum Pooler {
 }
 
 /// What guards every session of ours, each with its value as SQL has it. Names are looked up in `pg_catalog`
-/// alone: whoever may create a function or an operator in some schema would otherwise have it run with the relay's
+/// alone: any process that may create a function or an operator in some schema would otherwise have it run with the relay's
 /// rights. Where a policy would hide rows, the server says so instead of hiding them. Time limits of the role are
-/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that nobody waits
-/// longer than a lease behind somebody who has stopped; and a transaction that is left open is ended by the server.
+/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that no process waits
+/// longer than a lease behind a session that has stopped; and a transaction that is left open is ended by the server.
 const SETTINGS: [(&str, &str); 6] = [
     ("search_path", "pg_catalog, pg_temp"),
     ("row_security", "off"),
@@ -51,7 +51,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("idle_in_transaction_session_timeout", "'30s'"),
 ];
 
-/// What a relay's connection is told beside that. The planner is kept to the one index there is: it may not have
+/// What a relay's connection is set to in addition. The planner is kept to the one index there is: it may not have
 /// statistics yet, and a plan with a sort of the whole outbox would be found out only when the outbox is large.
 const PLANNER: [(&str, &str); 5] = [
     ("default_transaction_isolation", "'read committed'"),
@@ -64,7 +64,7 @@ const PLANNER: [(&str, &str); 5] = [
 /// Which settings a connection begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// The guard alone: whoever looks for something needs every plan there is.
+    /// The guard alone: a search needs every plan there is.
     Guard,
     /// All of them.
     Everything,

@@ -21,7 +21,7 @@ use crate::{Code, Error, Ident, Result};
 const SERVER_VERSION_MIN: i32 = 140_000;
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says. Longer than anybody waits for a lock.
+/// says. Longer than any process waits for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// So many times as long may an answer within a transaction take: an operator's verb may read all of a large
@@ -31,7 +31,7 @@ const LONG_ANSWER_FACTOR: u32 = 20;
 /// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// Nobody: what is set and prepared stays.
+    /// None: what is set and prepared stays.
     Own,
     /// Others between our transactions: nothing stays, and the server itself may change.
     Pooled,
@@ -153,7 +153,7 @@ impl Session {
         let begin = if access == Access::Writes { &begins.write } else { &begins.read };
         let who = statements.get(client, WHO, &[]).await?;
         // Each future sends its statement when it is first asked, and they are asked in this order. All of it
-        // is on its way before anything is waited for, so nobody who stops leaves a lock behind.
+        // is on its way before anything is waited for, so no process that stops leaves a lock behind.
         let (begun, who, rows, ended) = tokio::join!(
             biased;
             client.batch_execute(begin),
@@ -168,7 +168,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it should nobody ask
+    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it if no request follows
     /// anything for a minute.
     pub(super) async fn hold(&self) -> Result<()> {
         let begin = async {

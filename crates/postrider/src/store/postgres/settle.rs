@@ -20,7 +20,7 @@ use crate::store::{Settled, Settlement};
 /// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
 /// and gives the positions it never received to other events.
 ///
-/// Of the parked rows, one that somebody else has changed is left alone.
+/// Of the parked rows, one that another process has changed is left alone.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = concat!(
@@ -79,7 +79,7 @@ impl Values {
     fn of(settlement: Settlement, server: &Incarnation, known: &KnownRows) -> Self {
         let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
         let put = Rows::new(park, epoch, known);
-        // One statement cannot both remove a row and write it anew.
+        // One statement cannot both remove a row and write it again.
         let kept: HashSet<i64> = put.positions.iter().copied().collect();
         let removed = unpark.into_iter().filter(|position| !kept.contains(&position.get()));
         let (removed, removed_seals) = removed

@@ -1,6 +1,6 @@
 //! Hearing of new events: LISTEN on a connection of its own.
 //!
-//! The channel has the name of the schema. Whoever sends `NOTIFY postrider` after a commit, from any language,
+//! The channel has the name of the schema. A process that sends `NOTIFY postrider` after a commit, from any language,
 //! wakes the relays that listen. A wake-up is only a hint: what is not heard is found by the next poll.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::session::Sharing;
 use crate::store::Wakes;
 use crate::{BoxFuture, Result};
 
-/// First wait before a lost connection is made anew; doubles with each failure.
+/// First wait before a lost connection is made again; doubles with each failure.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
@@ -68,7 +68,7 @@ impl Listener {
                     let wait = self.again;
                     tracing::info!(?wait, "the LISTEN connection was lost");
                     self.state = State::Apart;
-                    // Also when each new one ends at once: nobody is to spin.
+                    // Also when each new one ends at once: no process is to spin.
                     tokio::time::sleep(wait).await;
                     self.again = (wait * 2).min(AGAIN_MAX);
                 }

@@ -48,7 +48,7 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<(Acquire
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
-/// Somebody else who has the lease now, and until when.
+/// Another relay that holds the lease now, and until when.
 pub(super) fn other_holder(
     tx: &Connection,
     ledger: Ledger,
@@ -130,7 +130,7 @@ pub(super) fn release(
     Ok(())
 }
 
-/// The error for a subscription nobody created.
+/// The error for a subscription that does not exist.
 pub(super) fn unknown(subscription: &str) -> Error {
     Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
 }

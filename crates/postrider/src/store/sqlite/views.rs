@@ -1,4 +1,4 @@
-//! Views over the default layout, for people with a tool of their own. Made when somebody asks for them.
+//! Views over the default layout, for people with a tool of their own. Created on request.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -21,7 +21,7 @@ pub(super) fn events() -> String {
     )
 }
 
-/// Makes the views, or makes them anew, all of them or none.
+/// Makes the views, or makes them again, all of them or none.
 pub(super) fn make(connection: &mut Connection) -> Attempt<()> {
     migrate::check(connection)?;
     in_transaction(connection, TransactionBehavior::Immediate, |tx| {
