@@ -1,6 +1,5 @@
 //! `postrider adopt`
 
-mod progress;
 mod report;
 mod selection;
 
@@ -9,7 +8,6 @@ use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
-use self::progress::Progress;
 use self::report::Report;
 use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
@@ -17,7 +15,7 @@ use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
-use crate::output::{Output, count};
+use crate::output::{Output, Progress, count};
 
 const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
@@ -148,7 +146,8 @@ async fn move_all(
     copying: &mut Copying<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
-    let progress = Progress::new(output, copying.total());
+    let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";
+    let progress = Progress::new(output, Some(copying.total()), template);
     loop {
         let mut is_interrupted = false;
         let more = {
@@ -162,7 +161,7 @@ async fn move_all(
                 }
             }
         };
-        progress.set(copying.copied());
+        progress.set(copying.copied(), "");
         match more {
             None => return Ok(()),
             Some(_) if is_interrupted => return Err(Failure::Interrupted),
