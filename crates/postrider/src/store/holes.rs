@@ -160,6 +160,7 @@ impl Holes {
     }
 
     /// Applies a scan. Answers the positions it proved dead.
+    #[cfg(test)]
     pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
         self.apply_between(scan, now, now)
     }

@@ -159,7 +159,7 @@ async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
     let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();
     for statement in statements.split(";\n") {
-        answers.push(tx.query(statement, Vec::new()).await?);
+        answers.push(tx.query(statement, Params::new()).await?);
     }
     Ok(locks.read(answers)?.map(|holders| names.of(holders)))
 }

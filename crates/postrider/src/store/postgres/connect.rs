@@ -11,13 +11,14 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Socket};
 
-use super::address::{Address, Certificates};
+use super::address::Address;
 use super::failure::connect_failed;
 use super::pooler::{Pooler, Told, Word, options_refused, set_for_session};
 use super::session::{ANSWER_WITHIN, Access, Session, Sharing, read_transaction};
 use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
+use crate::store::address::Certificates;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Ident, Result};
 

@@ -12,7 +12,7 @@ use crate::{Code, Error, Position, Result};
 
 /// One life of one server. A restart begins another, and so does a failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Incarnation {
+pub(in crate::store) struct Incarnation {
     /// The cluster and its timeline. A standby that was promoted has the same cluster and another timeline;
     /// what its old primary had not sent is not part of it.
     pub(super) history: String,

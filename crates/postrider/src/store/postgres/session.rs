@@ -38,7 +38,7 @@ pub(super) enum Sharing {
 }
 
 /// A connection to one incarnation of one server. When that changes, the connection is of no use any more.
-pub(super) struct Session {
+pub(in crate::store) struct Session {
     pub(super) client: Client,
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
@@ -214,7 +214,7 @@ impl Session {
             let said = async { client.batch_execute(first).await.map_err(failed) };
             trust.in_time(1, Access::Reads, said).await?;
         }
-        Ok(Tx { transaction, statements, trust })
+        Ok(Tx { transaction, statements, trust, server: incarnation })
     }
 }
 
@@ -235,9 +235,15 @@ pub(super) struct Tx<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
     trust: &'a Trust,
+    server: &'a Incarnation,
 }
 
 impl Tx<'_> {
+    /// Which server it runs on.
+    pub(super) fn server(&self) -> &Incarnation {
+        self.server
+    }
+
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         let client = self.transaction.client();
         let rows = async {

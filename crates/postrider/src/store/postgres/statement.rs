@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::StreamExt;
 use tokio_postgres::types::{ToSql, Type};
@@ -76,6 +76,35 @@ impl<T: Typed> Typed for &[T] {
 impl<T: Typed> Typed for Vec<T> {
     const TYPE: Type = T::ARRAY;
     const ARRAY: Type = T::ARRAY;
+}
+
+/// A statement whose parameters have names: `{floor}` in its text is the parameter `floor`.
+pub(super) struct Named {
+    text: &'static str,
+    /// The text with `$1`, `$2`, ... in place of the names, made at first use.
+    numbered: OnceLock<String>,
+}
+
+impl Named {
+    pub(super) const fn new(text: &'static str) -> Self {
+        Self { text, numbered: OnceLock::new() }
+    }
+
+    /// The text with numbers for the names, and the values in the order of the numbers. A statement has the same names in
+    /// the same order every time.
+    pub(super) fn with<'a, const N: usize>(
+        &'static self,
+        params: [(&'static str, &'a dyn Param); N],
+    ) -> (&'static str, [&'a dyn Param; N]) {
+        let numbered = self.numbered.get_or_init(|| {
+            let mut text = self.text.to_owned();
+            for (place, (name, _)) in params.iter().enumerate() {
+                text = text.replace(&format!("{{{name}}}"), &format!("${}", place + 1));
+            }
+            text
+        });
+        (numbered, params.map(|(_, value)| value))
+    }
 }
 
 /// Statements of one connection, made ready when first used.

@@ -133,16 +133,11 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut client = self.0.client.lock().await;
-        client.query_drop("START TRANSACTION").await.map_err(failed)?;
-        for number in 0..rows {
+        let insert = |number| {
             let (sql, id) = Self::insert(key, number);
-            client.query_drop(sql).await.map_err(failed)?;
-            ids.push(if KIND == 1 { client.last_insert_id().unwrap_or(0).to_string() } else { id });
-        }
-        client.query_drop("COMMIT").await.map_err(failed)?;
-        Ok(ids)
+            (sql, (KIND != 1).then_some(id))
+        };
+        self.0.write_rows(rows, insert).await
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -200,13 +195,12 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
-        let sent = if KIND == 1 { ", sent = sent - INTERVAL 2 DAY" } else { "" };
-        self.0.run(&format!("UPDATE shop_events SET made = made - INTERVAL 2 DAY{sent}")).await?;
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("shop_events", times).await
     }
 }
 

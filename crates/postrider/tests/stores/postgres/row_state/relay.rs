@@ -97,26 +97,33 @@ impl Table for Case {
     }
 }
 
-/// Each test on every layout.
-macro_rules! relays {
-    ($($test:ident)+) => { $(
-        #[tokio::test]
-        async fn $test() -> Result<()> {
-            for layout in RowLayout::ALL {
-                if Case::is_available() {
-                    relay_cases::$test(Case::new(layout).await?).await?;
-                }
-            }
-            Ok(())
+async fn on_every_layout(case: impl AsyncFn(Case) -> Result<()>) -> Result<()> {
+    for layout in RowLayout::ALL {
+        if Case::is_available() {
+            case(Case::new(layout).await?).await?;
         }
-    )+ };
+    }
+    Ok(())
 }
 
-relays! {
-    every_key_arrives_in_its_order_and_once
-    a_poison_row_is_given_up_and_delays_only_its_own_key
-    an_outage_burns_no_attempt_of_any_row
-    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+#[tokio::test]
+async fn every_key_arrives_in_its_order_and_once() -> Result<()> {
+    on_every_layout(relay_cases::every_key_arrives_in_its_order_and_once).await
+}
+
+#[tokio::test]
+async fn a_poison_row_is_given_up_and_delays_only_its_own_key() -> Result<()> {
+    on_every_layout(relay_cases::a_poison_row_is_given_up_and_delays_only_its_own_key).await
+}
+
+#[tokio::test]
+async fn an_outage_burns_no_attempt_of_any_row() -> Result<()> {
+    on_every_layout(relay_cases::an_outage_burns_no_attempt_of_any_row).await
+}
+
+#[tokio::test]
+async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next() -> Result<()> {
+    on_every_layout(relay_cases::what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next).await
 }
 
 #[tokio::test]

@@ -119,16 +119,11 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut connection = self.0.connect()?;
-        let tx = connection.transaction().map_err(failed)?;
-        let mut ids = Vec::new();
-        for number in 0..rows {
+        let insert = |number| {
             let (sql, id) = Self::insert(key, number);
-            tx.execute_batch(&sql).map_err(failed)?;
-            ids.push(if KIND == 1 { tx.last_insert_rowid().to_string() } else { id });
-        }
-        tx.commit().map_err(failed)?;
-        Ok(ids)
+            (sql, (KIND != 1).then_some(id))
+        };
+        self.0.write_rows(rows, insert)
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -186,20 +181,12 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE postrider_row_leases SET expires_at = 0")
+        self.0.expire_lease()
     }
 
     async fn age(&self) -> Result<()> {
-        self.0.run(match KIND {
-            1 => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days'), sent = datetime(sent, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-            _ => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-        })
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("\"ShopEvents\"", times)
     }
 }
 
