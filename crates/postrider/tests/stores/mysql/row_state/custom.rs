@@ -289,7 +289,7 @@ async fn refused<W: Which>() -> Result<()> {
         ),
         (
             map()?.with(Field::CreatedAt, "seq")?,
-            "column shop_events.seq is bigint, and `created_at` needs a time",
+            "column shop_events.seq is bigint, but `created_at` needs a time",
         ),
         (map()?.with(Field::Id, "group by")?, "column shop_events.group by is not a unique key"),
         (map()?.states(gone), "column shop_events.step cannot hold the status value 'gone'"),

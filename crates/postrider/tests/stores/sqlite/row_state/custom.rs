@@ -261,9 +261,9 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
         (
             Field::MaxAttempts,
             "type",
-            "column ShopEvents.type is varchar(255), and `max_attempts` needs a number",
+            "column ShopEvents.type is varchar(255), but `max_attempts` needs a number",
         ),
-        (Field::DeliveredAt, "made", "ShopEvents.made must not be NULL"),
+        (Field::DeliveredAt, "made", "column ShopEvents.made is NOT NULL"),
         (Field::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
