@@ -84,7 +84,8 @@ pub(super) async fn delete_delivered(tx: &mut Tx<'_>, sql: &Sql, purge: &Purge) 
     let Some(cutoff) = cutoff(tx, purge).await? else { return Ok(0) };
     let times = sql.delete_delivered.matches('?').count();
     let statement = sql.delete_delivered.replace("{most}", &purge.events_max.to_string());
-    tx.execute(&statement, vec![cutoff.into(); times]).await
+    let params: Params = vec![cutoff.into(); times];
+    tx.execute(&statement, params).await
 }
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
