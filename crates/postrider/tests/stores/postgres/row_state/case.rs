@@ -165,6 +165,16 @@ impl Case {
     }
 }
 
+/// A test on every layout, each with a table of its own.
+pub(crate) async fn on_every_layout(test: impl AsyncFn(Case) -> Result<()>) -> Result<()> {
+    for layout in RowLayout::ALL {
+        if Case::is_available() {
+            test(Case::new(layout).await?).await?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn url() -> Result<&'static str> {
     postgres::url().ok_or_else(|| Error::new(Code::StoreFailed, "there is no server for the test"))
 }

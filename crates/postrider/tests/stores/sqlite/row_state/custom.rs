@@ -67,25 +67,9 @@ impl<const KIND: usize> Of<KIND> {
         Ok(case)
     }
 
-    /// The INSERT of a row, and its id. Ids that are texts fall while rows are written.
-    fn insert(key: &str, number: usize) -> (String, String) {
-        static ID: AtomicU32 = AtomicU32::new(900_000);
-        let id = format!("e-{}", ID.fetch_sub(1, Ordering::Relaxed));
-        let payload = format!("{{\"n\": {number}}}");
-        let sql = match KIND {
-            0 => format!(
-                "INSERT INTO \"ShopEvents\" (\"eventId\", kind, \"group by\", body)
-                 VALUES ('{id}', 'order.placed', '{key}', '{payload}')"
-            ),
-            1 => format!(
-                "INSERT INTO \"ShopEvents\" (name, part, data) VALUES ('order.placed', '{key}', '{payload}')"
-            ),
-            _ => format!(
-                "INSERT INTO \"ShopEvents\" (id, aggregatetype, aggregateid, type, payload)
-                 VALUES ('{id}', 'Order', '{key}', 'order.placed', '{payload}')"
-            ),
-        };
-        (sql, id)
+    /// The INSERT of a row, and its id unless the database gives it.
+    fn insert(key: &str, number: usize) -> (String, Option<String>) {
+        KINDS[KIND].insert_with_id("ShopEvents", '"', key, number)
     }
 
     /// The id as text, and the conditions of a delivered and of a given up row, and its tries.
@@ -119,11 +103,7 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let insert = |number| {
-            let (sql, id) = Self::insert(key, number);
-            (sql, (KIND != 1).then_some(id))
-        };
-        self.0.write_rows(rows, insert)
+        self.0.write_rows(rows, |number| Self::insert(key, number))
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
