@@ -4,7 +4,7 @@
 //! over every store; it changes whenever the relay needs it to.
 //!
 //! Every verb is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
-//! nothing happened; after any other the caller loads the subscription anew.
+//! nothing happened; after any other the caller loads the subscription again.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
@@ -100,7 +100,7 @@ pub trait Store: Send + Sync + 'static {
         self.fetch(positions, bytes_max)
     }
 
-    /// Records progress, all of it or none, if the epoch is still the subscription's. A parked row that somebody else has
+    /// Records progress, all of it or none, if the epoch is still the subscription's. A parked row that another process has
     /// changed since this owner loaded or settled it is left as it is; the next renewal tells of it.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
@@ -115,7 +115,7 @@ pub trait Store: Send + Sync + 'static {
         reason: &str,
     ) -> BoxFuture<'_, Result<Settled>>;
 
-    /// Stops the subscription until an operator accepts the new history, unless somebody was given a higher epoch
+    /// Stops the subscription until an operator accepts the new history, unless a higher epoch was given out
     /// since. A lower one in the database is no reason to refuse: then the database was put back to an older state.
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
@@ -125,9 +125,9 @@ pub trait Store: Send + Sync + 'static {
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes one batch of events that every subscription is done with and that are old enough, in one short
-    /// transaction: all of it or nothing. What somebody has parked stays, and so does the highest event each
+    /// transaction: all of it or nothing. What is parked stays, and so does the highest event each
     /// subscription has seen. A subscription that is created or moved meanwhile waits, or makes this one
-    /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does somebody else who deletes.
+    /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does another process that deletes.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
     /// Writes down what a relay says of itself, for [`overview`](Self::overview) to tell. Only people read it: it needs
@@ -150,7 +150,7 @@ pub trait Store: Send + Sync + 'static {
     /// What waits to be read is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// Tells when somebody says that events were committed, if the database can. A relay asks once, at its start.
+    /// Reports when a writer says that events were committed, if the database can. A relay asks once, at its start.
     /// Only a hint that saves waiting: events are found by polling all the same.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
@@ -171,7 +171,7 @@ pub trait Claimer: Send {
 
 /// Wake-ups from a database; see [`Store::wakes`].
 pub trait Wakes: Send {
-    /// Waits until there may be new events: somebody said so, or may have said so while nobody listened. Several
+    /// Waits until there may be new events: a writer said so, or may have said so while the store did not listen. Several
     /// wake-ups may come as one. Dropping the future loses none.
     fn next(&mut self) -> BoxFuture<'_, ()>;
 }
@@ -206,13 +206,13 @@ pub struct Page {
     /// The next claim has something to read: make it at once.
     pub more_at_once: bool,
     /// Not everything that was visible has been read, or it is not known. Also while nothing new is read because
-    /// of `holes_full`, where looking again at once helps nobody.
+    /// of `holes_full`, where looking again at once does not help.
     pub left_unread: bool,
     /// Ranges of positions that hold no event and may still get one. Every claim looks at all of them.
     pub holes: usize,
     /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
     pub holes_full: bool,
-    /// Rows with a state of their own that somebody else has changed between their being found and being read.
+    /// Rows with a state of their own that another process has changed between their being found and being read.
     pub taken: usize,
 }
 
@@ -223,7 +223,7 @@ pub struct Fetched {
     pub events: Vec<StoredEvent>,
     /// Positions that hold no event any more, or one that no event can be made of.
     pub gone: Vec<Position>,
-    /// Positions whose event somebody else has taken over, where rows can be shared: they are done with.
+    /// Positions whose event another publisher has taken over, where rows can be shared: they are done with.
     pub taken: Vec<Position>,
 }
 
@@ -261,7 +261,7 @@ pub struct LeaseRequest {
 pub enum Acquired {
     /// The lease is ours.
     Granted(Box<Loaded>),
-    /// Somebody else has it.
+    /// Another relay has it.
     Held {
         /// Who.
         holder: String,
@@ -309,7 +309,7 @@ pub enum Renewed {
     Held {
         /// Why it is paused, if it is.
         paused: Option<String>,
-        /// Somebody else has changed, added or removed parked rows since this owner loaded or settled them. Its settles leave
+        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Its settles leave
         /// these rows alone; it has to load everything again.
         parked_changed: bool,
     },

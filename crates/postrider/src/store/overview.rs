@@ -26,7 +26,7 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Who keeps events from being deleted that happened longer ago than this, if somebody does.
+    /// The subscription that keeps events from being deleted that happened longer ago than this, if one does.
     pub fn held_back(&self, older_than: Duration) -> Option<RetentionHold> {
         // A halted one needs every event there is; see `trim`.
         let needs_above = |of: &SubscriptionOverview| match of.halted {
@@ -71,7 +71,7 @@ impl SubscriptionOverview {
         [self.backlog.oldest, self.parked.oldest].into_iter().flatten().min()
     }
 
-    /// Whoever holds the lease now.
+    /// The relay that holds the lease now.
     pub fn leader(&self, now: Timestamp) -> Option<&LeaseOverview> {
         self.lease.as_ref().filter(|lease| lease.expires_at > now)
     }

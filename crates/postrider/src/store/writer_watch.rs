@@ -57,7 +57,7 @@ impl WriterWatches {
         self.last
     }
 
-    /// Whether nobody of the watch can have taken the position, or one above it.
+    /// Whether no writer of the watch can have taken the position, or one above it.
     pub(super) fn is_over(&self, watch: u64, position: Position) -> bool {
         let watch = self.open.get(&watch);
         watch.is_some_and(|writers| writers.values().all(|took_none_above| *took_none_above < position))

@@ -77,7 +77,7 @@ async fn hand_over(tx: &mut Tx<'_>, parcel: Parcel) -> Result<HandedOver> {
 const fn tried(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => "UPDATE {table} SET attempts = LEAST(?, ?) WHERE id = ?",
-        // Those that nobody writes here are refused before.
+        // Layouts that are not written here are refused before.
         RowLayout::Outbox | RowLayout::OutboxEvents | RowLayout::Custom => {
             "UPDATE {table} SET attempt_count = LEAST(?, ?) WHERE id = ?"
         }

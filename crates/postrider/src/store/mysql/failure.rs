@@ -25,7 +25,7 @@ pub fn failed(error: SqlError) -> Error {
 
 /// What it means that a `COMMIT`, or a statement that stands alone, failed.
 ///
-/// An error of the server is an answer: nothing happened. Without any answer nobody knows, and the code is
+/// An error of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
 /// [`OutcomeUnknown`](Code::OutcomeUnknown).
 pub fn commit_failed(error: SqlError) -> Error {
     match &error {

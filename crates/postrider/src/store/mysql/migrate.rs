@@ -10,8 +10,8 @@ use crate::{Code, Error, Ident, Result};
 const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
 
-/// The database, and the book of migrations, made before the first. Whoever creates or moves a subscription, and
-/// whoever deletes events, locks the row of the first migration.
+/// The database, and the book of migrations, made before the first. A process that creates or moves a subscription, or
+/// deletes events, locks the row of the first migration.
 const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 USE {schema};
 CREATE TABLE IF NOT EXISTS {schema}.migrations (
@@ -39,7 +39,7 @@ pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
     migrated
 }
 
-/// Waits until nobody else migrates. Answers the name of the lock, for [`unlock`].
+/// Waits until no other process migrates. Answers the name of the lock, for [`unlock`].
 pub(super) async fn lock(session: &mut Session) -> Result<String> {
     let lock = format!("postrider migrations {}", session.schema().as_str());
     // A name of a lock has at most 64 characters.
@@ -85,7 +85,7 @@ pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
     Ok(Schema { found: version(session).await?, needed: LATEST })
 }
 
-/// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.
+/// Refuses a database whose schema this program does not know, or whose outbox was altered.
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let name = session.schema().as_str().to_owned();
     schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;

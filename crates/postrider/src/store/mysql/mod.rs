@@ -2,7 +2,7 @@
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
 //! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made anew
+//! a subscription is created or moved, which may take a while. A lost connection is made again
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Between this program and the server may stand nothing that hands connections around: a pooler of transactions,
 //! such as ProxySQL with multiplexing, is not noticed.
@@ -74,7 +74,7 @@ struct Connections {
     config: MySqlConfig,
     settler: SharedConnection,
     reader: SharedConnection,
-    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    /// Deletes what is delivered, so that publishing does not wait for that.
     cleaner: SharedConnection,
 }
 
@@ -89,7 +89,7 @@ impl MySqlStore {
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
-        // Whoever makes the tables is told now what a relay would be refused for. Later, that is the relay's to say.
+        // The process that makes the tables reports now what a relay would be refused for. Later, the relay reports it.
         if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
             engine::check(&mut session).await?;
         }
@@ -118,7 +118,7 @@ impl MySqlStore {
         roles::roles(schema)
     }
 
-    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ impl MySqlStore {
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -268,8 +268,8 @@ impl AsyncStore for MySqlStore {
         if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
             return Ok(false);
         }
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin().await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
         let created = admin::subscribe(&mut tx, &name, start).await;
         tx.finish(created).await
     }
@@ -341,8 +341,8 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin().await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
         let accepted = admin::accept_history(&mut tx, &name, start).await;
         tx.finish(accepted).await
     }

@@ -7,7 +7,7 @@ use crate::store::writer_watch::Writers;
 
 /// Gives every transaction a name that it keeps, from one list to the next.
 ///
-/// The server's own names do not do: a lock of MySQL is written down anew when its transaction is prepared, that
+/// The server's own names do not do: a lock of MySQL is written down again when its transaction is prepared, that
 /// of MariaDB ends when the connection of a prepared transaction does, and the plugin knows no transactions at
 /// all. So, in doubt, a transaction goes by all the names that could be its own:
 ///
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// Whether whoever was listed first may still commit, after each later list.
+    /// Whether the writers listed first may still commit, after each later list.
     fn awaited(lists: &[Holders]) -> Vec<bool> {
         let mut names = Names::default();
         let mut lists = lists.iter().cloned();

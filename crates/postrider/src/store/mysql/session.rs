@@ -1,6 +1,6 @@
 //! One connection: which server it leads to, what is said on it, and the transactions on it.
 //!
-//! The driver has no way to take a half-read answer back. Whoever stops waiting in the middle, by dropping the
+//! The driver has no way to take a half-read answer back. A caller that stops waiting in the middle, by dropping the
 //! future or because the time is over, leaves a connection of no use: it is not asked again, and the server rolls
 //! back what was open on it.
 
@@ -15,7 +15,7 @@ use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says, unless the operator gives another limit. Longer than anybody waits for a lock.
+/// says, unless the operator gives another limit. Longer than any wait for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The same within a transaction: an operator's verb may read all of a large outbox.
@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// Runs one statement that reads, as a transaction of its own, and hands every row over as it comes: what is
-    /// done with it is done while the server gets the next ones ready. An error of whoever takes them is the
+    /// done with it is done while the server gets the next ones ready. An error of the caller that takes them is the
     /// answer, once the last row is here.
     ///
     /// Prepared, because then values come as they are: texts cost the server as much again.
@@ -162,7 +162,7 @@ impl Session {
     }
 
     /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
-    /// them to the end, whether anybody waits or not. An error leaves out those that follow.
+    /// them to the end, whether the caller waits or not. An error leaves out those that follow.
     pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);

@@ -12,7 +12,7 @@ use crate::store::log_tx::start_progress;
 use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position, Result};
 
-/// Whether somebody has created the subscription.
+/// Whether the subscription exists.
 pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).
     let sql = "SELECT 1 FROM {schema}.subscriptions WHERE name = $1";
@@ -84,7 +84,7 @@ pub(super) async fn halt(
     fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// Halts a subscription whose row is locked: nobody can be given an epoch meanwhile.
+/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
 pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions

@@ -77,7 +77,7 @@ const fn needs(layout: RowLayout) -> Needs {
                     SET retry_count = greatest(least($2::bigint, max_retries - 1, $3::bigint - 1), 0)
                     WHERE id = $1::text::uuid",
         },
-        // Nobody writes one of anybody's: it is refused before.
+        // A custom table is not written here: it is refused before.
         RowLayout::OutboxEvents | RowLayout::Custom => Needs {
             make_way: None,
             tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",

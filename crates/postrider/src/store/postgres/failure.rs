@@ -36,7 +36,7 @@ pub fn failed(error: SqlError) -> Error {
 
 /// What it means that a `COMMIT`, or a statement that stands alone, failed.
 ///
-/// An `ERROR` of the server is an answer: nothing happened. Without any answer nobody knows, and the code is
+/// An `ERROR` of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
 /// [`OutcomeUnknown`](Code::OutcomeUnknown); and so it is with `FATAL` and `PANIC`: the connection ended, be it
 /// before or after the commit. A pooler says `FATAL` when its server is gone.
 pub fn commit_failed(error: SqlError) -> Error {

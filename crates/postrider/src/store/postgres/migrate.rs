@@ -51,7 +51,7 @@ pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migra
     Ok(Migrated { from, to: LATEST })
 }
 
-/// Waits until nobody else migrates, and keeps others from it until the end of the transaction.
+/// Waits until no other process migrates, and keeps others from it until the end of the transaction.
 pub(super) async fn lock(client: &Client, name: &Ident) -> Result<()> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
     query_unnamed(client, lock, &[&name.as_str()]).await.map_err(failed).map(drop)
@@ -71,7 +71,7 @@ pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
     Ok(Schema { found: version(client, name).await?, needed: LATEST })
 }
 
-/// Refuses a database whose schema this program does not know, or whose outbox somebody has altered.
+/// Refuses a database whose schema this program does not know, or whose outbox was altered.
 pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     let place = format!("the PostgreSQL database, in {name},");
     schema::check(&place, version(client, name).await?, LATEST)?;

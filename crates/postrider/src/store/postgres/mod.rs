@@ -2,7 +2,7 @@
 //!
 //! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
 //! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made anew
+//! a subscription is created or moved, which may take a while. A lost connection is made again
 //! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
 //! Behind a transaction pooler all of it works without the state of a session; see [`Pooler`].
 //!
@@ -78,14 +78,14 @@ struct Connections {
     config: PostgresConfig,
     settler: SharedConnection,
     reader: SharedConnection,
-    /// Deletes what is delivered, so that nobody who publishes waits for that.
+    /// Deletes what is delivered, so that publishing does not wait for that.
     cleaner: SharedConnection,
 }
 
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -145,7 +145,7 @@ impl PostgresStore {
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
-    /// Makes the views over a database that was migrated, or makes them anew: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
     ///
     /// # Errors
@@ -210,8 +210,8 @@ impl AsyncStore for PostgresStore {
         if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
             return Ok(false);
         }
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin(Access::Writes).await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
         let created = admin::subscribe(&mut tx, &name, start).await?;
         tx.commit().await.map(|()| created)
     }
@@ -276,8 +276,8 @@ impl AsyncStore for PostgresStore {
     }
 
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin(Access::Writes).await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
         admin::accept_history(&mut tx, &name, start).await?;
         tx.commit().await
     }

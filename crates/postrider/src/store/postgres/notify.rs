@@ -12,10 +12,10 @@ use super::connect::PostgresConfig;
 use super::failure::failed;
 use crate::Result;
 
-/// Shortest time between two NOTIFYs. Whoever calls in between shares the next one.
+/// Shortest time between two NOTIFYs. Calls in between share the next one.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// First wait before a lost connection is made anew; doubles with each failure.
+/// First wait before a lost connection is made again; doubles with each failure.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
@@ -67,7 +67,7 @@ impl fmt::Debug for PostgresNotifier {
 }
 
 async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
-    // A notification need not survive a crash: nobody waits for the disk.
+    // A notification need not survive a crash: it does not wait for the disk.
     let sql =
         config.schema_name().put_into("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {schema}; COMMIT");
     let (mut client, mut again) = (None, AGAIN_MIN);

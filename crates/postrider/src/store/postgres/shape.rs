@@ -1,7 +1,7 @@
 //! What the promises rest on beside the rows: how the table `events` gives positions, and that all of its rows are seen.
 //!
 //! It is looked at with every connection, every lease that is taken or renewed, and in every claim that may take a
-//! position for dead: an outbox that somebody alters under a running relay stops that relay as it would keep a new one
+//! position for dead: an outbox that is altered under a running relay stops that relay as it would keep a new one
 //! from starting.
 
 use tokio_postgres::Row;
@@ -12,8 +12,8 @@ use crate::{Code, Error, Result};
 /// What is wrong, and which tables hide rows from this user; two empty texts if nothing is.
 ///
 /// A cached sequence hands out positions long after they were taken; a cycling one hands them out twice. tx after position,
-/// or with another default, would leave a moment with a position and without a transaction id. Whoever writes to a child
-/// or a partition directly holds no lock on the table, so nobody would wait for him. Indexes: those of the catalog.
+/// or with another default, would leave a moment with a position and without a transaction id. A writer to a child
+/// or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the catalog.
 pub(super) const SHAPE: &str = "
     SELECT concat_ws('; ',
                CASE WHEN c.relkind <> 'r' THEN 'events is no plain table' END,

@@ -11,7 +11,7 @@ pub(super) struct Failure(Error);
 pub(super) type Attempt<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A COMMIT failed: unless SQLite was merely busy, nobody knows whether it happened.
+    /// A COMMIT failed: unless SQLite was merely busy, it is unknown whether it happened.
     pub(super) fn of_commit(error: rusqlite::Error) -> Self {
         let code = match error.sqlite_error().map(|failure| code_of(failure.extended_code)) {
             Some(Code::StoreBusy) => Code::StoreBusy,

@@ -89,7 +89,7 @@ impl Worker {
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
-            // Nobody listens any more: not an error of the job.
+            // The caller has stopped waiting: not an error of the job.
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");

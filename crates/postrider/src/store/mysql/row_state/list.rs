@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::super::failure::failed;
-use super::super::list::{Asked, EXPLAIN, moment, told};
+use super::super::list::{Conditions, EXPLAIN, moment, plan_line};
 use super::super::row::{self, get, get_opt};
 use super::super::session::Params;
 use super::migrate::not_here;
@@ -82,7 +82,7 @@ fn of_outbox_events(filter: &EventFilter, status: Option<&str>) -> Statement {
 
 fn one(text: &str, filter: &EventFilter, kind: &str, id: &str, status: Option<&str>) -> Statement {
     let aggregate = filter.aggregate.as_ref();
-    let mut asked = Asked::default()
+    let mut asked = Conditions::default()
         .when(kind, aggregate.map(|aggregate| &aggregate.kind))
         .when(id, aggregate.map(|aggregate| &aggregate.id))
         .when("t.status = ?", status)
@@ -105,7 +105,7 @@ pub(super) async fn list(
 
 /// How the database finds them.
 pub(super) async fn plan(client: &mut Conn, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
-    Ok(ask(client, table, EXPLAIN, filter).await?.iter().map(told).collect())
+    Ok(ask(client, table, EXPLAIN, filter).await?.iter().map(plan_line).collect())
 }
 
 async fn ask(client: &mut Conn, table: &RowTable, before: &str, filter: &EventFilter) -> Result<Vec<Row>> {
