@@ -3,7 +3,7 @@ CARGO ?= cargo
 SHELL := bash
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim soak bench lint docs
+.PHONY: help demo check test sim soak bench lint docs
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
@@ -11,11 +11,16 @@ help: ## List the targets
 demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
 	$(CARGO) run --profile demo -p postrider-cli -- demo $(ARGS)
 
+check: ## The edit loop, in minutes: format, lints, unit tests, SQLite, simulator, one PostgreSQL
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy -q --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) run -q -p xtask -- test quick
+
 test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is failing)
 	$(CARGO) run -q -p xtask -- test
 
 sim: ## Run the simulator (SEEDS=0..10000, or SEED=42 to replay one history)
-	$(CARGO) run -q -p postrider-testkit --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),0..10000))
+	$(CARGO) run -q --profile sim -p postrider-testkit --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),0..10000))
 
 soak: ## Run the long programs and keep their figures in docs/figures
 	$(CARGO) run --release -q -p xtask -- soak

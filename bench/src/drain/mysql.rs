@@ -7,7 +7,7 @@ use crate::filling::Filling;
 use crate::mysql::{Cost, Fixture, row};
 use crate::{Error, Ratio, Report, Spread};
 
-/// Runs a drain in a fresh database of a server. `server` is its name, `progress` is told what happens next.
+/// Runs a drain in a fresh database of a server. `server` is its name, `progress` is reported what happens next.
 ///
 /// # Errors
 /// What the server or the relay says.
@@ -34,7 +34,7 @@ pub async fn mysql(server: &str, url: &str, drain: Drain, progress: impl Fn(&str
         rows: vec![
             row("paged SELECT (the limit)", events, &select),
             row("postrider to the null sink", events, &relay),
-            row("row by row (seed 004)", few, &row_by_row),
+            row("row by row (outbox_events)", few, &row_by_row),
         ],
         ratios: vec![
             rates("postrider / paged SELECT", (&relay, events), (&select, events)),

@@ -10,7 +10,7 @@ use crate::{Error, Ratio, Report, Spread};
 /// The contender with SKIP LOCKED gets at most this many events.
 const SKIP_LOCKED_EVENTS_MAX: u64 = 100_000;
 
-/// Runs a drain in a fresh schema of a server. `progress` is told what happens next.
+/// Runs a drain in a fresh schema of a server. `progress` is reported what happens next.
 ///
 /// # Errors
 /// What the server or the relay says.
@@ -42,7 +42,7 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
             row("postrider to the null sink", events, &relay),
             row("postrider beside an old snapshot", events, &beside),
             row("SKIP LOCKED + UPDATE", some, &skip_locked),
-            row("row by row (seed 004)", few, &row_by_row),
+            row("row by row (outbox_events)", few, &row_by_row),
         ],
         ratios: vec![
             rates("postrider / paged SELECT", (&relay, events), (&select, events)),

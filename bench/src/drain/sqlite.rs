@@ -7,7 +7,7 @@ use crate::filling::Filling;
 use crate::sqlite::Fixture;
 use crate::{Error, Ratio, Report, Row, Spread};
 
-/// Runs a drain on a fresh SQLite file. `progress` is told what happens next.
+/// Runs a drain on a fresh SQLite file. `progress` is reported what happens next.
 ///
 /// # Errors
 /// What SQLite or the relay says.
@@ -32,7 +32,7 @@ pub async fn sqlite(drain: Drain, progress: impl Fn(&str)) -> Result<Report, Err
         rows: vec![
             Row::of_runs("paged SELECT (the limit)", events, &select),
             Row::of_runs("postrider to the null sink", events, &relay),
-            Row::of_runs("row by row (seed 004)", ROW_BY_ROW_EVENTS, &row_by_row),
+            Row::of_runs("row by row (outbox_events)", ROW_BY_ROW_EVENTS, &row_by_row),
         ],
         ratios: vec![
             rates("postrider / paged SELECT", (&relay, events), (&select, events)),

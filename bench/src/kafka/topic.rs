@@ -37,7 +37,7 @@ impl Topic {
         Ok(topic)
     }
 
-    /// Nobody's run begins with waiting for the cluster.
+    /// No process's run begins with waiting for the cluster.
     async fn wait_for_leaders(&self) -> Result<(), Error> {
         for _ in 0..300 {
             let metadata = self.admin.inner().fetch_metadata(Some(&self.name), ANSWER_MAX)?;

@@ -1,4 +1,4 @@
-//! How long from commit to acknowledgement, at a steady rate that does not wait for anybody.
+//! How long from commit to acknowledgement, at a steady rate that does not wait for any process.
 
 mod mysql;
 mod postgres;

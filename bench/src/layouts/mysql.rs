@@ -19,7 +19,7 @@ use crate::{Error, Report, Row, Usage};
 /// The layouts of these servers.
 const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
 
-/// Measures all layouts in fresh databases of a server. `server` is its name, `progress` is told what happens next.
+/// Measures all layouts in fresh databases of a server. `server` is its name, `progress` is reported what happens next.
 ///
 /// # Errors
 /// What the server or the relay says.

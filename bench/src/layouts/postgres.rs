@@ -15,7 +15,7 @@ use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
 use crate::{Error, Ratio, Report};
 
-/// Measures all layouts in fresh schemas of a server. `progress` is told what happens next.
+/// Measures all layouts in fresh schemas of a server. `progress` is reported what happens next.
 ///
 /// # Errors
 /// What the server or the relay says.

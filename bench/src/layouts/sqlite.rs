@@ -16,7 +16,7 @@ use crate::drain::rates;
 use crate::machine::Meter;
 use crate::{Error, Report, Row, Usage};
 
-/// Measures `outbox_events` in a fresh file. `progress` is told what happens next.
+/// Measures `outbox_events` in a fresh file. `progress` is reported what happens next.
 ///
 /// # Errors
 /// What SQLite or the relay says.

@@ -8,7 +8,7 @@ use super::server::Server;
 use crate::machine::Meter;
 use crate::{Error, Measure, Row, Spread, Usage};
 
-/// How often to look whether a relay's connections have ended: somebody else's may be there to stay.
+/// How often to look whether a relay's connections have ended: another process's may be there to stay.
 const RELAY_LOOKS_MAX: usize = 200;
 
 /// Cost of a piece of work.

@@ -5,7 +5,7 @@ use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
 impl Fixture {
-    /// Publishes events to nowhere, marking each before and after, as seed 004's queries do.
+    /// Publishes events to nowhere, marking each before and after, as `outbox_events`'s queries do.
     pub(crate) async fn row_by_row(&self, events: u64, page_events: usize) -> Result<Cost, Error> {
         copy_rows(self, events).await?;
         let client = self.connect().await?;

@@ -25,7 +25,7 @@ impl Default for Publish {
     }
 }
 
-/// Runs it from a fresh schema of a server to topics of a Kafka cluster. `progress` is told what happens next.
+/// Runs it from a fresh schema of a server to topics of a Kafka cluster. `progress` is reported what happens next.
 ///
 /// # Errors
 /// What the server, the cluster or the relay says; and if a topic does not hold each event once.

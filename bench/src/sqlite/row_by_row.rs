@@ -7,7 +7,7 @@ use crate::machine::Meter;
 use crate::{Error, Usage};
 
 impl Fixture {
-    /// Publishes events to nowhere, marking each before and after, as seed 004's queries do. The table is
+    /// Publishes events to nowhere, marking each before and after, as `outbox_events`'s queries do. The table is
     /// the guide's; its rows are copies of this fixture's.
     pub(crate) fn row_by_row(&self, events: u64, page_events: usize) -> Result<Usage, Error> {
         let connection = self.connect()?;

@@ -11,7 +11,7 @@ use crate::filling::Filling;
 use crate::mysql::{Cost, Fixture, Gauge, row};
 use crate::{Error, Ratio, Report, Usage};
 
-/// The same columns with nothing but a primary key: no checks, no index beyond it.
+/// The same columns with only a primary key: no checks, no index beyond it.
 const TABLES: [&str; 2] = [
     "CREATE TABLE {schema}.bare_events (
          position bigint AUTO_INCREMENT PRIMARY KEY, time datetime(6), expires_at datetime(6), max_attempts bigint,

@@ -10,7 +10,7 @@ use crate::filling::Filling;
 use crate::postgres::{Cost, Fixture, Gauge, report, row};
 use crate::{Error, Ratio, Report, Usage};
 
-/// The same columns with nothing but a primary key: no checks, no index beyond it.
+/// The same columns with only a primary key: no checks, no index beyond it.
 const TABLES: &str = "
     CREATE TABLE {schema}.bare_events (
         position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, time timestamptz, expires_at timestamptz,
@@ -98,7 +98,7 @@ impl Writer {
     }
 
     async fn run(mut self, fixture: &Fixture, work: Work, transactions: u64) -> Result<Cost, Error> {
-        // Else whoever comes first after a checkpoint pays for whole pages.
+        // Else any process that comes first after a checkpoint pays for whole pages.
         fixture.client.batch_execute("CHECKPOINT").await?;
         let gauge = Gauge::start(&fixture.client, fixture.schema.as_str()).await?;
         for number in 0..transactions {

@@ -11,7 +11,7 @@ use crate::machine::Meter;
 use crate::sqlite::Fixture;
 use crate::{Error, Ratio, Report, Row, Usage};
 
-/// The same columns with nothing but a primary key: no defaults, no checks.
+/// The same columns with only a primary key: no defaults, no checks.
 const BARE: &str = "CREATE TABLE IF NOT EXISTS bare_events (
     position INTEGER PRIMARY KEY AUTOINCREMENT, id, type, aggregate_type, aggregate_id, key, payload, headers,
     time, topic, max_attempts, expires_at, action, namespace, producer);

@@ -27,7 +27,7 @@ impl Context {
         Self { global, output, environment }
     }
 
-    /// The config file's path, and whether somebody named it: then it has to exist.
+    /// The config file's path, and whether the user named it: then it has to exist.
     pub fn config_path(&self) -> (PathBuf, bool) {
         let named =
             self.global.config.clone().or_else(|| self.environment.get(CONFIG_VARIABLE).map(PathBuf::from));

@@ -16,7 +16,7 @@ pub enum Failure {
     Reported(Exit),
     /// The reader of standard output went away. Nothing is printed.
     ClosedPipe,
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
     /// This command is still to be written.
     NotBuilt(&'static str),

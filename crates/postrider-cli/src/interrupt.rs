@@ -21,7 +21,7 @@ impl Interrupts {
     /// Begins to listen. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If the operating system lets nobody listen.
+    /// If the operating system does not allow to listen.
     pub fn listen() -> Result<Self, Error> {
         Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for Ctrl-C").with_source(e))
     }

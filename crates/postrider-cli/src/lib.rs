@@ -63,7 +63,7 @@ pub fn run(args: Vec<OsString>) -> Exit {
     }
 }
 
-/// A panic is told like any other error, through the same filter.
+/// A panic is reported like any other error, through the same filter.
 fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();

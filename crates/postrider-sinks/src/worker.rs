@@ -1,6 +1,6 @@
 //! The thread that does a sink's blocking writes, one batch at a time.
 //!
-//! A thread of its own and not the runtime's pool, because a pipe that nobody reads blocks for ever and
+//! A thread of its own and not the runtime's pool, because a pipe without a reader blocks forever and
 //! would keep the runtime from shutting down.
 
 use std::io;
@@ -37,9 +37,9 @@ impl Worker {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_BATCHES_MAX);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             while let Some(Job { lines, reply }) = waiting.blocking_recv() {
-                // Nobody waits for it any more, so it would only be a duplicate.
+                // No process waits for it any more, so it would only be a duplicate.
                 if !reply.is_closed() {
-                    // The caller may have left during the write; then nobody needs the answer.
+                    // The caller may have left during the write; then no process needs the answer.
                     let _ = reply.send(target.write(lines));
                 }
             }

@@ -1,4 +1,4 @@
-//! Where events go. Implement [`Sink`] to add a destination; the contract is on its one method.
+//! Destinations. Implement [`Sink`] to add one; the contract is on its one required method.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,46 +12,46 @@ use crate::event::RESERVED_PREFIX;
 use crate::route::{Delivery, DeliveryCopy};
 use crate::{BoxFuture, Event, Headers, Position, Result};
 
-/// A destination that takes batches of messages and says of each what became of it.
+/// A destination that accepts batches of messages and reports an outcome for each.
 pub trait Sink: Send + Sync + 'static {
     /// Publishes a batch and returns one outcome per message, in the batch's order.
     ///
     /// # Contract
     /// - [`Outcome::Acknowledged`] is said only of a message the destination holds as durably as it ever
     ///   will: after this, the relay may forget the event.
-    /// - A message whose fate is unknown is [`Outcome::Ambiguous`], never acknowledged and never retryable.
+    /// - A message with an unknown outcome is [`Outcome::Ambiguous`], never acknowledged and never retryable.
     /// - Messages are written in the batch's order. Several events of one key are in a batch only if
     ///   [`Capabilities::prefix_safe`] says that they may be. One event may be there several times, each
     ///   time for another destination.
     /// - The relay drops the future at its publish timeout, and when it loses its lease. What was not
     ///   written by then may still be written, or not; nothing else may break.
     /// - Several calls run at once, never with messages of the same key.
-    /// - An outage is said as [`Outcome::Down`] where the sink can tell; the relay then waits and probes.
+    /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
 
     /// Called each time the relay was granted the lease, before it publishes anything with it. A destination
-    /// that can tell two producers apart shuts the last owner out here, and says [`Outcome::Fenced`] to whom it
-    /// shut out. It must be done well before the lease, which lasts so long, is over.
+    /// that supports fencing fences the previous owner here, and reports [`Outcome::Fenced`] to it. This must
+    /// complete well before the lease, whose duration is given, expires.
     ///
     /// # Errors
-    /// Why it could not be done, for example [`Code::SinkFailed`](crate::Code::SinkFailed) in an outage. The relay
-    /// does not begin to work then; it takes the lease and calls again.
+    /// Why the takeover failed, for example [`Code::SinkFailed`](crate::Code::SinkFailed) in an outage. The
+    /// relay then does not start to publish; it acquires the lease and calls again.
     fn take_over(&self, _lease: Duration) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// What the relay may rely on.
+    /// What the relay may rely on beyond the contract.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
 
-    /// Called once, after the last publish of a relay that shuts down in good order.
+    /// Called once, after the last publish of a relay that shuts down cleanly.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// A sink may be shared with those who want to look at it.
+/// A sink may be shared, for example with a test that inspects it.
 impl<S: Sink + ?Sized> Sink for Arc<S> {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         (**self).publish(batch)
@@ -75,24 +75,24 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 #[non_exhaustive]
 pub struct Capabilities {
     /// Within one batch, once a message of a key is not acknowledged, no later message of that key
-    /// becomes visible. Then a batch may hold several messages of one key.
+    /// becomes visible. Then a batch may contain several messages of one key.
     pub prefix_safe: bool,
-    /// Probes of a destination that is down cost little and may be sent at least this often, whatever the policy
-    /// says: the sink's client looks by itself whether the destination is back.
+    /// Probes of a destination that is down are cheap and may be sent at least this often, regardless of the
+    /// policy: the sink's client checks by itself whether the destination is up again.
     pub probe_max: Option<Duration>,
-    /// What the sink makes of the destinations that routing names.
+    /// How the sink interprets the destinations from routing.
     pub destinations: Destinations,
 }
 
-/// What a sink makes of the destinations that routing names. The router escapes the values of events accordingly, and
-/// refuses rules that make no sense for the sink.
+/// How a sink interprets the destinations from routing. The router escapes event values accordingly, and
+/// rejects rules that do not fit the sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Destinations {
     /// Names such as topics: any text.
     #[default]
     Names,
-    /// The sink sends everything to one place. A destination that a rule names is never used.
+    /// The sink sends everything to one destination. A destination from a rule is never used.
     Fixed,
     /// URLs. Every value of an event becomes one path segment or one query value.
     Urls {
@@ -122,7 +122,7 @@ impl Capabilities {
     }
 }
 
-/// What stands before the name of an event's header that may not arrive under its own name.
+/// Prefix of an event's header that may not arrive under its own name.
 pub const HEADER_ASIDE: &str = "postrider-header-";
 
 /// The name an event's header arrives under.
@@ -134,15 +134,15 @@ fn aside(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// An event on its way: routed and encoded.
+/// A routed and encoded event.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Message {
     /// The event it came from.
     pub event: Arc<Event>,
-    /// Where that event stands in the outbox.
+    /// The position of that event in the outbox.
     pub position: Position,
-    /// Name of the topic, subject, queue or address to go to.
+    /// Name of the topic, subject, queue or URL to send it to.
     pub destination: Arc<str>,
     /// The bytes to send.
     pub body: Bytes,
@@ -249,27 +249,27 @@ impl fmt::Debug for Message {
     }
 }
 
-/// What became of one message.
+/// The outcome of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The destination holds it durably.
     Acknowledged(Receipt),
-    /// It did not get there, and it may not be the message's fault: no answer, connection lost, 5xx, 429.
-    /// Tried again; counts against the message only if the destination proves to be up.
+    /// It did not arrive, and the message may not be the cause: no answer, connection lost, 5xx, 429.
+    /// Retried; counts against the message only if the destination proves to be up.
     Retryable(Failure),
-    /// It is this message's fault and may pass: a handler's error. Counts, tried again.
+    /// This message is the cause, and it may pass: a handler's error. Counts as an attempt, retried.
     Failed(Failure),
-    /// It is this message's fault and will not pass: too large, unroutable, unencodable. Dead at once.
+    /// This message is the cause, and it will not pass: too large, unroutable, unencodable. Dead immediately.
     Rejected(Failure),
-    /// It may have been written. Tried again; counts as a possible duplicate. Whether it counts against the
+    /// It may have been written. Retried; counts as a possible duplicate. Whether it counts against the
     /// message is judged as for [`Outcome::Retryable`], unless [`Failure::destination_down`] says that it must not.
     Ambiguous(Failure),
     /// The destination is down. Counts against no message.
     Down(Failure),
-    /// Not sent, because of another message of the batch. Counts against nobody.
+    /// Not sent, because of another message of the batch. counts against no message.
     Untried,
-    /// The destination takes nothing more from this relay: another one has taken over, or must be taken for one
-    /// that has. The lease is lost.
+    /// The destination accepts nothing more from this relay: another relay has taken over, or must be assumed
+    /// to have. The lease is lost.
     Fenced,
 }
 
@@ -292,11 +292,11 @@ impl Receipt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// What the destination said. Must hold no secret.
+    /// The destination's message. Must not contain a secret.
     pub message: String,
-    /// How long the destination asked us to wait.
+    /// The delay that the destination asked for.
     pub retry_after: Option<Duration>,
-    /// The destination was down when it happened, so that it is nobody's fault. For a message that may have been
+    /// The destination was down when it happened, so that it is not the message's fault. For a message that may have been
     /// written before: one that was not is [`Outcome::Down`].
     pub destination_down: bool,
     /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator

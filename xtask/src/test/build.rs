@@ -35,27 +35,71 @@ const TARGETS: [&str; 10] = [
     "--doc",
 ];
 
+/// `xtask test quick`: what needs no server, and the main parts of the stores on SQLite and one PostgreSQL.
+const QUICK: &str = "quick";
+const QUICK_TARGETS: [&str; 10] =
+    ["--lib", "--bins", "--test", "conformance", "--test", "pages", "--test", "relay", "--test", "stores"];
+const QUICK_STORES: [&str; 5] = [
+    "sqlite::",
+    "postgres::log::conformance::",
+    "postgres::log::schema::",
+    "postgres::log::write::",
+    "postgres::row_state::conformance::",
+];
+
+/// The program with the tests of the simulator.
+pub(super) const SIMULATOR: &str = "postrider-testkit/lib";
+
+/// The program with the tests of all stores.
+pub(super) const STORES: &str = "postrider/stores";
+
 /// What is tested: the arguments of cargo, and those of every test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     cargo: Vec<String>,
-    pub(super) program: Vec<String>,
+    program: Vec<String>,
+    is_quick: bool,
 }
 
 impl Choice {
-    /// `cargo test`'s own arguments; everything if there are none.
+    /// `quick`, or `cargo test`'s own arguments; everything if there are none.
     pub(super) fn new(arguments: &[String]) -> Self {
+        if arguments == [QUICK] {
+            let cargo = WHOLE.iter().chain(&QUICK_TARGETS).map(|&argument| argument.to_owned()).collect();
+            return Self { cargo, program: Vec::new(), is_quick: true };
+        }
         let mut parts = arguments.splitn(2, |argument| argument == "--");
         let cargo = parts.next().unwrap_or_default().to_vec();
         let program = parts.next().unwrap_or_default().to_vec();
         let whole = || WHOLE.map(str::to_owned).to_vec();
-        Self { cargo: if cargo.is_empty() { whole() } else { cargo }, program }
+        Self { cargo: if cargo.is_empty() { whole() } else { cargo }, program, is_quick: false }
+    }
+
+    /// The arguments of a test program.
+    pub(super) fn arguments_of(&self, program: &Program) -> Vec<String> {
+        if self.is_quick && program.name == STORES {
+            return QUICK_STORES.map(str::to_owned).to_vec();
+        }
+        self.program.clone()
     }
 
     /// Whether doc tests are part of it.
     pub(super) fn has_doc_tests(&self) -> bool {
         let names = |argument: &String| argument.split('=').next().unwrap_or_default().to_owned();
         !self.cargo.iter().map(names).any(|name| TARGETS.contains(&name.as_str()))
+    }
+
+    /// Whether the simulator's tests are part of it as a whole, and so run optimised.
+    pub(super) fn has_simulator(&self) -> bool {
+        self.cargo.starts_with(&WHOLE.map(str::to_owned)) && self.program.is_empty()
+    }
+
+    /// The unit tests of the testkit, which are the simulator's, in a profile of their own: they compute, and nothing
+    /// else in the tests does.
+    pub(super) fn simulator() -> std::process::Command {
+        let mut command = process::cargo();
+        command.args(["test", "--profile", "sim", "-p", "postrider-testkit", "--lib", "--", "--show-output"]);
+        command
     }
 
     /// `cargo test --doc` for the same packages and features.
@@ -151,10 +195,30 @@ mod tests {
     }
 
     #[test]
+    fn the_quick_tests_of_the_stores_are_a_part_of_them() {
+        let quick = choice("quick");
+        assert!(!quick.has_doc_tests());
+        let program = |name: &str| Program {
+            name: name.to_owned(),
+            package: String::new(),
+            folder: PathBuf::new(),
+            executable: PathBuf::new(),
+        };
+        assert_eq!(quick.arguments_of(&program(STORES)), QUICK_STORES);
+        assert_eq!(quick.arguments_of(&program("postrider/relay")), [] as [&str; 0]);
+    }
+
+    #[test]
     fn a_choice_of_targets_leaves_the_doc_tests_out() {
         assert!(choice("").has_doc_tests());
         assert!(choice("-p postrider -- --test").has_doc_tests());
         assert!(!choice("-p postrider --test relay").has_doc_tests());
         assert!(!choice("--test=relay").has_doc_tests());
+    }
+
+    #[test]
+    fn the_simulator_is_part_of_everything_and_of_the_quick_tests() {
+        assert!(choice("").has_simulator() && choice("quick").has_simulator());
+        assert!(!choice("-p postrider-testkit").has_simulator() && !choice("-- lease").has_simulator());
     }
 }

@@ -58,7 +58,7 @@ impl Opened {
     }
 }
 
-/// One id per outbox and subscription: whoever takes a subscription over shuts out its last owner, and nobody else.
+/// One id per outbox and subscription: the relay that takes a subscription over fences its last owner, and no other process.
 fn transactional_id(target: &Target, of: &SubscriptionSettings, name: &str) -> Option<String> {
     let Target::Kafka(kafka) = target else { return None };
     kafka.transactional.as_ref().map(|prefix| format!("{prefix}.{}.{name}", of.outbox))

@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 /// How long the demo is when nothing else is said.
 const OPEN_FOR: Duration = Duration::from_secs(15);
 
-/// How long `analytics` takes for a batch when there is somebody to watch.
+/// How long `analytics` takes for a batch with the live view.
 const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 
 /// Run a demo: a small shop on a new SQLite file

@@ -130,7 +130,7 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
                     "pass the first position written since then, or --from beginning, which repeats every event",
                 ));
             }
-            // One that nobody knows is refused by the store.
+            // One that it is unknown is refused by the store.
             Start::Position(known.map_or(Position::ZERO, |known| known.floor).next())
         }
     };

@@ -14,7 +14,7 @@ use super::{duration, size};
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text but the empty one.
+    /// Any text except the empty one.
     Text,
     /// True or false.
     Bool,

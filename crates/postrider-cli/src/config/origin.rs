@@ -5,7 +5,7 @@ use std::fmt;
 /// The layer a value came from, in rising order: a later one replaces an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Nobody gave it.
+    /// Not given.
     Default,
     /// The file.
     File {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::origin::Origin;
 
-/// What is wrong, where, and what to do. Holds no secret: whoever makes one sees to that.
+/// What is wrong, where, and what to do. Holds no secret: the code that makes one sees to that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The stable code.

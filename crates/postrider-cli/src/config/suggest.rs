@@ -1,4 +1,4 @@
-//! The name somebody probably meant.
+//! The name that was probably meant.
 
 /// Names less alike than this have nothing to do with each other.
 const LIKENESS_MIN: f64 = 0.7;

@@ -79,7 +79,7 @@ fn is_around_url(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')
 }
 
-/// A text for people in which every URL with a password is masked. The last line of defence: whoever makes a
+/// A text for people in which every URL with a password is masked. The last line of defence: the code that makes a
 /// text sees to it that no secret gets into it, and what others say of a path or name passes here.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text_has_password(text) {

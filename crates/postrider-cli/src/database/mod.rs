@@ -41,7 +41,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// As [`Database::store`].
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// Transactions of the server that are prepared and that nobody has decided, where they may hold an outbox up.
+    /// Transactions of the server that are prepared and not decided yet, where they may hold an outbox up.
     fn undecided(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
@@ -97,7 +97,7 @@ pub trait Database: fmt::Debug + fmt::Display + Send + Sync {
     /// Which database it is in, without a secret: two outboxes that say the same can share a transaction.
     fn place(&self) -> String;
 
-    /// The store for who hands its events over to another outbox. Nobody else may be at work meanwhile, whatever the
+    /// The store for who hands its events over to another outbox. No other process may be at work meanwhile, whatever the
     /// configuration says.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ fn no_roles(rows: &RowTable) -> Error {
     )
 }
 
-/// The table as it is while its rows are handed over: nobody else is at work.
+/// The table as it is while its rows are handed over: no other process is at work.
 fn alone(rows: &RowTable) -> RowTable {
     rows.clone().shared(false).foreign_claim_timeout(None)
 }

@@ -108,7 +108,7 @@ impl Database for MySql {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(self.named(async move {
             if self.rows.is_none() {
-                // Whoever only looks needs none of what a relay needs.
+                // Any process that only looks needs none of what a relay needs.
                 return MySqlStore::read_overview(&self.config, backlog_max).await;
             }
             let store = self.open().await?;
@@ -118,7 +118,7 @@ impl Database for MySql {
         }))
     }
 
-    /// Who may not list them is told so by `doctor`.
+    /// Who may not list them gets that from `doctor`.
     fn undecided(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async move { MySqlStore::prepared(&self.config).await.unwrap_or_default() })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Writer threads.
 pub(crate) const WRITERS: u64 = 4;
 
-/// Transactions per second of all writers together, on average, when there is somebody to watch.
+/// Transactions per second of all writers together, on average, with the live view.
 const TRANSACTIONS_PER_S: f64 = 1_300.0;
 
 /// From one rush hour to the next.

@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) rolled_back: u64,
     /// From opening to the last delivery.
     pub(crate) seconds: f64,
-    /// Whether somebody closed the shop early.
+    /// Whether the user closed the shop early.
     pub(crate) interrupted: bool,
     /// Where the files are, if they were kept.
     pub(crate) folder: Option<String>,

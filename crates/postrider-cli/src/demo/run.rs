@@ -236,7 +236,7 @@ impl Watching {
     }
 }
 
-/// The defaults, but for times: nobody watches for minutes.
+/// The defaults, except for times, which are shortened for the demo.
 fn policy() -> Policy {
     Policy {
         backoff_min: Duration::from_millis(100),

@@ -72,7 +72,7 @@ fn check_subscription(
     destinations(subscription, now, subject);
 }
 
-/// As the relay says that holds the lease; without one nobody knows.
+/// As the relay says that holds the lease; without one it is unknown.
 fn destinations(subscription: &SubscriptionOverview, now: Timestamp, subject: &mut Subject<'_>) {
     let Some(lease) = subscription.leader(now) else { return };
     let leading = subscription.relays.iter().filter(|of| of.leading && of.relay == lease.holder);

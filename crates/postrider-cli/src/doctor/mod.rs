@@ -36,7 +36,7 @@ const BACKLOG_MAX: u64 = 100_000;
 pub struct Options {
     /// Read the whole database.
     pub deep: bool,
-    /// A transaction that is open for longer is told.
+    /// A transaction that is open for longer is reported.
     pub transaction_age_max: Duration,
 }
 

@@ -40,7 +40,7 @@ const EXCESS: &str = "
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
 
-/// With the counter beyond this, half of all positions are used up: nobody gets there by writing.
+/// With the counter beyond this, half of all positions are used up: normal writing never gets there.
 const POSITIONS_FEW: i64 = i64::MAX / 2;
 
 /// Positions named in one line.
@@ -161,7 +161,7 @@ async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
     }
 }
 
-/// Transactions that nobody has decided, by their names.
+/// Transactions that are not decided yet, by their names.
 async fn prepared(config: &MySqlConfig, subject: &mut Subject<'_>) {
     let names = MySqlStore::prepared(config).await;
     let lines = names.map(|names| names.into_iter().map(|name| format!("XA {name}")).collect::<Vec<_>>());

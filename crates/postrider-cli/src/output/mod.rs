@@ -94,7 +94,7 @@ impl Output {
     /// Prints data as it is, and a line break if it does not end in one.
     ///
     /// # Errors
-    /// [`Failure::ClosedPipe`] if nobody reads any more, else [`Code::OutputFailed`].
+    /// [`Failure::ClosedPipe`] if the reader is gone, else [`Code::OutputFailed`].
     pub fn text(&self, text: impl Display) -> Result<(), Failure> {
         write(&mut io::stdout().lock(), &text.to_string()).map_err(|e| match e.kind() {
             ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -102,7 +102,7 @@ impl Output {
         })
     }
 
-    /// Says something a person wants to know. Not an error if nobody listens.
+    /// Says something a person wants to know. Not an error if the reader is gone.
     pub fn say(&self, text: impl Display) {
         self.talk(Verbosity::Normal, text);
     }

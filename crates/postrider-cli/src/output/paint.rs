@@ -1,4 +1,4 @@
-//! Colours, where somebody can see them.
+//! Colours, if it is a terminal.
 
 use std::env;
 use std::io::{self, IsTerminal};

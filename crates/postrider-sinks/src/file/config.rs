@@ -13,7 +13,7 @@ pub struct FileConfig {
 }
 
 impl FileConfig {
-    /// One file that grows for ever.
+    /// One file that grows forever.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), rotate_bytes: None }
     }

@@ -52,7 +52,7 @@ impl Log {
                 // The next file is for the same readers.
                 std::fs::set_permissions(&log.path, permissions)?;
             }
-            // On an error `current` is dropped, and the next batch looks at the file anew.
+            // On an error `current` is dropped, and the next batch looks at the file again.
             current.append(bytes)?;
             log.current = Some(current);
             Ok(())
@@ -70,7 +70,7 @@ impl Log {
         result
     }
 
-    /// The file of this path as we left it, or opened anew if somebody else wrote, cut or moved it.
+    /// The file of this path as we left it, or opened again if another process wrote, cut or moved it.
     fn take_current(&mut self) -> io::Result<Current> {
         if let Some(current) = self.current.take()
             && let Ok(found) = std::fs::metadata(&self.path)
@@ -117,7 +117,7 @@ impl Current {
 }
 
 /// Opens or creates a file. One that is created is its owner's alone, for events may hold anything. A symbolic link is not
-/// followed: whoever may write to the folder could lead the events, or the relay's rights, to another file.
+/// followed: any user who may write to the folder could lead the events, or the relay's rights, to another file.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {

@@ -20,8 +20,8 @@ const PROBE_MAX: Duration = Duration::from_secs(1);
 /// - The key chooses the partition as Java's clients do. A message without a key goes to any.
 /// - The client is idempotent: what it sends again by itself is there once. What the relay sends again, after an
 ///   ambiguous outcome or a crash, is there twice.
-/// - A message that the broker refuses is rejected, and nobody else with it. A topic that is missing, or that may
-///   not be written to, is the message's failure and passes when somebody sees to it. Topics are created only if
+/// - A message that the broker refuses is rejected, and no other process with it. A topic that is missing, or that may
+///   not be written to, is the message's failure and passes when an operator fixes it. Topics are created only if
 ///   [`KafkaConfig::create_topics`] names them.
 /// - When time runs out the cluster is asked: if it is down, or was meanwhile, nothing counts against the message.
 /// - With a transactional id each batch is a transaction, seen by `read_committed` readers as a whole or not at

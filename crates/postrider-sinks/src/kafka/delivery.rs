@@ -137,7 +137,7 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::warn!(target: "librdkafka", facility, "{message}");
             }
-            // Settings that make no sense are told once, when the client is made.
+            // Settings that make no sense are reported once, when the client is made.
             _ if facility == "CONFWARN" => tracing::warn!(target: "librdkafka", facility, "{message}"),
             _ => tracing::debug!(target: "librdkafka", facility, "{message}"),
         }

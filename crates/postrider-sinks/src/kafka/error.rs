@@ -7,9 +7,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Answer};
 /// What an answer says of a message that was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The message's fault, for ever.
+    /// The message's fault, forever.
     Refused,
-    /// A topic is missing or not ours to write to: may pass when somebody sees to it, and is no outage.
+    /// A topic is missing or not ours to write to: may pass when an operator fixes it, and is no outage.
     NotAllowedYet,
     /// The records sent together were refused, for the sake of one of them: each is to be tried alone.
     RefusedTogether,

@@ -16,7 +16,7 @@ const CONTENT_TYPE: &str = "content-type";
 pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<Place>>;
 
 /// The record: the key orders and partitions it, the body is its value, and all that is known travels in headers.
-/// Nothing is copied but the headers; the client copies key and value once.
+/// Only the headers are copied; the client copies key and value once.
 pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<Place>) -> Record<'a> {
     let own = message.headers().into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE));
     let mut headers: Headers = own.collect();

@@ -27,7 +27,7 @@ impl Plain {
         let renewed = |settings| Renewed { settings, current: Mutex::new(None) };
         let (usual, apart) = (settings(config, Kind::Plain)?, settings(config, Kind::Apart)?);
         let plain = Self { usual: renewed(usual), apart: renewed(apart) };
-        // Made now, so that settings nobody can use are told at the start.
+        // Made now, so that unusable settings are reported at the start.
         plain.usual.get().map_err(|error| not_opened(&config.brokers, &error))?;
         Ok(plain)
     }
@@ -144,7 +144,7 @@ impl Unknown<'_> {
     }
 }
 
-/// A producer that is made anew after an error it cannot recover from.
+/// A producer that is made again after an error it cannot recover from.
 struct Renewed {
     settings: ClientConfig,
     current: Mutex<Option<Producer>>,

@@ -20,17 +20,17 @@ pub(super) struct Producer(Option<Arc<Client>>);
 
 /// Longest wait between two tries to connect: so soon is it back after its broker.
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
-/// How long a topic nobody knows is waited for: metadata of a new one takes a moment to spread.
+/// How long a topic it is unknown is waited for: metadata of a new one takes a moment to spread.
 const UNKNOWN_TOPIC_MAX: Duration = Duration::from_secs(2);
 /// Shortest transaction a broker takes.
 const TRANSACTION_MIN: Duration = Duration::from_secs(1);
 
-/// What promises rest on. Nobody else may set these.
+/// What promises rest on. No other process may set these.
 const FIXED: [(&str, &str); 8] = [
     // One record per message, in the order of sending, whatever has to be sent again.
     ("enable.idempotence", "true"),
     ("acks", "all"),
-    // As Java's clients do it, so that a key has one partition whoever writes it.
+    // As Java's clients do it, so that a key has one partition no matter which program writes it.
     ("partitioner", "murmur2_random"),
     ("allow.auto.create.topics", "false"),
     ("socket.nagle.disable", "true"),
@@ -174,7 +174,7 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         let Some(last) = self.0.take().and_then(Arc::into_inner) else { return };
-        // What it still held is purged: nothing may be written by a producer nobody listens to.
+        // What it still held is purged: nothing may be written by a producer without a listener.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => _ = runtime.spawn_blocking(move || drop(last)),
             Err(_) => drop(last),

@@ -33,7 +33,7 @@ pub(super) struct Transactional {
 #[derive(Default)]
 struct Owner {
     /// The producer of the current ownership. `None` before the first, and after it was shut out: only with a
-    /// new lease may there be another, for making one shuts out whoever has the id.
+    /// new lease may there be another, for making one fences the producer that has the id.
     producer: Option<Producer>,
     /// A transaction whose end is still to be made or heard of.
     unfinished: Option<End>,
@@ -55,7 +55,7 @@ pub(super) enum Ended {
     Aborted(Vec<Delivery>),
     /// Nothing is, and no message is to blame.
     Down(String),
-    /// Nobody knows yet.
+    /// Not known yet.
     Unknown(String),
     /// Another one has the id.
     Fenced,
@@ -63,7 +63,7 @@ pub(super) enum Ended {
 
 impl Transactional {
     pub(super) fn open(config: &KafkaConfig) -> Result<Self> {
-        // Made and forgotten, so that settings nobody can use are told at the start.
+        // Made and forgotten, so that unusable settings are reported at the start.
         Producer::make(&settings(config, Kind::Transactional(SOME_LEASE))?)
             .map_err(|error| not_opened(&config.brokers, &error))?;
         Ok(Self { config: config.clone(), owner: Arc::default() })

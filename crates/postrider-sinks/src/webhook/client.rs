@@ -25,7 +25,7 @@ use super::response::{Hidden, read};
 use super::{Key, routed, tls};
 
 /// How long a connection without a request is kept. Shorter than servers do, or they would meet a request half way
-/// with an end, and nobody could say what became of it.
+/// with an end, and its outcome would be unknown.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Sends each message as one POST, signed as Standard Webhooks says.
@@ -60,7 +60,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Checks the settings. Connects to nobody yet.
+    /// Checks the settings. Does not connect yet.
     ///
     /// # Errors
     /// [`Code::SinkOpen`] if a setting makes no sense or the address may not be connected to.

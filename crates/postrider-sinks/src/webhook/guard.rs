@@ -1,7 +1,7 @@
 //! Which addresses may be connected to.
 //!
-//! A destination may be somebody else's choice. Without a guard it could name a server of the own network, which
-//! trusts whoever reaches it (server-side request forgery).
+//! A destination may be another party's choice. Without a guard it could name a server of the own network, which
+//! trusts every client that reaches it (server-side request forgery).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ pub(super) struct Guard {
     pub(super) allow_networks: Vec<IpNet>,
 }
 
-/// An address nobody may be sent to.
+/// An address that no request may go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) host: String,

@@ -1,6 +1,6 @@
 //! Names to addresses, each checked before it is connected to.
 //!
-//! The client asks for every new connection and connects to what it is told, so a name that changes its addresses
+//! The client asks for every new connection and connects to the given addresses, so a name that changes its addresses
 //! between check and connection gains nothing.
 
 use std::io;

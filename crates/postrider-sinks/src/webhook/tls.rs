@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 /// Trusts the operating system's certificates and those of a file.
 pub(super) fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    // What cannot be read is missing when somebody needs it, and the handshake then says so.
+    // What cannot be read is missing when another process needs it, and the handshake then says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
         add(&mut roots, path).map_err(|why| {

@@ -1,4 +1,4 @@
-//! The receiving side: is this request from somebody who knows the secret?
+//! The receiving side: is this request from a sender that knows the secret?
 
 use std::fmt;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Verifier {
     }
 
     /// How far the sender's clock may be from ours, either way. The default is five minutes. What is older may
-    /// be a copy that somebody kept.
+    /// be a copy of an earlier request.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
@@ -64,7 +64,7 @@ impl Verifier {
     /// lower case; HTTP does not tell cases apart, so look them up the same way.
     ///
     /// # Errors
-    /// Why nobody should act on it.
+    /// Why it must be rejected.
     pub fn verify<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h str>,

@@ -41,7 +41,7 @@ pub struct Adopted {
     pub copied: u64,
     /// What is here now.
     pub counts: Counts,
-    /// Events that somebody else delivered from here meanwhile.
+    /// Events that another process delivered from here meanwhile.
     pub strangers: u64,
 }
 
@@ -68,8 +68,8 @@ struct Reading {
 }
 
 impl<'s> Copying<'s> {
-    /// Takes the lease and makes sure that nobody else is at work and that every event fits the other outbox. From the
-    /// counts that somebody has seen, it tells whether others made progress since.
+    /// Takes the lease and makes sure that no other process is at work and that every event fits the other outbox. From the
+    /// counts that the user has seen, it tells whether others made progress since.
     ///
     /// # Errors
     /// [`Code::AdoptionRefused`], [`Code::AdoptionStart`], [`Code::LeaseHeld`], [`Code::ForeignPublisher`],
@@ -118,7 +118,7 @@ impl<'s> Copying<'s> {
         }
     }
 
-    /// Refuses while others work on it, and what does not fit. Reads everything once, so it begins anew after it.
+    /// Refuses while others work on it, and what does not fit. Reads everything once, so it begins again after it.
     async fn make_sure(&mut self, counted: &Counts) -> Result<()> {
         self.counts = self.source.counts(&self.lease.subscription).await?;
         refuse::progress(counted, &self.counts)?;
@@ -158,11 +158,11 @@ impl<'s> Copying<'s> {
     /// Copies the next batch: all of it or nothing. Answers how many events that were, `None` when none is left.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`] if somebody else is at work, [`Code::LeaseHeld`] if somebody has taken the lease over,
+    /// [`Code::ForeignPublisher`] if another process is at work, [`Code::LeaseHeld`] if another process has taken the lease over,
     /// or what the database says. The batches before stay copied; running the whole thing again goes on after them.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the batch copied and settled, or neither. The copy is to begin anew then.
+    /// Dropping the future leaves the batch copied and settled, or neither. The copy is to begin again then.
     pub async fn next_batch(&mut self) -> Result<Option<usize>> {
         if self.start == Start::Now {
             return Ok(None);
@@ -295,7 +295,7 @@ impl Reading {
     }
 
     /// Reads on until something is ready, or everything was read. What is parked stands where its position is. Answers
-    /// how many rows somebody else has taken meanwhile.
+    /// how many rows another process has taken meanwhile.
     async fn fill(&mut self, source: &dyn HandsOver) -> Result<usize> {
         while self.ready.is_empty() {
             if self.claimed.is_empty() && !self.is_at_end {

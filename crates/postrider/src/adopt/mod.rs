@@ -2,8 +2,8 @@
 //! a state per row and the layout `postrider`, and back.
 //!
 //! Events move in batches, each in one transaction: it writes them there and settles them here. So at every moment an
-//! event is undelivered in exactly one of the two, and whoever was stopped anywhere begins again without a book of his
-//! own. What is settled here was handed over; nobody deletes it. See adr/0032-adopting-in-one-transaction.md.
+//! event is undelivered in exactly one of the two, and an adoption that was stopped anywhere begins again without a record of its
+//! own. What is settled here was handed over; it is not deleted. See adr/0032-adopting-in-one-transaction.md.
 
 mod carry;
 mod copying;
@@ -77,7 +77,7 @@ pub trait HandsOver: Store {
     /// Writes events to another outbox and settles them here, in one transaction: all of it or nothing.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if somebody else has changed one of the rows meanwhile,
+    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if another process has changed one of the rows meanwhile,
     /// or what the database says.
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>>;
 }

@@ -59,12 +59,12 @@ pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Err
     Error::new(Code::LeaseHeld, what)
 }
 
-/// The error of rows that somebody else has changed while they were read.
+/// The error of rows that another process has changed while they were read.
 pub(crate) fn taken(rows: usize) -> Error {
     strangers(format!("another process changed {rows} rows while they were read"), 0)
 }
 
-/// The error of rows that somebody else works on. So many were copied before.
+/// The error of rows that another process works on. So many were copied before.
 pub(super) fn strangers(what: String, copied: u64) -> Error {
     Error::new(Code::ForeignPublisher, what)
         .with_effect(match copied {

@@ -1,4 +1,4 @@
-//! One error type, with a code that stays the same, what it means for the data, and what to do next.
+//! One error type: a stable code, what happened, what it means for the data, and what to do next.
 
 mod code;
 #[cfg(test)]
@@ -8,7 +8,7 @@ use std::fmt;
 
 pub use code::{Code, Recovery};
 
-/// Result of anything in this library.
+/// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -34,12 +34,12 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with its code and a sentence that names the thing it happened to.
+    /// An error with its code and a sentence that names the affected object.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), effect: None, hint: None, source: None }
     }
 
-    /// Replaces what the code says in general about the data by what holds in this case.
+    /// Replaces the code's general statement about the data with one for this case.
     #[must_use]
     pub fn with_effect(mut self, effect: impl Into<String>) -> Self {
         self.effect = Some(effect.into());
@@ -60,7 +60,7 @@ impl Error {
         self
     }
 
-    /// Says where in a larger thing it happened.
+    /// Prefixes the sentence with the place where it happened.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
@@ -95,7 +95,7 @@ impl Error {
             // For an error of this crate the message is enough: its code would be noise.
             let ours = cause.downcast_ref::<Self>();
             let said = ours.map_or_else(|| cause.to_string(), |ours| ours.message.clone());
-            // Some errors repeat their causes, and tokio-postgres says `db error` for: see my cause.
+            // Some errors repeat their causes, and tokio-postgres prints `db error` when only the cause has details.
             if !line.contains(&said) && said != "db error" {
                 line.push_str(": ");
                 line.push_str(&said);

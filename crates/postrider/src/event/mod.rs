@@ -21,12 +21,12 @@ use uuid::Uuid;
 
 use crate::{Position, Timestamp};
 
-/// A fact to tell the world. Built with [`Event::new`] and the `with_` methods, or from a type that
+/// A fact to publish. Built with [`Event::new`] and the `with_` methods, or from a type that
 /// derives `Event`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Which event this is, everywhere and for ever. UUIDv7 from us; any UUID is accepted.
+    /// Which event this is, everywhere and forever. UUIDv7 from us; any UUID is accepted.
     pub id: Uuid,
     /// What kind of fact, for example `order.placed`. Outlives the name of the Rust type.
     pub event_type: String,
@@ -119,6 +119,6 @@ impl Event {
 pub struct StoredEvent {
     /// Where it stands.
     pub position: Position,
-    /// What was written. Shared from here on: nobody copies an event.
+    /// What was written. Shared from here on: events are not copied.
     pub event: Arc<Event>,
 }

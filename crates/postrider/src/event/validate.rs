@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{Action, Event, Headers};
 use crate::{Code, Error, Limits, Result, Timestamp};
 
-/// Headers with this prefix say what the relay knows of an event; nobody else may set them.
+/// Headers with this prefix say what the relay knows of an event; no other process may set them.
 pub(crate) const RESERVED_PREFIX: &str = "postrider-";
 
 /// Checks all events of one call. Either all may be written or none.

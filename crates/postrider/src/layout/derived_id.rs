@@ -25,7 +25,7 @@ pub(crate) fn derived_id(
     Uuid::from_u64_pair(high, low)
 }
 
-/// FNV-1a: any function will do that is the same for ever.
+/// FNV-1a: any function will do that is the same forever.
 fn hash(words: &[&str]) -> u64 {
     words
         .iter()

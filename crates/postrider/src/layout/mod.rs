@@ -1,7 +1,7 @@
 //! Layouts of other people: tables in which every row carries its own state.
 //!
-//! Somebody who already has such a table points Postrider at it and changes nothing. What the tables look like is
-//! told here once, column by column; it is what an existing table is compared with, and never altered.
+//! An owner of such a table points Postrider at it and changes nothing. Each layout has one [`LayoutSpec`]: its tables on every
+//! database, its states, its columns, and what it can do. An existing table is compared with it, and never altered.
 
 mod compare;
 mod custom;
@@ -19,6 +19,7 @@ mod derived_id;
 mod outbox;
 mod outbox_events;
 mod shape;
+mod spec;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub(crate) use custom::{Times, length};
 ))]
 pub(crate) use derived_id::derived_id;
 pub use shape::{Column, Family, Index, Shape};
+pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 use crate::{Ident, Result};
 
@@ -58,14 +60,19 @@ impl RowLayout {
     /// Those with a shape of their own.
     pub const ALL: [Self; 3] = [Self::EventOutbox, Self::Outbox, Self::OutboxEvents];
 
+    /// Its descriptor.
+    pub const fn spec(self) -> &'static LayoutSpec {
+        match self {
+            Self::EventOutbox => &event_outbox::SPEC,
+            Self::Outbox => &outbox::SPEC,
+            Self::OutboxEvents => &outbox_events::SPEC,
+            Self::Custom => &custom::SPEC,
+        }
+    }
+
     /// Its name, which is also that of its table unless another is given.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::EventOutbox => "event_outbox",
-            Self::Outbox => "outbox",
-            Self::OutboxEvents => "outbox_events",
-            Self::Custom => "custom",
-        }
+        self.spec().name
     }
 
     /// The layout of this name, if it has a shape of its own.
@@ -73,27 +80,19 @@ impl RowLayout {
         Self::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
-    /// What its tables look like on a database: the outbox first. None where the seed has no such table.
+    /// Whether it can do this.
+    pub fn has(self, ability: Ability) -> bool {
+        self.spec().has(ability)
+    }
+
+    /// What its tables look like on a database: the outbox first. None where the layout does not exist.
     pub const fn shapes_on(self, dialect: Dialect) -> &'static [Shape] {
-        match (self, dialect) {
-            (_, Dialect::Postgres) => self.shapes(),
-            (Self::EventOutbox, Dialect::MySql) => event_outbox::MYSQL,
-            (Self::EventOutbox, Dialect::MariaDb) => event_outbox::MARIADB,
-            (Self::OutboxEvents, Dialect::MySql) => outbox_events::MYSQL,
-            (Self::OutboxEvents, Dialect::MariaDb) => outbox_events::MARIADB,
-            (Self::OutboxEvents, Dialect::Sqlite) => outbox_events::SQLITE,
-            (Self::Outbox | Self::Custom, _) | (Self::EventOutbox, Dialect::Sqlite) => &[],
-        }
+        self.spec().tables.on(dialect)
     }
 
     /// What its tables look like on PostgreSQL: the outbox first.
     pub const fn shapes(self) -> &'static [Shape] {
-        match self {
-            Self::EventOutbox => event_outbox::SHAPES,
-            Self::Outbox => outbox::SHAPES,
-            Self::OutboxEvents => outbox_events::SHAPES,
-            Self::Custom => &[],
-        }
+        self.shapes_on(Dialect::Postgres)
     }
 }
 
@@ -121,7 +120,7 @@ pub struct RowTable {
     pub(crate) max_attempts: u32,
     pub(crate) is_shared: bool,
     pub(crate) foreign_claim_timeout: Option<Duration>,
-    /// Of a table of anybody's.
+    /// Of a user-defined table.
     pub(crate) map: Option<Arc<ColumnMap>>,
 }
 
@@ -144,7 +143,7 @@ impl RowTable {
         })
     }
 
-    /// A table of anybody's, whose columns hold what the map says, in the schema `public`. It must be there already.
+    /// A user-defined table, whose columns hold what the map says, in the schema `public`. It must be there already.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the map tells too little, or one thing twice.
@@ -164,7 +163,7 @@ impl RowTable {
         Self { map, ..self.clone() }
     }
 
-    /// Which columns of a table of anybody's hold what.
+    /// Which columns of a user-defined table hold what.
     pub fn columns(&self) -> Option<&ColumnMap> {
         self.map.as_deref()
     }
@@ -183,7 +182,7 @@ impl RowTable {
         }
     }
 
-    /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before, nobody has looked.
+    /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before that it is unknown.
     pub(crate) fn tells_order(&self) -> bool {
         self.map.as_ref().is_none_or(|map| map.tells_order())
     }
@@ -234,7 +233,7 @@ impl RowTable {
         self
     }
 
-    /// After this long the `PUBLISHING` of somebody else counts as abandoned. Without it, never.
+    /// After this long the `PUBLISHING` of another publisher counts as abandoned. Without it, never.
     #[must_use]
     pub fn foreign_claim_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.foreign_claim_timeout = timeout;
@@ -244,7 +243,7 @@ impl RowTable {
     /// Whether rows are marked before they are published: only then can others tell, and only beside others must they.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn marks_rows(&self) -> bool {
-        self.layout == RowLayout::OutboxEvents && (self.is_shared || self.foreign_claim_timeout.is_some())
+        self.layout.has(Ability::PublishingState) && (self.is_shared || self.foreign_claim_timeout.is_some())
     }
 
     /// Tries after which a row is given up, as an expression: its own column where the table has one.
@@ -257,7 +256,7 @@ impl RowTable {
     }
 
     /// The statement with the names of the table put in: `{table}` in the quotes of MySQL, `{views}` the database,
-    /// `{name}` as part of the name of an index, `{check}` the name of the seed's CHECK. Those are the database's, so
+    /// `{name}` as part of the name of an index, `{check}` the name of the layout's CHECK. Those are the database's, so
     /// a table of another name has another.
     #[cfg(feature = "_mysql")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {

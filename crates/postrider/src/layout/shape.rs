@@ -24,7 +24,7 @@ pub struct Column {
     pub has_default: bool,
 }
 
-/// Types that hold the same kind of thing: another of the same family is told and works.
+/// Types that hold the same kind of thing: another of the same family is reported and works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// A whole number.

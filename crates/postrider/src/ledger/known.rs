@@ -1,4 +1,4 @@
-//! Parked rows as their owner knows them, so that a change by somebody else is noticed and never overwritten.
+//! Parked rows as their owner knows them, so that a change by another process is noticed and never overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ impl KnownRows {
         if self.epoch == epoch { self.rows.get(&position).map(String::as_str) } else { Some(ANY) }
     }
 
-    /// Whether somebody else has changed, added or removed a row since the owner of this epoch knew of them.
+    /// Whether another process has changed, added or removed a row since the owner of this epoch knew of them.
     pub fn differ<T: AsRef<str>>(&self, epoch: Epoch, found: &[(Position, T)]) -> bool {
         let is_known = |(position, seal): &(Position, T)| {
             self.rows.get(position).is_some_and(|known| known.as_str() == seal.as_ref())

@@ -226,7 +226,7 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
     }
 }
 
-/// Whether the same call may succeed later without anybody changing this program's settings.
+/// Whether the same call may succeed later without a change of this program's settings.
 fn helps_waiting(code: Code) -> bool {
     code.recovery() != Recovery::Person || code == Code::StoreReadOnly
 }

@@ -133,12 +133,12 @@ impl Effects {
                          unaware of the change: check for missing events, then run `postrider accept-history`"
                     );
                 }
-                // Nobody waits for this; the term it came from is over.
+                // No process waits for this; the term it came from is over.
                 done(Reply::Released)
             }),
             Effect::Pause { epoch, reason } => Box::pin(async move {
                 _ = health.record(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
-                // Nobody waits for this: it is read back with every renewal.
+                // No process waits for this: it is read back with every renewal.
                 done(Reply::Paused)
             }),
             Effect::Report(_) | Effect::Stop => return None,

@@ -68,8 +68,8 @@ impl Fanout {
     }
 }
 
-/// What may pass comes before what will not: a copy that is refused for ever must not keep the others from
-/// being tried again. An outage comes first, for it counts against nobody. A copy that was not tried because
+/// What may pass comes before what will not: a copy that is refused forever must not keep the others from
+/// being tried again. An outage comes first, for it counts against no message. A copy that was not tried because
 /// another was refused comes after that: sent again, both would only end the same way, without end.
 fn rank(outcome: &Outcome) -> u8 {
     match outcome {

@@ -84,7 +84,7 @@ impl Relay {
         RelayBuilder::new()
     }
 
-    /// Says that events were committed, so that nobody waits for the next look. Cheap; call it after every commit.
+    /// Says that events were committed, so that the relay does not wait for the next poll. Cheap; call it after every commit.
     pub fn wake(&self) {
         for served in &self.subscriptions {
             served.handle.wake();
@@ -96,7 +96,7 @@ impl Relay {
         self.observer().status()
     }
 
-    /// Somebody who may look at the relay wherever it is.
+    /// Reads the state of the relay from anywhere.
     pub fn observer(&self) -> Observer {
         let handles = self.subscriptions.iter().map(|served| served.handle.clone()).collect();
         Observer { name: self.name.clone(), handles }
@@ -136,11 +136,11 @@ impl Relay {
         if found { Ok(()) } else { Err(unknown()) }
     }
 
-    /// Waits until a task of the relay dies, and says how; for ever if none does. That is a bug, and its
-    /// subscription is served no more: shut down and start anew.
+    /// Waits until a task of the relay dies, and says how; forever if none does. That is a bug, and its
+    /// subscription is served no more: shut down and start again.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing but this call's answer.
+    /// Dropping the future loses only this call's answer.
     pub async fn died(&mut self) -> Error {
         loop {
             match self.tasks.join_next().await {

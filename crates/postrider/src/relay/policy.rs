@@ -9,7 +9,7 @@ use crate::{Code, Error, Result};
 pub struct Policy {
     /// Order of events.
     pub order: Order,
-    /// What a dead event means for the later events of its key.
+    /// What happens to later events with the key of a dead event.
     pub on_dead: OnDead,
     /// The subscription sends to several destinations: events of one that is down are parked as held, so
     /// that the others go on. With one destination they simply wait. Rules that name several destinations
@@ -18,78 +18,78 @@ pub struct Policy {
 
     /// Events in one batch to the sink.
     pub batch_events_max: usize,
-    /// Payload bytes in one batch to the sink; one event may be larger alone.
+    /// Payload bytes in one batch to the sink; a larger event is sent in its own batch.
     pub batch_bytes_max: usize,
-    /// How long a batch that is not full waits for more while others are in flight.
+    /// How long a partial batch waits for more events while other batches are in flight.
     pub batch_linger: Duration,
-    /// Batches at the sink at one time.
+    /// Maximum batches in flight.
     pub batches_in_flight_max: usize,
-    /// How long the sink may take for a batch. After that its messages may or may not have been written.
+    /// Timeout for one batch. After it, the batch's messages may or may not have been written.
     pub publish_timeout: Duration,
 
-    /// Events held in memory: read, waiting or in flight.
+    /// Maximum events in memory: read, waiting or in flight.
     pub read_ahead_events_max: usize,
-    /// Payload bytes held in memory.
+    /// Maximum payload bytes in memory.
     pub read_ahead_bytes_max: usize,
-    /// Events read by one claim.
+    /// Maximum events per read from the database.
     pub claim_events_max: usize,
 
-    /// The window W: events in flight or acknowledged but not yet settled. The bound on duplicates.
+    /// The window W: events in flight or acknowledged but not yet settled. The limit on duplicates after a crash.
     pub window_events_max: usize,
-    /// Settle at the latest this long after the first acknowledgement that is not settled.
+    /// Maximum time between an acknowledgement and its settlement.
     pub flush_interval: Duration,
-    /// Settle at the latest when so many acknowledgements are not settled.
+    /// Maximum number of acknowledgements that are not settled.
     pub flush_events: usize,
 
-    /// Attempts before an event is dead, unless the event says otherwise. A failure that may be the destination's is tried
-    /// once more, after about `probe_min`, before an attempt counts.
+    /// Attempts before an event is dead, unless the event has its own limit. A failure that may be caused by
+    /// the destination is retried once, after about `probe_min`, before it counts as an attempt.
     pub max_attempts: u32,
-    /// Wait after the first failure; doubles with each, with jitter.
+    /// Delay before the first retry; doubles with each failure, with jitter.
     pub backoff_min: Duration,
-    /// Longest wait between two tries.
+    /// Maximum delay between two retries.
     pub backoff_max: Duration,
-    /// Events parked at one time, dead and expired ones included. At the limit nothing new is read.
+    /// Maximum number of parked events, including dead and expired ones. At the limit no new events are read.
     pub parked_max: usize,
 
-    /// Keys that must fail with no success between before a destination is taken for down.
+    /// Number of keys that must fail in a row, without any success, before a destination is considered down.
     pub breaker_keys: usize,
-    /// First wait before a probe of a destination that is down; doubles with each.
+    /// Delay before the first probe of a destination that is down; doubles with each probe.
     pub probe_min: Duration,
-    /// Longest wait between two probes.
+    /// Maximum delay between two probes.
     pub probe_max: Duration,
 
-    /// How long a lease lasts. A relay that died is replaced after this.
+    /// Lease duration: a standby takes over from a crashed relay after this time.
     pub lease: Duration,
-    /// Wait between two looks at an outbox that has just run dry; doubles with each empty look.
+    /// Poll interval after the outbox became empty; doubles with each empty poll.
     pub poll_min: Duration,
-    /// Longest wait between two looks at an idle outbox.
+    /// Maximum poll interval of an idle outbox.
     pub poll_max: Duration,
-    /// How long a shutdown waits for what is in flight.
+    /// How long a shutdown waits for events in flight.
     pub drain_timeout: Duration,
 
-    /// Events in the first batch after a relay died; grows again with success.
+    /// Batch size right after a relay crashed; grows again with success.
     pub trial_events: usize,
-    /// Relays that may die with one event alone on trial before it is dead.
+    /// Number of relay crashes with a single event in flight before that event is dead.
     pub trial_deaths_max: u32,
 }
 
-/// In which order events are delivered.
+/// The order in which events are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Events of one key in their order; different keys do not wait for each other.
+    /// Events with the same key in order; different keys do not wait for each other.
     #[default]
     Key,
-    /// No order; nothing waits for anything.
+    /// No order; no event waits for another.
     None,
 }
 
-/// What a dead event means for the later events of its key.
+/// What happens to later events with the key of a dead event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDead {
-    /// They go on without it.
+    /// They are delivered.
     #[default]
     Proceed,
-    /// They wait for an operator.
+    /// They wait until an operator acts.
     Block,
 }
 

@@ -6,21 +6,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::driver::Handle;
-use crate::layout::{ColumnMap, Field, RowLayout, RowTable};
+use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how gently they are deleted.
 ///
 /// An event is deleted once every subscription of the outbox is done with it and it is old enough by its `time`
-/// and the database's clock. What is parked, dead included, stays. A subscription that nobody serves any more
-/// keeps everything above its progress; that is told in the log and in `status`.
+/// and the database's clock. What is parked, dead included, stays. A subscription that no relay serves any more
+/// keeps everything above its progress; that is reported in the log and in `status`.
 ///
 /// A table with a state per row belongs to its owner: unless a retention is given for it, nothing is deleted there.
 /// With one, [`scope`](Self::scope) says which rows; their age counts from their delivery.
 ///
-/// Whoever leads a subscription of the outbox deletes. Several relays may do so at once: the database lets one
-/// at a time, and each batch decides anew.
+/// The relay that leads a subscription of the outbox deletes. Several relays may do so at once: the database lets one
+/// at a time, and each batch decides again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     /// Delivered events older than this are deleted; `None`: never.
@@ -66,7 +66,7 @@ impl Retention {
     /// [`Code::RetentionUnfit`].
     pub fn check(&self, table: Option<&RowTable>) -> Result<()> {
         let layout = table.map_or("postrider", |table| table.layout().name());
-        if !self.at_expiry || layout == RowLayout::Outbox.name() {
+        if !self.at_expiry || table.is_some_and(|table| table.layout().has(Ability::Expiry)) {
             return Ok(());
         }
         let what =
@@ -77,9 +77,8 @@ impl Retention {
     /// From which moment of a row on it is kept. Of rows that others delivered, only the table itself can tell one.
     fn counts_from(&self, table: &RowTable) -> &'static str {
         let tells_no_delivery = match (table.layout(), table.columns()) {
-            (RowLayout::OutboxEvents, _) => true,
             (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
-            _ => false,
+            (layout, None) => !layout.has(Ability::DeliveryTime),
         };
         if self.scope == RetentionScope::All && tells_no_delivery { "creation" } else { "delivery" }
     }
@@ -111,7 +110,7 @@ impl Retention {
                 )
             }
         };
-        if table.layout() == RowLayout::Outbox {
+        if table.layout().has(Ability::Inbox) {
             what.push_str("; rows of processed_events are deleted when their expires_at has passed");
         }
         Some(what)
@@ -152,7 +151,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_WHILE_BUSY: u32 = 9;
 const PAUSE_WHILE_IDLE: u32 = 1;
 
-/// Deletes delivered events of one outbox. Its troubles are told and never end it.
+/// Deletes delivered events of one outbox. Its errors are logged and never end it.
 pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -166,13 +165,13 @@ pub(super) struct Cleaner {
     /// What lies at or below was looked at.
     after: Position,
     sweeps: u32,
-    /// What was told already, so that it is told once.
+    /// What was reported already, so that it is reported once.
     trouble: Option<Code>,
     held: Option<String>,
 }
 
 impl Cleaner {
-    /// `None` if everything is kept for ever.
+    /// `None` if everything is kept forever.
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -197,7 +196,7 @@ impl Cleaner {
         })
     }
 
-    /// Runs until it is told to stop. A batch under way then happens as a whole or not at all.
+    /// Runs until it is stopped. A batch under way then happens as a whole or not at all.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             biased;
@@ -303,6 +302,7 @@ impl Cleaner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::RowLayout;
 
     #[test]
     fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {

@@ -153,7 +153,7 @@ impl Router {
     /// Sends an event where every rule that matches it says, once to each destination. Replaces earlier rules.
     ///
     /// The event is done when every destination has acknowledged it. If some have not, the others keep
-    /// theirs and only the missing are sent again; a relay that starts anew does not know who had it and
+    /// theirs and only the missing are sent again; a relay that starts again does not know who had it and
     /// sends all again. The destinations of an event share a fate: where that is not wanted, use one
     /// subscription for each.
     ///

@@ -15,7 +15,7 @@
 //!   waited for ([`writer_watch`](super::writer_watch)), so only the writer itself, and who is busy all the time, delays this
 //!   proof; the list costs more.
 //!
-//! Nothing here knows a database or a clock: the book is told what was seen, and when.
+//! Nothing here knows a database or a clock: the book is reported what was seen, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

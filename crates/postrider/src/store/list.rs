@@ -1,4 +1,4 @@
-//! Looking for events: what is asked, and what is told.
+//! Looking for events: what is asked, and what is reported.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,9 +1,9 @@
-//! The database behind the relay: the verbs the relay needs, one implementation per dialect.
+//! The database behind the relay: the operations the relay needs, one implementation per dialect.
 //!
 //! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite
 //! over every store; it changes whenever the relay needs it to.
 //!
-//! Every verb is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
+//! Every operation is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
 //! nothing happened; after any other the caller loads the subscription again.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
@@ -21,7 +21,7 @@ mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
 mod list;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod log_tx;
 mod overview;
 pub(crate) mod relays;
@@ -77,17 +77,17 @@ pub trait Store: Send + Sync + 'static {
     /// the whole state. Waits for a settle in progress; from here on the old epoch settles nothing.
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
-    /// Prolongs the lease if it is still held with this epoch.
+    /// Renews the lease if it is still held with this epoch.
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
 
-    /// Gives the lease up. `clean`: nothing was in flight and all was settled. Of a lost lease, does nothing.
+    /// Releases the lease. `clean`: nothing was in flight and everything was settled. Does nothing if the lease was lost.
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
 
     /// Starts reading where the loaded state left off: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
-    /// The same for a state that came with a lease. It reads from the server that told the state and from no other:
-    /// one that has taken its place since may know other events.
+    /// The same for a state that came with a lease. It reads only from the server that the state came from: a
+    /// server that has replaced it since may have other events.
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
@@ -95,7 +95,7 @@ pub trait Store: Send + Sync + 'static {
     /// Reads events again by position, in the order asked, until they exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
-    /// The same for who only wants to know: nothing is marked as handed out.
+    /// The same for inspection: nothing is marked as handed out.
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         self.fetch(positions, bytes_max)
     }
@@ -115,7 +115,7 @@ pub trait Store: Send + Sync + 'static {
         reason: &str,
     ) -> BoxFuture<'_, Result<Settled>>;
 
-    /// Stops the subscription until an operator accepts the new history, unless a higher epoch was given out
+    /// Stops the subscription until an operator accepts the new history, unless another relay was given a higher epoch
     /// since. A lower one in the database is no reason to refuse: then the database was put back to an older state.
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
@@ -150,7 +150,7 @@ pub trait Store: Send + Sync + 'static {
     /// What waits to be read is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// Reports when a writer says that events were committed, if the database can. A relay asks once, at its start.
+    /// Reports that events were committed, if the database can. A relay asks once, at its start.
     /// Only a hint that saves waiting: events are found by polling all the same.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
@@ -171,7 +171,7 @@ pub trait Claimer: Send {
 
 /// Wake-ups from a database; see [`Store::wakes`].
 pub trait Wakes: Send {
-    /// Waits until there may be new events: a writer said so, or may have said so while the store did not listen. Several
+    /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several
     /// wake-ups may come as one. Dropping the future loses none.
     fn next(&mut self) -> BoxFuture<'_, ()>;
 }
@@ -223,7 +223,7 @@ pub struct Fetched {
     pub events: Vec<StoredEvent>,
     /// Positions that hold no event any more, or one that no event can be made of.
     pub gone: Vec<Position>,
-    /// Positions whose event another publisher has taken over, where rows can be shared: they are done with.
+    /// Positions whose event another process has taken over, where rows can be shared: they are done with.
     pub taken: Vec<Position>,
 }
 
@@ -261,7 +261,7 @@ pub struct LeaseRequest {
 pub enum Acquired {
     /// The lease is ours.
     Granted(Box<Loaded>),
-    /// Another relay has it.
+    /// Another process holds it.
     Held {
         /// Who.
         holder: String,

@@ -2,7 +2,7 @@
 //!
 //! Every store keeps to the same rules, so they stand here once. An event may be deleted if its position is at
 //! or below the floor of every subscription, it is old enough, no subscription has it parked in any state, and
-//! no subscription knows it as the highest event seen, by which a changed history is told.
+//! no subscription knows it as the highest event seen, by which a changed history is recognised.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

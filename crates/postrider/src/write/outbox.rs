@@ -58,7 +58,7 @@ impl Outbox {
         self
     }
 
-    /// A table of another layout to write to, on a database that its seed is for. An event that its columns cannot hold is refused before
+    /// A table of another layout to write to, on a database that supports it. An event that its columns cannot hold is refused before
     /// any SQL: see [`LayoutUnfit`](crate::Code::LayoutUnfit). The row's creation is the moment of the INSERT, whatever
     /// the event's time; in `outbox_events` the event's id is made of the row's.
     #[must_use]
@@ -100,7 +100,7 @@ impl Outbox {
         self
     }
 
-    /// Writes one event in the caller's transaction. It is told to the world if and when that commits.
+    /// Writes one event in the caller's transaction. It becomes visible if and when that commits.
     ///
     /// Lock or write the row the event is about first: then events of one key are delivered in the order
     /// of their commits. Without a transaction the event stands for itself.

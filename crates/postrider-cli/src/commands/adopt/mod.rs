@@ -28,12 +28,12 @@ const EXAMPLES: &str = "Examples:
 /// Move undelivered events from one outbox to another of the same database
 ///
 /// Between a table with a state per row and the layout `postrider`, in either direction. Both outboxes are configured and
-/// migrated. Counts first; then it takes the lease of the subscription, makes sure that nobody else is at work and that
+/// migrated. Counts first; then it takes the lease of the subscription, makes sure that no other process is at work and that
 /// every event fits, and moves them in their order, in batches. Each batch is one transaction that writes the events
 /// there and settles them here: whatever stops it, running it again goes on where it was. Nothing is deleted here; what was
 /// moved counts as delivered.
 ///
-/// Stop publishers of others first, and let nobody write to the other outbox before it is done: new events would stand before
+/// Stop publishers of others first, and do not write to the other outbox before it is done: new events would stand before
 /// the old ones of their key.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
@@ -171,7 +171,7 @@ async fn move_all(
     }
 }
 
-/// Makes sure that somebody will get the events: in the layout `postrider` a subscription that begins later may leave them
+/// Makes sure that a subscription will receive the events: in the layout `postrider` a subscription that begins later may leave them
 /// out.
 async fn subscribe(
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! A bar on standard error, where somebody can see it.
+//! A bar on standard error, if it is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -99,7 +99,7 @@ pub(super) async fn find_subscription(
     let mut names: Vec<String> =
         source.overview(0).await?.subscriptions.into_iter().map(|of| of.name).collect();
     if from.outbox.database.layout().is_some() {
-        // A table that no relay of ours has worked on yet: whoever is to work on it, or on the other one.
+        // A table that no relay of ours has worked on yet: any process that is to work on it, or on the other one.
         for outbox in [from.name, to.name] {
             if names.is_empty() {
                 let of_it = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);

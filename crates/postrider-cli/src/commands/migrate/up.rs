@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 /// Safe to run again and beside running relays: what already exists stays. Each outbox is brought up to date as
 /// a whole or not at all; the first that fails ends the command.
 ///
-/// A table of another layout that already exists is compared with it. Differences are told, and nothing in it is
+/// A table of another layout that already exists is compared with it. Differences are reported, and nothing in it is
 /// changed.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]

@@ -99,7 +99,7 @@ impl Look<'_> {
         })
     }
 
-    /// Whether somebody has looked at what is parked: this relay, with nothing left in its hands, or another
+    /// Whether a relay has examined what is parked: this relay, with nothing left in its hands, or another
     /// that leads. Before that, an event that today's rules would send may still count as unrouted.
     fn is_settled_by(&self, relay: &Observer) -> bool {
         let status = relay.status();
@@ -130,7 +130,7 @@ impl Look<'_> {
     }
 
     /// A stopped subscription delivers nothing, however long one waits. A paused one without events to deliver is no
-    /// matter; of a halted one nobody knows which events it would deliver.
+    /// matter; of a halted one it is unknown which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
             let (how, reason) = match (&subscription.halted, &subscription.paused) {
@@ -172,7 +172,7 @@ impl Look<'_> {
     }
 }
 
-/// What a relay waits for until somebody mends it: a script that drains cannot.
+/// What a relay waits for until an operator fixes it: a script that drains cannot.
 fn refuse_trouble(relay: &Observer) -> Result<()> {
     for status in relay.status() {
         let code = status

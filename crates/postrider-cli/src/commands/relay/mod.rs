@@ -99,13 +99,13 @@ impl Relay {
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
-        // Before anything is started: a signal must not find a relay that nobody stops.
+        // Before anything is started: a signal must not find a relay that is not stopped.
         let mut interrupts = Interrupts::listen()?;
         let time_out = self.time_out();
         tokio::pin!(time_out);
         let started = tokio::select! {
             biased;
-            // Somebody who waits for a database may be told to stop, too.
+            // Another process who waits for a database may be told to stop, too.
             () = interrupts.next() => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             late = &mut time_out, if self.drain => return Err(late.into()),
             started = self.start(settings, stores) => started,

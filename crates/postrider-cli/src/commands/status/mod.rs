@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:
 /// Events that wait are counted up to here; beyond it a number says less than the time it takes.
 const BACKLOG_MAX: u64 = 100_000;
 
-/// Groups shown at most; nobody reads more, and `more` says that there are.
+/// Maximum number of groups shown; `more` says whether there are others.
 const GROUPS_MAX: usize = 1_000;
 
 /// Show how far each subscription is
@@ -66,7 +66,7 @@ impl From<By> for TallyBy {
     }
 }
 
-/// What a prepared transaction that nobody decides means for an outbox.
+/// What a prepared transaction that is never decided means for an outbox.
 fn held_up(name: &str) -> String {
     format!(
         "the prepared transaction XA {name} is not finished: on MariaDB, positions that were rolled back \

@@ -23,7 +23,7 @@ pub(super) struct Report {
 struct Row {
     outbox: String,
     subscription: String,
-    /// Whether it stands in the configuration. One that does not is served by another relay or by nobody.
+    /// Whether it stands in the configuration. One that does not is served by another relay or by none.
     configured: bool,
     #[serde(flatten)]
     state: State,
@@ -45,7 +45,7 @@ struct Row {
     last_error: Option<String>,
     /// The newest errors, each once, the last first.
     errors: Vec<String>,
-    /// Prepared transactions of its server that nobody has decided: on MariaDB the floor may wait for them.
+    /// Prepared transactions of its server that are not decided yet: on MariaDB the floor may wait for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undecided_transactions: Vec<String>,
 }
@@ -119,7 +119,7 @@ impl Report {
 }
 
 impl Report {
-    /// Tells of transactions that nobody has decided on the server of an outbox.
+    /// Tells of transactions that are not decided yet on the server of an outbox.
     pub(super) fn set_undecided(&mut self, outbox: &str, names: &[String]) {
         for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
             row.undecided_transactions = names.to_vec();
@@ -224,7 +224,7 @@ impl Row {
 impl Down {
     fn words(&self) -> String {
         let seconds = |seconds| age(Duration::from_secs_f64(seconds));
-        // The report may be older than the try: then nobody knows yet how it went.
+        // The report may be older than the try: then it is not known yet how it went.
         let next = match self.next_probe_seconds {
             0.0 => "retried since".to_owned(),
             later => format!("next retry in {}", seconds(later)),

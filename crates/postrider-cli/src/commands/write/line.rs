@@ -34,7 +34,7 @@ struct Fields<'a> {
     producer: Option<String>,
     #[serde(borrow)]
     action: Option<ActionFields<'a>>,
-    /// In the envelope it says where the event stood; here the database decides that anew.
+    /// In the envelope it says where the event stood; here the database decides that again.
     #[serde(rename = "position")]
     _position: Option<IgnoredAny>,
 }

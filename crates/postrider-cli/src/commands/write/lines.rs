@@ -22,7 +22,7 @@ const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// That of the first line that is no event, or of the first batch that could not be written.
-/// [`Failure::Interrupted`] on Ctrl-C. In all cases what was committed before stays, and is told.
+/// [`Failure::Interrupted`] on Ctrl-C. In all cases what was committed before stays, and is reported.
 pub(super) async fn write(
     output: Output,
     settings: &OutboxSettings,

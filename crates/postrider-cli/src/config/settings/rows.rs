@@ -53,7 +53,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
     Ok(Some(rows.shared(table.bool("shared")?).foreign_claim_timeout(timeout)))
 }
 
-/// A table of anybody's.
+/// A user-defined table.
 fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
     let is_debezium = table.text("preset")?.is_some();
     let mut map = if is_debezium { ColumnMap::debezium() } else { ColumnMap::new() };

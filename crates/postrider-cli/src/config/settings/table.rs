@@ -127,7 +127,7 @@ impl<'a> ConfigTable<'a> {
         if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
     }
 
-    /// Whether somebody gave the key a value that is not `false`.
+    /// Whether the user gave the key a value that is not `false`.
     pub(super) fn is_given(&self, key: &str) -> bool {
         let says = |setting: &Setting| {
             setting.origin != Origin::Default

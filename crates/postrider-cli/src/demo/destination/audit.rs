@@ -45,7 +45,7 @@ impl Destination for AuditFile {
     }
 }
 
-/// A line that nobody can have written is seen as an event that nobody wrote.
+/// A line that cannot be an event counts as an event that was never written.
 fn sighting(line: &str) -> Sighting {
     match serde_json::from_str::<Line>(line) {
         Ok(Line { id, key, payload }) => Sighting { id, key, version: payload.version },

@@ -21,7 +21,7 @@ pub(in crate::demo) struct Journal {
 }
 
 impl Journal {
-    /// Empty journal; the meters are told of every commit.
+    /// Empty journal; the meters count every commit.
     pub(in crate::demo) fn new(events_max: Option<u64>, meters: Vec<Arc<Meter>>) -> Self {
         Self {
             committed: Mutex::default(),

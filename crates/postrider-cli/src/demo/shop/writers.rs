@@ -47,7 +47,7 @@ impl Writers {
     /// Waits for one to end; `None` when all are gone.
     ///
     /// # Cancel safety
-    /// Dropping the future forgets nobody.
+    /// Dropping the future loses no writer.
     pub(in crate::demo) async fn ended(&mut self) -> Option<Result<()>> {
         let ended = self.threads.join_next().await?;
         Some(ended.unwrap_or_else(|died| match died.try_into_panic() {

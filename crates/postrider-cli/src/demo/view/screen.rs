@@ -59,7 +59,7 @@ impl<W: Write> Drop for Screen<W> {
     }
 }
 
-/// Gives the terminal back if it is taken. If that fails there is nobody left to tell.
+/// Gives the terminal back if it is taken. If that fails, the failure cannot be reported.
 fn give_back(terminal: &mut impl Write) {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(terminal, EnableLineWrap, Show, LeaveAlternateScreen);

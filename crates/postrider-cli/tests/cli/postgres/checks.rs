@@ -142,7 +142,7 @@ fn a_transaction_pooler_is_told_and_all_else_is_looked_at_through_it() {
     let listening = ["--set", "outbox.shop.listen=true"];
     let configured = ["--set", "outbox.shop.pooler=transaction"];
     warns(&found(&program, "PD-0131"), "the connection goes through a pooler in transaction mode");
-    warns(&found_with(&program, &listening, "PD-0131"), "LISTEN is not used");
+    warns(&found_with(&program, &listening, "PD-0131"), "LISTEN does not work");
     assert_eq!(found_with(&program, &configured, "PD-0131").0, "ok");
     for code in ["PD-0101", "PD-0103", "PD-0121", "PD-0123", "PD-0125", "PD-0126", "PD-0127", "PD-0129"] {
         assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);

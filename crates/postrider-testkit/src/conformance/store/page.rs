@@ -15,7 +15,7 @@ const DATABASES: [&str; 4] = ["SQLite", "PostgreSQL", "MySQL", "MariaDB"];
 const RUN: &str = "yes";
 
 const BEGIN: &str =
-    "<!-- Generated; renew with: UPDATE_DOCS=1 cargo test --all-features the_page_of_databases -->\n";
+    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_page_of_databases -->\n";
 
 /// One writes at a time.
 static WRITING: Mutex<()> = Mutex::new(());

@@ -1,4 +1,4 @@
-//! A table of anybody's, by a map that says which column holds what.
+//! A user-defined table, with a map that says which column holds what.
 //!
 //! What a table has no column for is kept in Postrider's own tables beside it. See
 //! adr/0033-any-table-by-a-map.md.
@@ -26,7 +26,18 @@ pub(crate) use check::{Times, length};
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 
+use super::spec::{Inserts, LayoutSpec, Tables};
 use crate::{Code, Error, Result};
+
+/// All that is known without a map.
+pub(super) const SPEC: LayoutSpec = LayoutSpec {
+    name: "custom",
+    tables: Tables::NONE,
+    states: &[],
+    columns: &[],
+    abilities: &[],
+    inserts: Inserts::NONE,
+};
 
 /// Which column of a table holds what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

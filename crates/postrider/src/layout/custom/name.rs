@@ -7,7 +7,7 @@ use crate::{Code, Error, Result};
 /// What PostgreSQL keeps of a name.
 const BYTES_MAX: usize = 63;
 
-/// The name of a column of somebody else's table. It becomes part of a statement: it is checked here, and quoted where
+/// The name of a column of another program's table. It becomes part of a statement: it is checked here, and quoted where
 /// it is put in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ColumnName(String);

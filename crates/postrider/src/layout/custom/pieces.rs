@@ -1,7 +1,7 @@
 //! The pieces of statements that a map stands for. A row of the table is `t`, a note of ours `n`.
 //!
 //! What every database says, each in its own [`Tongue`], is put together here; what is done to rows differs too much and
-//! is told beside the tongue.
+//! is passed together with the dialect.
 
 use super::{ColumnMap, ColumnName, Delivered, Field, StateWord, States, TypeFrom};
 use crate::layout::Family;
@@ -72,7 +72,7 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
         (_, Some(states)) => (format!("t.{status} {}", waiting(states)), T::FALSE.to_owned()),
         _ => (T::TRUE.to_owned(), T::FALSE.to_owned()),
     };
-    // A row in a state that the map does not name is somebody else's.
+    // A row in a state that the map does not name is another process's.
     let is_open = match map.failed() {
         Some(word) => format!("({pending} OR t.{status} = {word})"),
         None => format!("({pending})"),

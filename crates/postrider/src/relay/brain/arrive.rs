@@ -33,7 +33,7 @@ impl Leader {
         }
     }
 
-    /// Rows that cannot be read are dead at once: nobody can say of which key they are, and no other event
+    /// Rows that cannot be read are dead at once: their key is unknown, and no other event
     /// waits for them.
     pub(super) fn bury_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {

@@ -83,7 +83,7 @@ pub(super) enum Verdict {
 }
 
 impl Destination {
-    /// What people are told of it while it is down.
+    /// What is reported about it while it is down.
     pub(super) fn as_down(&self) -> Option<DestinationDown> {
         let outage = self.outage.as_ref()?;
         Some(DestinationDown::new(&self.name, outage.since, &outage.error, outage.probe_time))
@@ -101,7 +101,7 @@ impl Destination {
         }
     }
 
-    /// Whether somebody waits for the end of its outage.
+    /// Whether an event waits for the end of its outage.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.blocked.is_empty() || !self.held.is_empty()
     }

@@ -142,7 +142,7 @@ impl Leader {
         }
     }
 
-    /// The subscription no longer wants an event that was parked, or somebody else has it: it is done.
+    /// The subscription no longer wants an event that was parked, or another process has it: it is done.
     fn drop_filtered(&mut self, cx: &StepCx<'_>, key: KeyId, position: Position) {
         let head = self.heads(key, position);
         let Some(queue) = self.queues.get_mut(key) else { return };

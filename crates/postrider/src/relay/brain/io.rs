@@ -64,7 +64,7 @@ pub struct ParkedEvent {
 pub enum Input {
     /// Time passed; nothing else.
     Tick,
-    /// Somebody says there may be new events.
+    /// A wake-up: there may be new events.
     Wake,
     /// The operator paused the subscription, with a reason, or lets it go on.
     Pause(Option<String>),
@@ -107,7 +107,7 @@ pub enum Acquisition {
         /// Rows that are dead.
         dead: Vec<ParkedEvent>,
     },
-    /// Somebody else has it.
+    /// Another process holds it.
     Held {
         /// Who.
         holder: String,
@@ -157,11 +157,11 @@ pub enum RoutedClaim {
 /// What was found of the parked events asked for. What is in no list did not fit.
 #[derive(Debug, Default)]
 pub struct RoutedFetch {
-    /// Found and routed anew.
+    /// Found and routed again.
     pub events: Vec<Routed>,
     /// No longer in the outbox.
     pub gone: Vec<Position>,
-    /// Somebody else has taken them over.
+    /// Another process has taken them over.
     pub taken: Vec<Position>,
 }
 
@@ -266,7 +266,7 @@ pub enum Report {
     OrderBroken(Position),
     /// A limit is reached, or there is room again.
     Brake(Option<Brake>),
-    /// Somebody else has changed parked rows. What is in flight is settled, then everything is loaded again.
+    /// Another process has changed parked rows. What is in flight is settled, then everything is loaded again.
     ParkedChanged,
 }
 
@@ -283,7 +283,7 @@ pub struct About {
     pub reason: String,
 }
 
-/// A limit that somebody should know of.
+/// A limit that an operator should know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brake {
     /// As many events are parked as may be: nothing new is read.
@@ -307,7 +307,7 @@ pub enum Deposed {
     StoreFailed(Code),
     /// The database's history changed.
     HistoryChanged,
-    /// Somebody else has changed parked rows: everything is loaded again, at once.
+    /// Another process has changed parked rows: everything is loaded again, at once.
     ParkedChanged,
     /// It was given up in good order.
     Released,

@@ -47,7 +47,7 @@ pub(super) enum HeadState {
     Ready,
     /// At the sink, with those of the following that are in the same batch.
     InFlight,
-    /// Failed, and nobody knows yet whose fault it was.
+    /// Failed, and it is not known yet whose fault it was.
     Suspect,
     /// Failed once; in memory, to be tried again at this moment before anything counts.
     Resting(Duration),

@@ -20,12 +20,12 @@ use crate::sink::Outcome;
 use crate::store::{Budget, Loaded, Renewed, Settled};
 use crate::{Code, Position, Recovery};
 
-/// With more ranges above the floor, the progress row is large enough to tell somebody. Reading goes on: only by
+/// With more ranges above the floor, the progress row is large enough to report. Reading goes on: only by
 /// reading are the holes between ranges filled or proven dead. What bounds the ranges is the store's own limit of
 /// holes and our limit of events read ahead.
 const DONE_RANGES_MANY: usize = 10_000;
 
-/// The working state of an owner. Gone with the lease; made anew from the database by the next owner.
+/// The working state of an owner. Gone with the lease; made again from the database by the next owner.
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) lease: Lease,
@@ -68,7 +68,7 @@ pub(super) struct Leader {
     pub(super) paused: Option<String>,
     /// Until when a shutdown waits for what is in flight.
     pub(super) draining_until: Option<Duration>,
-    /// Somebody else has changed parked rows: everything is loaded again once what is in flight is settled, or then.
+    /// Another process has changed parked rows: everything is loaded again once what is in flight is settled, or then.
     pub(super) reload_by: Option<Duration>,
 }
 
@@ -159,7 +159,7 @@ impl Leader {
             let head_state = match row.state {
                 ParkedState::Dead | ParkedState::Expired => HeadState::Stuck,
                 ParkedState::Retry => {
-                    // A wall clock that jumped must not make anybody wait longer than the longest backoff.
+                    // A wall clock that jumped must not make any process wait longer than the longest backoff.
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| cx.now.wall.until(at));
                     HeadState::Waiting(cx.elapsed() + wait.min(cx.policy().backoff_max))
                 }
@@ -237,7 +237,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Only an error that changed nothing is survived; after any other the state is loaded anew.
+    /// Only an error that changed nothing is survived; after any other the state is loaded again.
     fn survive(code: Code) -> Result<(), Deposed> {
         match code.recovery() {
             Recovery::Again => Ok(()),

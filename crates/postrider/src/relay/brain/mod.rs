@@ -52,7 +52,7 @@ use step::StepCx;
 /// Longest wait between two tries to lead when none of them gets anything settled.
 const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a brain is told once.
+/// What a brain gets when it is created.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Whose progress it minds.
@@ -84,13 +84,13 @@ pub struct Brain {
     stopping: bool,
     /// When to come back.
     due: Option<Duration>,
-    /// The operator's stop already told of, so that it is told once.
+    /// The operator's stop already reported, so that it is reported once.
     halted: Option<String>,
-    /// Who had the lease when it was asked for last, so that it is told once.
+    /// Who had the lease when it was asked for last, so that it is reported once.
     leader: Option<String>,
     /// Sessions in a row that ended before anything was settled.
     fruitless: u32,
-    /// The last owner of this process was still careful after somebody's death.
+    /// The last owner of this process was still careful after another relay's crash.
     was_careful: bool,
     /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
@@ -108,7 +108,7 @@ enum Phase {
     Leading(Box<Leader>),
     /// On the way out; the lease is being given up.
     Releasing,
-    /// Done for ever.
+    /// Done forever.
     Stopped,
 }
 
@@ -231,7 +231,7 @@ impl Brain {
                     leader.drain(cx);
                 }
             }
-            // What an earlier term asked for is nobody's any more.
+            // What an earlier term asked for is no longer needed.
             Input::Reply(term, _) if term != self.term => {}
             Input::Reply(_, Reply::Acquired(answer)) => self.acquired(cx, answer),
             Input::Reply(_, Reply::Released) => {
@@ -256,7 +256,7 @@ impl Brain {
             Ok(Acquisition::Granted { mut loaded, parked, dead }) => {
                 self.halted = None;
                 self.leader = None;
-                // Nobody led in between and this process is alive: whatever happened, no event killed it.
+                // No process led in between and this process is alive: whatever happened, no event killed it.
                 loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
                 self.led = Some(loaded.epoch);
                 let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
@@ -316,7 +316,7 @@ impl Brain {
         cx.report(Report::Deposed(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
-            // Whoever loads again because an operator changed something found no trouble.
+            // Any process that loads again because an operator changed something found no trouble.
             let is_fruitful = leader.has_settled || why == Deposed::ParkedChanged;
             self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();

@@ -136,7 +136,7 @@ impl Leader {
     }
 }
 
-/// An answer of nothing but "untried" has no reason: without one the batch would be sent again at once, for
+/// An answer of only "untried" has no reason: without one the batch would be sent again at once, for
 /// ever. Its first message is taken for failed.
 fn blame_somebody(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)

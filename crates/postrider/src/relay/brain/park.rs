@@ -62,7 +62,7 @@ impl Leader {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
         let asked = failure.retry_after.unwrap_or_default();
-        // Whoever asks for a long wait answered, and the queue is not kept in memory for it.
+        // Any process that asks for a long wait answered, and the queue is not kept in memory for it.
         if queue.head.doubted || asked > policy.probe_max {
             self.strike(cx, key, failure);
             return;
@@ -161,7 +161,7 @@ impl Leader {
 }
 
 impl Queued {
-    /// A first failure is told before it is known what becomes of the event: that may take a while.
+    /// A first failure is reported before it is known what becomes of the event: that may take a while.
     fn tell_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
             let about = Box::new(about(self.body.as_ref(), &failure.message));

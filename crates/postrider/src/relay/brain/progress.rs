@@ -11,7 +11,7 @@ use crate::store::{Epoch, Settlement};
 /// The subscription's state as this relay knows it, and how much of that the database does not know yet.
 ///
 /// A flush is a cumulative snapshot and only one is under way at a time, so what the database holds is
-/// always a past state of this relay: whoever takes over replays from one point, in order.
+/// always a past state of this relay: the relay that takes over replays from one point, in order.
 #[derive(Debug)]
 pub(super) struct ProgressBuffer {
     done: Intervals,
@@ -135,7 +135,7 @@ impl ProgressBuffer {
         self.dirty_since.get_or_insert(now);
     }
 
-    /// When the next flush is due, if there will be one; at once if somebody waits for it.
+    /// When the next flush is due, if there will be one; at once if a caller waits for it.
     pub(super) fn flush_due(&self, policy: &Policy, urgent: bool) -> Option<Duration> {
         let since = self.dirty_since.filter(|_| self.flushing.is_none())?;
         let at_once = urgent || self.unsettled >= policy.flush_events;

@@ -11,7 +11,7 @@ use crate::relay::Policy;
 pub(super) struct Reader {
     /// A claim is under way.
     claiming: bool,
-    /// Somebody said there is more while it was.
+    /// A wake-up arrived while it was.
     woken: bool,
     next_at: Duration,
     empty_looks: u32,

@@ -1,7 +1,7 @@
 //! The span of a batch on its way to the sink: `publish`.
 //!
 //! It is a trace of its own, as a batch holds events of many traces. With the feature `otel` it links to the span
-//! that wrote each event, for those that were sampled. Where nobody listens to spans, a batch costs one look at a
+//! that wrote each event, for those that were sampled. Where no subscriber listens to spans, a batch costs one look at a
 //! flag and its events cost nothing.
 
 #[cfg(feature = "otel")]

@@ -2,7 +2,7 @@
 //!
 //! Besides the locks it is asked what their owners are doing. A writer that waits for its application gets a *word*
 //! that changes as soon as it begins anything; two lists with the same word enclose a time in which it did nothing,
-//! and took no position. What the word is made of is told in ADR 25.
+//! and took no position. What the word is made of is reported in ADR 25.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ macro_rules! scan {
     };
 }
 
-/// What would make a list incomplete: no room for a lock or for whom it belongs to, or nobody who writes them down.
+/// What would make a list incomplete: no room for a lock or for whom it belongs to, or no process that writes them down.
 /// The last two columns: whether every statement of a thread that is instrumented gets a number.
 macro_rules! reservations {
     () => {
@@ -124,7 +124,7 @@ const PLUGIN: &str = "
 /// What MariaDB tells of its connections: the number of the last statement each has begun, which no other statement of
 /// the server has; then, later, who waits for its application. Then the prepared transactions, after the locks, so
 /// that who loses its lock in between is met here, and around them how many were ever prepared. Without the right
-/// PROCESS only connections of the same user are told. No index: memory of the server.
+/// PROCESS only connections of the same user are reported. No index: memory of the server.
 const OF_MARIADB: &str = ";
     SELECT CAST(id AS CHAR), CAST(query_id AS CHAR) FROM information_schema.processlist;
     SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE command = 'Sleep';

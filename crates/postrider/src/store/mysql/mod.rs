@@ -151,7 +151,7 @@ impl MySqlStore {
     /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a relay too little.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), but for `ServerUnfit`.
+    /// As [`connect`](Self::connect), except `ServerUnfit`.
     pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
         let mut session = config.connect_read_only().await?;
         let mut tx = session.begin_read().await?;
@@ -185,7 +185,7 @@ impl MySqlStore {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
-    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: whoever
+    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: any process that
     /// wrote them chose their positions. A relay that runs parks them as dead within seconds. Changes nothing.
     ///
     /// # Errors

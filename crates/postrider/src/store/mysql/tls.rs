@@ -11,7 +11,7 @@ use crate::{Code, Error, Result};
 /// What encrypts a connection. The files are read at every connection, so that a renewed certificate counts from
 /// the next one on.
 pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
-    // The driver takes the provider of the process, and panics where there is more than one to choose from. Whoever
+    // The driver takes the provider of the process, and panics where there is more than one to choose from. Any process that
     // has chosen one keeps it.
     _ = rustls::crypto::ring::default_provider().install_default();
     let roots: Vec<_> = match &certificates.root {

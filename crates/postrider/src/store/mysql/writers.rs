@@ -2,7 +2,7 @@
 //!
 //! Every writer of a table holds a metadata lock on it, from before it takes a position until after its
 //! transaction has ended. The list of the holders is therefore a list of writers, once a name stands for one
-//! transaction and every transaction keeps its name; see [`Names`]. Why each part of it is needed is told in
+//! transaction and every transaction keeps its name; see [`Names`]. Why each part of it is needed is explained in
 //! ADR 18. Where the locks are not told there is [`Engine`].
 
 use std::time::Duration;
@@ -134,7 +134,7 @@ pub(super) async fn uncommitted(
 const LOOKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A position up to which every transaction is over: what a later snapshot does not show there, nobody will ever
+/// A position up to which every transaction is over: what a later snapshot does not show there, no process will ever
 /// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
 ///
 /// Never above the last event there is: a crash of the server may take back positions that nothing was

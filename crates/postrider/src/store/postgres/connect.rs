@@ -294,7 +294,7 @@ impl PostgresConfig {
         })
     }
 
-    /// A connection, and whether it is ours alone. Notifications are told to `wake`.
+    /// A connection, and whether it is ours alone. Notifications ring `wake`.
     pub(super) async fn open(&self, wake: Option<WakeSignal>) -> Result<(Client, Sharing)> {
         self.open_with(wake, SessionSettings::All).await
     }

@@ -2,7 +2,7 @@
 //!
 //! A payload comes in slices, each an answer of its own. So a network that is slow costs time and nothing else, for each
 //! slice shows that it is not dead; and nothing of the server's is held for longer than one of them takes. An event of
-//! which the server cannot read some any more is told apart from the others.
+//! which the server can no longer read a part is damaged by itself; the others are read.
 
 use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;

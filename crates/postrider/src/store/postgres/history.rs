@@ -137,7 +137,7 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
 /// Events looked at below what is done, from the highest on.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. Nobody
+/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. No process
 /// would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its events in the
 /// free positions it went through, of which the highest are looked at.
 ///

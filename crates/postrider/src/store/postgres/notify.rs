@@ -16,10 +16,10 @@ use crate::Result;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// First wait before a lost connection is made again; doubles with each failure.
-const AGAIN_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Wakes the relays that [listen](PostgresConfig::listen). For writers: call [`notify`](Self::notify) after
 /// the commit.
@@ -54,7 +54,7 @@ impl PostgresNotifier {
 
     /// Says that events were committed. Returns at once, cannot fail, and may be called from anywhere. After the
     /// last of many calls at least one NOTIFY follows. While the database cannot be reached, wake-ups are dropped
-    /// but for one, which is sent when it is back; polling finds the events in any case.
+    /// except for one, which is sent when it is back; polling finds the events in any case.
     pub fn notify(&self) {
         self.0.rung.notify_one();
     }
@@ -70,7 +70,7 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
     // A notification need not survive a crash: it does not wait for the disk.
     let sql =
         config.schema_name().put_into("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {schema}; COMMIT");
-    let (mut client, mut again) = (None, AGAIN_MIN);
+    let (mut client, mut backoff) = (None, BACKOFF_MIN);
     loop {
         rung.notified().await;
         // A connection that was lost meanwhile is noticed only by using it.
@@ -82,11 +82,11 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
                 tracing::warn!("cannot notify relays; they find new events by polling: {what}");
             }
             if tries > 1 {
-                tokio::time::sleep(again).await;
-                again = (again * 2).min(AGAIN_MAX);
+                tokio::time::sleep(backoff).await;
+                backoff = (backoff * 2).min(BACKOFF_MAX);
             }
         }
-        again = AGAIN_MIN;
+        backoff = BACKOFF_MIN;
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -51,7 +51,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("idle_in_transaction_session_timeout", "'30s'"),
 ];
 
-/// What a relay's connection is told beside that. The planner is kept to the one index there is: it may not have
+/// What a relay's connection is set to in addition. The planner is kept to the one index there is: it may not have
 /// statistics yet, and a plan with a sort of the whole outbox would be found out only when the outbox is large.
 const PLANNER: [(&str, &str); 5] = [
     ("default_transaction_isolation", "'read committed'"),

@@ -31,7 +31,7 @@ const LONG_ANSWER_FACTOR: u32 = 20;
 /// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// Nobody: what is set and prepared stays.
+    /// None: what is set and prepared stays.
     Own,
     /// Others between our transactions: nothing stays, and the server itself may change.
     Pooled,

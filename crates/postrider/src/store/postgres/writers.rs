@@ -65,7 +65,7 @@ pub(super) fn read(rows: &[Row]) -> Result<Writers> {
 const LOOKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A position up to which every transaction is over: what a later snapshot does not show there, nobody will ever
+/// A position up to which every transaction is over: what a later snapshot does not show there, no process will ever
 /// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
 ///
 /// The proof is that of the [book of holes](crate::store::holes). The sequence is read before the writers are

@@ -66,7 +66,7 @@ impl DueList {
         passed
     }
 
-    /// Nobody knows what became of the rows that were asked for.
+    /// It is unknown what became of the rows that were asked for.
     pub(crate) fn forget(&mut self) {
         self.list.clear();
         self.is_cut = true;

@@ -32,7 +32,7 @@ pub(crate) fn hand_out(
         let why_not = refused.get(&id);
         let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)) || why_not.is_some());
         let Some(ReadRow { state, event }) = row else {
-            // Somebody else was first. Of a row that has a position, the relay must hear.
+            // Another process was first. Of a row that has a position, the relay must hear.
             match known.position_of(&id).filter(|_| !known.is_out(&id)) {
                 Some(position) => {
                     page.dead.push((position, position));

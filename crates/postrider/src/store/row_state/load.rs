@@ -42,7 +42,7 @@ impl NotedRow {
     }
 }
 
-/// A row without a note that somebody else has tried, and wants to be tried again later.
+/// A row without a note that another process has tried, and wants to be tried again later.
 #[derive(Debug)]
 pub(crate) struct WaitingRow {
     pub(crate) id: String,
@@ -307,7 +307,7 @@ pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     }
 }
 
-/// Refuses to begin while somebody else publishes, unless that was said, and tells of rows that somebody left behind.
+/// Refuses to begin while another publisher works, unless that is configured, and tells of rows that were left behind.
 /// `recent` were marked within ten minutes. All claims of ours are given back by now.
 pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {

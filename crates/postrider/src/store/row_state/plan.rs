@@ -121,7 +121,7 @@ pub(crate) struct SettlePlan {
     pub(super) kept: Vec<Position>,
     /// Rows whose outcome the table refuses to record.
     pub(super) refused: Vec<Position>,
-    /// Rows that somebody else settled.
+    /// Rows that another process settled.
     pub(super) taken: Vec<Position>,
     pub(crate) notes: Vec<Note>,
     pub(crate) forgotten: Vec<String>,
@@ -203,7 +203,7 @@ impl SettlePlan {
                 if row.state == ParkedState::Held {
                     self.notes.push(Note::of(entry, row, tried));
                 }
-                // The table must not say that nobody will try it: the next owner would believe it.
+                // The table must not say that no process will try it: the next owner would believe it.
                 if entry.is_given_up {
                     self.retried.push(position, entry, tried.min(entry.limit.saturating_sub(1)), None);
                     return;

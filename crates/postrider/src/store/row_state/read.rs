@@ -24,7 +24,7 @@ pub(crate) struct RowState {
     pub(crate) limit: u32,
     /// It may be handed out by a claim.
     pub(crate) is_due: bool,
-    /// Nobody has settled it as delivered.
+    /// It is not settled as delivered.
     pub(crate) is_open: bool,
     /// Bytes of its payload, headers included.
     pub(crate) bytes: usize,
@@ -217,7 +217,7 @@ impl Read {
     }
 }
 
-/// Of a row that is passed by; nobody sees it.
+/// Of a row that is passed by; it is not shown.
 fn not_due() -> Error {
     Error::new(Code::StoreBusy, "the row is not due")
 }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_beyond_the_limits_is_damaged_and_stops_nobody() {
+    fn a_row_beyond_the_limits_is_damaged_and_stops_no_other() {
         let rows = [
             (1, 1),
             (Limits::READ_TEXT_BYTES_MAX + 1, 1),

@@ -60,9 +60,9 @@ pub(crate) enum Stage {
     Parked,
     /// Set aside, and handed out again.
     Recalled,
-    /// Given up. Whoever puts it back into the table as due has it handed out again.
+    /// Given up. Any process that puts it back into the table as due has it handed out again.
     Ended,
-    /// Somebody else has settled it.
+    /// Another process has settled it.
     Taken,
     /// Done with, and its table refuses to say so.
     Refused,
@@ -115,7 +115,7 @@ impl SessionRows {
         self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
     }
 
-    /// Enters a row under its position, or under the next if it has none. One that was given up begins anew.
+    /// Enters a row under its position, or under the next if it has none. One that was given up begins again.
     pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
         let known = self.position_of(&entry.id);
         if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))

@@ -53,7 +53,7 @@ impl SqliteClaimer {
 impl AsyncClaimer for SqliteClaimer {
     async fn claim(&mut self, budget: Budget) -> Result<Claimed> {
         let mut cursor = self.cursor.clone();
-        let claim = move |snapshot: &Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
+        let claim = move |snapshot: &mut Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
         let (claimed, cursor) = self.reader.read(claim).await?;
         self.cursor = cursor;
         Ok(claimed)

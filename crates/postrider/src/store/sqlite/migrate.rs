@@ -66,7 +66,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
 }
 
 /// Refuses a file whose schema this program does not know, or whose tables are none: a view or a virtual table of that name
-/// would run what somebody else wrote.
+/// would run what another program wrote.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
     schema::check(PLACE, found(connection)?, LATEST)?;
     let sql = "SELECT name FROM sqlite_schema

@@ -57,7 +57,7 @@ use crate::{Code, Error, Position, Result};
 /// [`Code::StoreBusy`]: for about five seconds.
 const BUSY_LOOKS_MAX: i32 = 5_000;
 
-/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and a caller that tries so rarely finds a
+/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and any process that looks so rarely finds a
 /// file with busy writers always locked: then a lease runs out while its holder waits to renew it.
 #[allow(clippy::disallowed_methods, reason = "SQLite gives no signal; this is its thread to block")]
 fn wait_for_lock(looks: i32) -> bool {
@@ -104,7 +104,7 @@ impl SqliteStore {
         Ok(migrate::migrate(&mut connection)?)
     }
 
-    /// Makes the views over a file that was migrated, or replaces them: `postrider_vw_outbox`, and beside it `_due`,
+    /// Makes the views over a file that was migrated, or makes them again: `postrider_vw_outbox`, and beside it `_due`,
     /// `_metrics`, `_throughput_hourly` and `_backlog`. All of them or none. Blocks the calling thread.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ fn connect_or_create(path: &Path) -> Result<Connection> {
     connect(path, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// A user that may write the file may put views, triggers and virtual tables into it. None of them runs a function that does more
+/// Any process with write access to the file may put views, triggers and virtual tables into it. None of them runs a function that does more
 /// than compute, and no statement can damage the file itself.
 fn distrust(connection: &Connection) -> Attempt<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -307,7 +307,7 @@ impl AsyncStore for SqliteStore {
 
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
         let known = self.known.clone();
-        let verb = move |tx: &Connection| {
+        let verb = move |tx: &mut Connection| {
             let (acquired, rows) = lease::acquire(tx, &lease)?;
             rows.into_iter().for_each(|rows| known.set(&lease.subscription, rows));
             Ok(acquired)
@@ -317,7 +317,7 @@ impl AsyncStore for SqliteStore {
 
     async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
         let known = self.known.clone();
-        let verb = move |tx: &Connection| {
+        let verb = move |tx: &mut Connection| {
             let known = known.of(&lease.subscription);
             let renewed = lease::renew(tx, Ledger::Log, &lease, epoch)?;
             let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
@@ -343,7 +343,7 @@ impl AsyncStore for SqliteStore {
         let (known, name) = (self.known.clone(), settlement.subscription.clone());
         let before = Known::default();
         let undo = before.clone();
-        let verb = move |tx: &Connection| {
+        let verb = move |tx: &mut Connection| {
             let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
             let name = settlement.subscription.clone();
             let settled = settle::settle(tx, settlement, &rows)?;
@@ -390,7 +390,7 @@ impl AsyncStore for SqliteStore {
         self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)).await
     }
 
-    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
+    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
     async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;

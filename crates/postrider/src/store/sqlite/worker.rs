@@ -22,7 +22,7 @@ const JOBS_MAX: usize = 64;
 const STATEMENTS_MAX: usize = 64;
 
 /// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
-/// the last clone is dropped or one is told to close.
+/// the last clone is dropped or one is closed.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     commands: mpsc::Sender<Command>,
@@ -59,7 +59,7 @@ impl Worker {
     pub(super) async fn read<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         self.run(TransactionBehavior::Deferred, verb).await
     }
@@ -68,7 +68,7 @@ impl Worker {
     pub(super) async fn write<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         self.run(TransactionBehavior::Immediate, verb).await
     }
@@ -85,11 +85,11 @@ impl Worker {
     async fn run<T, F>(&self, behavior: TransactionBehavior, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
-            // The caller has stopped waiting: not an error of the job.
+            // No process listens any more: not an error of the job.
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");
@@ -102,10 +102,19 @@ impl Worker {
 pub(super) fn in_transaction<T>(
     connection: &mut Connection,
     behavior: TransactionBehavior,
-    verb: impl FnOnce(&Connection) -> Attempt<T>,
+    verb: impl FnOnce(&mut Connection) -> Attempt<T>,
 ) -> Attempt<T> {
-    let transaction = connection.transaction_with_behavior(behavior)?;
-    let answer = verb(&transaction)?;
-    transaction.commit().map_err(Failure::of_commit)?;
-    Ok(answer)
+    connection.execute_batch(match behavior {
+        TransactionBehavior::Immediate => "BEGIN IMMEDIATE",
+        _ => "BEGIN DEFERRED",
+    })?;
+    let answer = verb(connection).and_then(|answer| {
+        connection.execute_batch("COMMIT").map_err(Failure::of_commit)?;
+        Ok(answer)
+    });
+    // Also a COMMIT may fail and leave its transaction open.
+    if answer.is_err() && !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    answer
 }

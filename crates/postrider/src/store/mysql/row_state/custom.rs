@@ -1,4 +1,4 @@
-//! A table of anybody's beside the map that tells of it.
+//! A user-defined table and its column map.
 
 use super::super::row::get_opt;
 use super::super::session::{Access, Session, params};

@@ -34,7 +34,7 @@ FROM (SELECT event_type,
 GROUP BY event_type;
 
 -- Per type: how many, how old what is not delivered is, and how often it was tried. The age of what is delivered
--- says nothing; see adr/0035-views-of-seed-002.md.
+-- says nothing; see adr/0035-views-of-event-outbox.md.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
 SELECT event_type,
        COUNT(*) AS total,

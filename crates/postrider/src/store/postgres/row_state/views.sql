@@ -27,7 +27,7 @@ FROM (SELECT event_type, extract(epoch FROM processed_at - created_at)::double p
 GROUP BY event_type;
 
 -- Per type: how many, how old what is not delivered is, and how often it was tried. The age of what is delivered
--- says nothing; see adr/0035-views-of-seed-002.md.
+-- says nothing; see adr/0035-views-of-event-outbox.md.
 CREATE VIEW {views}."vw_event_outbox_metrics" AS
 SELECT event_type,
        count(*) AS total,

@@ -1,4 +1,4 @@
-//! A table of anybody's beside the map that tells of it.
+//! A user-defined table and its column map.
 
 use rusqlite::Connection;
 

@@ -5,37 +5,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{Purge, RowExtras, Store};
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use super::case::{RowCase, listed};
+use crate::mapped::{GIVEN_UP, KINDS, columns, states};
 use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
 use crate::relay_cases::{self, Table};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
 struct Of<W, const KIND: usize>(RowCase<W>, AtomicU32);
 
-/// One suite.
-macro_rules! suite {
-    ($name:ident: $($type:tt)+) => {
-        mod $name {
-            use super::*;
-            postrider_testkit::rows_conformance!($($type)+);
-        }
-    };
+postrider_testkit::rows_conformance! {
+    status_on_mysql: Of<MySql, 0>,
+    status_on_mariadb: Of<MariaDb, 0>,
+    time_on_mysql: Of<MySql, 1>,
+    time_on_mariadb: Of<MariaDb, 1>,
+    noted_on_mysql: Of<MySql, 2>,
+    noted_on_mariadb: Of<MariaDb, 2>,
 }
-
-suite!(status_on_mysql: Of<MySql, 0>);
-suite!(status_on_mariadb: Of<MariaDb, 0>);
-suite!(time_on_mysql: Of<MySql, 1>);
-suite!(time_on_mariadb: Of<MariaDb, 1>);
-suite!(noted_on_mysql: Of<MySql, 2>);
-suite!(noted_on_mariadb: Of<MariaDb, 2>);
-
-const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
 
 impl<W: Which, const KIND: usize> Of<W, KIND> {
     fn ddl() -> &'static str {
@@ -63,40 +54,10 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
     }
 
     fn map() -> Result<ColumnMap> {
-        let columns: &[(Field, &str)] = match KIND {
-            0 => &[
-                (Field::Id, "eventId"),
-                (Field::Type, "kind"),
-                (Field::Key, "group by"),
-                (Field::Payload, "body"),
-                (Field::Headers, "extra"),
-                (Field::CreatedAt, "made"),
-                (Field::Order, "seq"),
-                (Field::Status, "step"),
-                (Field::Attempts, "tries"),
-            ],
-            1 => &[
-                (Field::Id, "number"),
-                (Field::Type, "name"),
-                (Field::Key, "part"),
-                (Field::Payload, "data"),
-                (Field::CreatedAt, "made"),
-                (Field::DeliveredAt, "sent"),
-            ],
+        KINDS[KIND].map(match KIND {
+            0 => &[(Field::Order, "seq")],
+            1 => &[],
             _ => &[(Field::CreatedAt, "made"), (Field::Order, "seq")],
-        };
-        let begin = if KIND < 2 { ColumnMap::new() } else { ColumnMap::debezium() };
-        let map = columns.iter().try_fold(begin, |map, (field, name)| map.with(*field, name))?;
-        let word = StateWord::new;
-        Ok(match KIND {
-            0 => map.states(States {
-                pending: word("new")?,
-                also_pending: Vec::new(),
-                done: word("out")?,
-                failed: Some(word("stuck")?),
-            }),
-            3 => map.deleting(),
-            _ => map,
         })
     }
 
@@ -172,16 +133,11 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut client = self.0.client.lock().await;
-        client.query_drop("START TRANSACTION").await.map_err(failed)?;
-        for number in 0..rows {
+        let insert = |number| {
             let (sql, id) = Self::insert(key, number);
-            client.query_drop(sql).await.map_err(failed)?;
-            ids.push(if KIND == 1 { client.last_insert_id().unwrap_or(0).to_string() } else { id });
-        }
-        client.query_drop("COMMIT").await.map_err(failed)?;
-        Ok(ids)
+            (sql, (KIND != 1).then_some(id))
+        };
+        self.0.write_rows(rows, insert).await
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -239,19 +195,16 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
-        let sent = if KIND == 1 { ", sent = sent - INTERVAL 2 DAY" } else { "" };
-        self.0.run(&format!("UPDATE shop_events SET made = made - INTERVAL 2 DAY{sent}")).await?;
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("shop_events", times).await
     }
 }
 
 impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
-    const COUNTS_SUCCESS: bool = false;
-
     async fn store(&self) -> Result<Arc<dyn Store>> {
         self.0.store().await
     }
@@ -284,6 +237,10 @@ impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
     async fn tries_max(&self) -> Result<u32> {
         let (.., attempts) = Self::told();
         self.0.one(&format!("SELECT COALESCE(MAX({attempts}), 0) {}", Self::from())).await
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.0.dead().await
     }
 }
 
@@ -324,8 +281,7 @@ async fn refused<W: Which>() -> Result<()> {
     }
     let case = Of::<W, 0>::unmapped().await?.0;
     let map = Of::<W, 0>::map;
-    let word = StateWord::new;
-    let gone = States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
+    let gone = states(["new"], "gone", None)?;
     for (map, why) in [
         (
             map()?.with(Field::Topic, "route")?,
@@ -335,8 +291,8 @@ async fn refused<W: Which>() -> Result<()> {
             map()?.with(Field::CreatedAt, "seq")?,
             "column shop_events.seq is bigint, and `created_at` needs a time",
         ),
-        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is no key of its own"),
-        (map()?.states(gone), "column shop_events.step cannot hold 'gone'"),
+        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is not a unique key"),
+        (map()?.states(gone), "column shop_events.step cannot hold the status value 'gone'"),
     ] {
         let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
         let error = MySqlRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();
@@ -360,9 +316,12 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
         return Ok(());
     }
     let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
-    let map =
-        [(Field::Id, "id"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::CreatedAt, "made")];
-    let map = map.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
+    let map = columns(&[
+        (Field::Id, "id"),
+        (Field::Type, "kind"),
+        (Field::Payload, "body"),
+        (Field::CreatedAt, "made"),
+    ])?;
     case.table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
     // Long after their notes: these are their rows all the same.
     case.run(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub(crate) use crate::failed;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
@@ -16,6 +17,8 @@ pub(crate) struct Case {
     pub(crate) config: PostgresConfig,
     pub(crate) table: RowTable,
     pub(crate) layout: RowLayout,
+    /// Whether other publishers use the table.
+    pub(crate) is_shared: bool,
     /// The schema with the table.
     pub(crate) schema: String,
     /// The schema with Postrider's own tables.
@@ -45,6 +48,7 @@ impl Case {
             config: PostgresConfig::new(&url)?.schema(Ident::new(&ledger)?),
             table: RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX),
             layout,
+            is_shared: false,
             client: connect().await?,
             schema,
             ledger,
@@ -52,6 +56,11 @@ impl Case {
         case.run("DROP SCHEMA IF EXISTS {schema} CASCADE; DROP SCHEMA IF EXISTS {ledger} CASCADE").await?;
         case.run("CREATE SCHEMA {schema}; SET search_path = {schema}").await?;
         Ok(case)
+    }
+
+    /// The same table beside other publishers, or alone.
+    pub(crate) fn shared(self, is_shared: bool) -> Self {
+        Self { table: self.table.shared(is_shared), is_shared, ..self }
     }
 
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
@@ -84,6 +93,38 @@ impl Case {
     pub(crate) async fn all<T: FromSqlOwned>(&self, sql: &str) -> Result<Vec<T>> {
         let rows = self.client.query(&self.sql(sql), &[]).await.map_err(failed)?;
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
+    }
+
+    /// Makes the lease's time run out.
+    pub(crate) async fn expire_lease(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+    }
+
+    /// Makes all rows two days older, in these columns, and our notes of them.
+    pub(crate) async fn age(&self, table: &str, times: &[&str]) -> Result<()> {
+        // No lock lives that long: the server ends who says nothing for a minute.
+        let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+                   WHERE application_name = '{schema}' AND state = 'idle in transaction'";
+        self.one::<i64>(end).await?;
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = {time} - interval '2 days'")).await?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
+    }
+
+    /// Writes rows in one transaction, a statement each, which answers with the id.
+    pub(crate) async fn write_rows(
+        &self,
+        rows: usize,
+        insert: impl Fn(usize) -> String,
+    ) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        self.run("BEGIN").await?;
+        for number in 0..rows {
+            ids.push(self.one(&insert(number)).await?);
+        }
+        self.run("COMMIT").await?;
+        Ok(ids)
     }
 
     /// Makes the table refuse every UPDATE of rows, known by an expression over `old`.
@@ -132,8 +173,4 @@ async fn connect() -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url()?, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

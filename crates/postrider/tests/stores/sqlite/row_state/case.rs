@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use crate::failed;
+use postrider::Result;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{RowExtras, Store};
-use postrider::{Code, Error, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
@@ -51,6 +52,45 @@ impl Case {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
+    /// Makes the lease's time run out.
+    pub(crate) fn expire_lease(&self) -> Result<()> {
+        self.run("UPDATE postrider_row_leases SET expires_at = 0")
+    }
+
+    /// Makes all rows two days older, in these columns, and our notes of them.
+    pub(crate) fn age(&self, table: &str, times: &[&str]) -> Result<()> {
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = datetime({time}, '-2 days')"))?;
+        }
+        self.run("UPDATE postrider_row_done SET done_at = done_at - 172800000000")
+    }
+
+    /// Writes rows in one transaction, a statement each, with the id of the row if it is no number.
+    pub(crate) fn write_rows(
+        &self,
+        rows: usize,
+        insert: impl Fn(usize) -> (String, Option<String>),
+    ) -> Result<Vec<String>> {
+        let mut connection = self.connect()?;
+        let tx = connection.transaction().map_err(failed)?;
+        let mut ids = Vec::new();
+        for (sql, id) in (0..rows).map(insert) {
+            tx.execute_batch(&sql).map_err(failed)?;
+            ids.push(id.unwrap_or_else(|| tx.last_insert_rowid().to_string()));
+        }
+        tx.commit().map_err(failed)?;
+        Ok(ids)
+    }
+
+    /// The last errors of the rows that our notes call dead.
+    pub(crate) fn dead(&self) -> Result<Vec<String>> {
+        let connection = self.connect()?;
+        let sql = "SELECT coalesce(last_error, '') FROM postrider_row_notes WHERE state = 'dead'";
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
     /// Makes a table refuse every UPDATE of rows that pass a condition over `old`.
     pub(crate) fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
         let what = match how {
@@ -75,8 +115,4 @@ impl Case {
 /// Ids as a list of texts.
 pub(crate) fn listed(ids: &[&str]) -> String {
     ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowTable};
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{
@@ -16,27 +16,17 @@ use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, Row
 use rusqlite::OptionalExtension;
 
 use super::case::{Case, failed, listed};
+use crate::mapped::{GIVEN_UP, KINDS, columns};
 use crate::relay_cases::{self, Table};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
 struct Of<const KIND: usize>(Case, AtomicU32);
 
-mod status {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0>);
+postrider_testkit::rows_conformance! {
+    status: Of<0>,
+    time: Of<1>,
+    noted: Of<2>,
 }
-
-mod time {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<1>);
-}
-
-mod noted {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<2>);
-}
-
-const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
 
 impl<const KIND: usize> Of<KIND> {
     fn ddl() -> &'static str {
@@ -61,43 +51,7 @@ impl<const KIND: usize> Of<KIND> {
     }
 
     fn map() -> Result<ColumnMap> {
-        let named = |map: ColumnMap, columns: &[(Field, &str)]| {
-            columns.iter().try_fold(map, |map, (field, name)| map.with(*field, name))
-        };
-        let columns: &[(Field, &str)] = match KIND {
-            0 => &[
-                (Field::Id, "eventId"),
-                (Field::Type, "kind"),
-                (Field::Key, "group by"),
-                (Field::Payload, "body"),
-                (Field::Headers, "extra"),
-                (Field::CreatedAt, "made"),
-                (Field::Status, "step"),
-                (Field::Attempts, "tries"),
-            ],
-            1 => &[
-                (Field::Id, "number"),
-                (Field::Type, "name"),
-                (Field::Key, "part"),
-                (Field::Payload, "data"),
-                (Field::CreatedAt, "made"),
-                (Field::DeliveredAt, "sent"),
-            ],
-            _ => return Ok(Self::kept(ColumnMap::debezium().with(Field::CreatedAt, "made")?)),
-        };
-        let map = named(ColumnMap::new(), columns)?;
-        let word = StateWord::new;
-        let states = States {
-            pending: word("new")?,
-            also_pending: Vec::new(),
-            done: word("out")?,
-            failed: Some(word("stuck")?),
-        };
-        Ok(if KIND == 0 { map.states(states) } else { map })
-    }
-
-    fn kept(map: ColumnMap) -> ColumnMap {
-        if KIND == 3 { map.deleting() } else { map }
+        KINDS[KIND].map(if KIND < 2 { &[] } else { &[(Field::CreatedAt, "made")] })
     }
 
     fn unmapped() -> Result<Self> {
@@ -165,16 +119,11 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut connection = self.0.connect()?;
-        let tx = connection.transaction().map_err(failed)?;
-        let mut ids = Vec::new();
-        for number in 0..rows {
+        let insert = |number| {
             let (sql, id) = Self::insert(key, number);
-            tx.execute_batch(&sql).map_err(failed)?;
-            ids.push(if KIND == 1 { tx.last_insert_rowid().to_string() } else { id });
-        }
-        tx.commit().map_err(failed)?;
-        Ok(ids)
+            (sql, (KIND != 1).then_some(id))
+        };
+        self.0.write_rows(rows, insert)
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -232,26 +181,16 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE postrider_row_leases SET expires_at = 0")
+        self.0.expire_lease()
     }
 
     async fn age(&self) -> Result<()> {
-        self.0.run(match KIND {
-            1 => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days'), sent = datetime(sent, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-            _ => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-        })
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("\"ShopEvents\"", times)
     }
 }
 
 impl<const KIND: usize> Table for Of<KIND> {
-    const COUNTS_SUCCESS: bool = false;
-
     async fn store(&self) -> Result<Arc<dyn Store>> {
         self.0.store()
     }
@@ -289,6 +228,10 @@ impl<const KIND: usize> Table for Of<KIND> {
         let (.., attempts) = Self::told();
         self.0.one(&format!("SELECT coalesce(max({attempts}), 0) {}", Self::from()))
     }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.0.dead()
+    }
 }
 
 macro_rules! relays {
@@ -321,7 +264,7 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
             "column ShopEvents.type is varchar(255), and `max_attempts` needs a number",
         ),
         (Field::DeliveredAt, "made", "ShopEvents.made must not be NULL"),
-        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is no key of its own"),
+        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
         let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;
@@ -338,8 +281,8 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
 fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
     let case = Case::without_tables()?;
     case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
-    let columns = [(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")];
-    let map = columns.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
+    let map =
+        columns(&[(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")])?;
     let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
     let refused = migrate(&table(&map)?).unwrap_err().one_line();

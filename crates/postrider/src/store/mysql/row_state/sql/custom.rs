@@ -1,8 +1,8 @@
-//! A table of anybody's. What stands in `{c....}` is told by its map: see `layout::custom`.
+//! A user-defined table. What stands in `{c....}` comes from its map: see `layout::custom`.
 //!
 //! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
 
-use super::{Ids, Sql};
+use super::{Adopt, Ids, Sql, delete_own, subscription};
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Texts,
@@ -13,10 +13,15 @@ pub(super) const SQL: Sql = Sql {
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", "SET @postrider_nothing = 0"],
     load: LOAD,
     waiting: None,
-    trim: &[TRIM, TRIM_NOTES],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: None,
+    search: None,
+    tally: TALLY,
+    adopt: Adopt { make_way: None, tried: "" },
 };
 
 /// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
@@ -53,19 +58,11 @@ const LOAD: &str = "
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE {c.id} IN (SELECT old.id
-                     FROM (SELECT {c.old_id} AS id
-                           FROM {c.old_rows}
+                     FROM (SELECT t.{c.id} AS id
+                           FROM {table} AS t
                            WHERE {c.is_old} AND {c.old_at} < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
                            ORDER BY {c.old_order}
                            LIMIT {most}) AS old)";
-
-/// Only a note whose row is gone: else the row would be due again. Index: row_done (done_at), from its begin.
-const TRIM_NOTES: &str = "
-    DELETE FROM {schema}.row_done
-    WHERE {c.is_noted} AND done_at < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
-      AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE t.{c.id} = {c.done_row})
-    ORDER BY done_at, row_id
-    LIMIT {most}";
 
 /// What is neither done nor noted.
 macro_rules! open {
@@ -97,3 +94,20 @@ const COUNTS: &str = "
            min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
+
+/// Indexes: the primary keys.
+const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}");
+
+/// A mapped table. When a row was delivered is not asked for.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", {c.type} AS event_type, NULL AS producer, {c.made} AS created_at, NULL AS delivered_at,
+       CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+            ELSE 'failed' END AS state,
+       {c.is_pending} AND {c.is_not_given_up}
+         AND NOT COALESCE(noted.next_attempt_at > UTC_TIMESTAMP(6), FALSE) AS is_due,
+       COALESCE({c.attempts}, 0) AS attempts
+     FROM {table} AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = {c.id_text}"
+);

@@ -1,10 +1,11 @@
 //! Tables that a map does not fit, each refused with the name of the column.
 
-use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowTable};
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
 use super::case::Kind;
+use crate::mapped::states;
 use crate::postgres::row_state::case::Case;
 
 async fn refusal(case: &Case, map: ColumnMap) -> Result<String> {
@@ -32,7 +33,7 @@ async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> 
     let told = refusal(&case, ColumnMap::debezium().with(Field::DeliveredAt, "timestamp")?).await?;
     assert!(told.contains("shop_events.timestamp must not be NULL"), "{told}");
     let told = refusal(&case, ColumnMap::debezium().with(Field::Id, "aggregateid")?).await?;
-    assert!(told.contains("column shop_events.aggregateid is no key of its own"), "{told}");
+    assert!(told.contains("column shop_events.aggregateid is not a unique key"), "{told}");
     Ok(())
 }
 
@@ -42,11 +43,9 @@ async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
         return Ok(());
     }
     let case = Kind::Status.unmapped().await?;
-    let word = |text| StateWord::new(text);
-    let states =
-        States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
-    let told = refusal(&case, Kind::Status.map()?.states(states)).await?;
-    assert!(told.contains("column shop_events.step cannot hold 'gone'"), "{told}");
+    let gone = Kind::Status.columns()?.states(states(["new"], "gone", None)?);
+    let told = refusal(&case, gone).await?;
+    assert!(told.contains("column shop_events.step cannot hold the status value 'gone'"), "{told}");
     Ok(())
 }
 
