@@ -130,13 +130,13 @@ impl<C: Connect> SharedConnection<C> {
         Ok(guard)
     }
 
-    /// Whether nobody uses the connection, be it there or not.
+    /// Whether the connection is free, made or not.
     #[cfg(feature = "postgres")]
     pub(super) fn is_idle(&self) -> bool {
         self.slot.try_lock().is_ok()
     }
 
-    /// The connection, if it is there and nobody uses it.
+    /// The connection, if it is made and free.
     #[cfg(feature = "postgres")]
     pub(super) fn ready(&self) -> Option<Guard<'_, C>> {
         let slot = self.slot.try_lock().ok()?;

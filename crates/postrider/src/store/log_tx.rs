@@ -1,4 +1,4 @@
-//! What the verbs of a server's store ask of a transaction, and the verbs that follow from the answers: the overview,
+//! What the verbs of a store ask of a transaction, and the verbs that follow from the answers: the overview,
 //! retention, and where a subscription begins. Each question is one statement, native to its database.
 
 use std::collections::BTreeSet;
@@ -177,6 +177,7 @@ pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result
 
 /// What a scan of all events shows, as [`LogTx::visible`] has it. Each step is a gap: the event before it, if there is one, and
 /// the event after it; the last step has none after it. Everything up to `decided` is there or gone for good.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleStep>>) -> Result<Intervals> {
     let mut done = Intervals::default();
     let mut first = Position::new(1);
@@ -192,6 +193,7 @@ pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleSt
 }
 
 /// See [`visible_intervals`].
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) struct VisibleStep {
     pub(super) before: Option<i64>,
     pub(super) after: Option<i64>,

@@ -23,7 +23,7 @@ mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
 mod list;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod log_tx;
 mod overview;
 pub(crate) mod relays;

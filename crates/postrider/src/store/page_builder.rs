@@ -62,7 +62,7 @@ impl PageBuilder {
         }
     }
 
-    /// Whether an event of this size is one too many. A damaged row counts as an event: any process that
+    /// Whether an event of this size is one too many. A damaged row counts as an event: a caller that
     /// asked for so many rows and got them must not take the last one for the end.
     fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);
@@ -126,7 +126,7 @@ impl PageBuilder {
         let mut damaged = Vec::new();
         for (place, columns) in std::mem::take(&mut self.deferred).into_iter().zip(columns) {
             match columns {
-                // Nobody else has seen the event yet.
+                // The event was not handed out yet.
                 Ok(columns) => {
                     _ = Arc::get_mut(&mut self.events[place].event).map(|event| columns.put_into(event));
                 }

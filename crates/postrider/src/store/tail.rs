@@ -23,7 +23,7 @@ pub(super) struct Tail {
 
 /// What one claim learnt from the database, beside the events. See [`Scan`] for when each has to be asked.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ScanFacts {
     /// How far the outbox reaches: the highest position taken.
     pub(super) last: Position,
     pub(super) stamp: Option<u64>,
@@ -68,8 +68,14 @@ impl Tail {
     }
 
     /// Takes in what a claim read that asked for these ranges at this time. Nothing waits here and nothing fails.
-    pub(super) fn page(&mut self, asked: Ranges, asked_at: Duration, read: PageBuilder, told: Told) -> Page {
-        let Told { last, stamp, horizon, writers, taken, held } = told;
+    pub(super) fn page(
+        &mut self,
+        asked: Ranges,
+        asked_at: Duration,
+        read: PageBuilder,
+        facts: ScanFacts,
+    ) -> Page {
+        let ScanFacts { last, stamp, horizon, writers, taken, held } = facts;
         let was_full = self.holes.is_full();
         self.reached = self.reached.max(last);
         if let Some(last) = read.events.last()

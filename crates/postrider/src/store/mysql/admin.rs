@@ -65,7 +65,7 @@ pub(super) async fn halt(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, reas
     Ok(Settled::Done)
 }
 
-/// Halts a subscription whose row is locked: no relay can be given an epoch meanwhile.
+/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
 pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";

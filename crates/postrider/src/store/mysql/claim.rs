@@ -24,7 +24,7 @@ use crate::ledger::{Intervals, Progress};
 use crate::store::connection::{Link, link_lost};
 use crate::store::holes::Ranges;
 use crate::store::page_builder::PageBuilder;
-use crate::store::tail::{Tail, Told};
+use crate::store::tail::{ScanFacts, Tail};
 use crate::store::{AsyncClaimer, Budget, Claimed, Loaded};
 use crate::{Code, Error, Position, Result};
 
@@ -130,8 +130,8 @@ impl MySqlClaimer {
             Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
             None => (None, Position::LAST, Vec::new()),
         };
-        let told = Told { last, stamp: None, horizon: None, writers, taken, held };
-        let mut page = self.tail.page(asked, now, read, told);
+        let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
+        let mut page = self.tail.page(asked, now, read, facts);
         page.dead = self.absent.add(page.dead);
         page.damaged.extend(self.absent.take());
         Ok(Claimed::Page(page))
@@ -153,7 +153,7 @@ impl MySqlClaimer {
             head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.tail.reached() {
-            // Somebody has deleted the last events. What was given stays given, if the counter knows of it.
+            // The last events were deleted. Their positions stay taken, if the counter knows of them.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;

@@ -1,7 +1,7 @@
 //! The lock of retention: it keeps events from being deleted while a subscription is created or moved.
 //!
-//! Whoever deletes, and whoever creates or moves a subscription, locks the same row, that of the first migration:
-//! so nobody begins at an event while it is being deleted.
+//! A process that deletes events, or creates or moves a subscription, locks the same row, that of the first migration:
+//! so no subscription begins at an event while it is being deleted.
 
 use super::row::{self, micros};
 use super::session::{Params, Tx};

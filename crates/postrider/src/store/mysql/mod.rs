@@ -89,7 +89,7 @@ impl MySqlStore {
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
-        // Any process that makes the tables is reported now what a relay would be refused for. Later, that is the relay's to say.
+        // The process that makes the tables reports now what a relay would be refused for. Later, the relay reports it.
         if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
             engine::check(&mut session).await?;
         }
@@ -118,7 +118,7 @@ impl MySqlStore {
         roles::roles(schema)
     }
 
-    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl MySqlStore {
     /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a relay too little.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), but for `ServerUnfit`.
+    /// As [`connect`](Self::connect), except `ServerUnfit`.
     pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
         let mut session = config.connect_read_only().await?;
         let mut tx = session.begin_read().await?;
@@ -238,7 +238,7 @@ impl MySqlStore {
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -268,8 +268,8 @@ impl AsyncStore for MySqlStore {
         if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
             return Ok(false);
         }
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin().await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
         let created = admin::subscribe(&mut tx, &name, start).await;
         tx.finish(created).await
     }
@@ -341,8 +341,8 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin().await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
         let accepted = admin::accept_history(&mut tx, &name, start).await;
         tx.finish(accepted).await
     }

@@ -163,7 +163,7 @@ pub(super) fn deferred(mut row: Row) -> Result<DeferredColumns> {
     })
 }
 
-/// Bytes that no process asks the row for again.
+/// Bytes that are taken out of the row.
 pub(super) fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
     match row.take(column) {
         Some(Value::Bytes(bytes)) => Ok(Some(bytes)),

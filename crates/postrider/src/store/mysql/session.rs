@@ -15,7 +15,7 @@ use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says, unless the operator gives another limit. Longer than any process waits for a lock.
+/// says, unless the operator gives another limit. Longer than any wait for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The same within a transaction: an operator's verb may read all of a large outbox.
@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// Runs one statement that reads, as a transaction of its own, and hands every row over as it comes: what is
-    /// done with it is done while the server gets the next ones ready. An error of their consumer is the
+    /// done with it is done while the server gets the next ones ready. An error of the caller that takes them is the
     /// answer, once the last row is here.
     ///
     /// Prepared, because then values come as they are: texts cost the server as much again.
@@ -162,7 +162,7 @@ impl Session {
     }
 
     /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
-    /// them to the end, whether a caller waits or not. An error leaves out those that follow.
+    /// them to the end, whether the caller waits or not. An error leaves out those that follow.
     pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);

@@ -48,7 +48,7 @@ const REMEMBER: &str = "
         @postrider_parked = :parked, @postrider_removed = :removed";
 
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either. Of the parked rows, one that somebody else has changed is left alone: its seal `w`
+/// nothing else finds the epoch either. Of the parked rows, one that another process has changed is left alone: its seal `w`
 /// is not the one that is expected. Tables made of JSON belong to the current database, so there has to be one.
 ///
 /// `{removed}` and `{written}` are the positions of these rows: they let the server use the index.

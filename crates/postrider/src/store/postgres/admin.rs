@@ -84,7 +84,7 @@ pub(super) async fn halt(
     fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// Halts a subscription whose row is locked: no relay can be given an epoch meanwhile.
+/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
 pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions

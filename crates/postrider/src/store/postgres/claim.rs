@@ -28,7 +28,7 @@ use super::writers::{self, WRITERS};
 use crate::ledger::Progress;
 use crate::store::connection::{Link, link_lost};
 use crate::store::holes::Ranges;
-use crate::store::tail::{Tail, Told};
+use crate::store::tail::{ScanFacts, Tail};
 use crate::store::writer_watch::Writers;
 use crate::store::{AsyncClaimer, Budget, Claimed};
 use crate::{Code, Error, Position, Result};
@@ -124,7 +124,7 @@ impl PostgresClaimer {
         if let Some(change) = self.tail.history_change(sequence, get(&answer.head, 4)?) {
             return Ok(Claimed::HistoryChanged(change));
         }
-        let told = Told {
+        let facts = ScanFacts {
             last: sequence,
             stamp: answer.stamp,
             horizon: u64::try_from(get::<i64>(&answer.head, 3)?).ok(),
@@ -133,7 +133,7 @@ impl PostgresClaimer {
             held: Vec::new(),
         };
         let read = page::read(session, &answer.rows, budget).await?;
-        Ok(Claimed::Page(self.tail.page(asked, now, read, told)))
+        Ok(Claimed::Page(self.tail.page(asked, now, read, facts)))
     }
 
     /// Sends the statements of a claim without waiting in between, in the order they must run.
@@ -166,8 +166,8 @@ impl PostgresClaimer {
         // Each future sends its statement when it is first asked, and they are asked in this order.
         let (stamp, writers, begun, shape, head, rows, ended) = tokio::join!(
             biased;
-            async { if wants_stamp { session.apart(&stamp, &[]).await.map(Some) } else { Ok(None) } },
-            async { if wants_writers { session.apart(&writers, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_stamp { session.in_own_transaction(&stamp, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_writers { session.in_own_transaction(&writers, &[]).await.map(Some) } else { Ok(None) } },
             client.batch_execute(session.begin_events()),
             async { if wants_shape { shape.query(client, &[]).await.map(Some) } else { Ok(None) } },
             head.query(client, head_params),

@@ -2,7 +2,7 @@
 //!
 //! A payload comes in slices, each an answer of its own. So a network that is slow costs time and nothing else, for each
 //! slice shows that it is not dead; and nothing of the server's is held for longer than one of them takes. An event of
-//! which the server cannot read some any more is told apart from the others.
+//! which the server can no longer read a part is damaged by itself; the others are read.
 
 use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;
@@ -38,7 +38,7 @@ pub(super) async fn read(
     match first(session, positions, ids).await {
         Ok(rows) => {
             for ((row, position), id) in rows.iter().zip(positions).zip(ids) {
-                all.push(apart(whole(row, session, *position, *id).await)?);
+                all.push(own_error(whole(row, session, *position, *id).await)?);
             }
         }
         // Which of them it is tells only one at a time.
@@ -48,7 +48,7 @@ pub(super) async fn read(
                     let rows = first(session, &[*position], &[*id]).await?;
                     whole(rows.first().ok_or_else(deleted)?, session, *position, *id).await
                 };
-                all.push(apart(one.await)?);
+                all.push(own_error(one.await)?);
             }
         }
         Err(error) => return Err(error),
@@ -85,7 +85,7 @@ async fn whole(row: &Row, session: &Session, position: i64, id: Uuid) -> Result<
 }
 
 /// The event's own error apart from that of the connection.
-fn apart(columns: Result<DeferredColumns>) -> Result<Result<DeferredColumns>> {
+fn own_error(columns: Result<DeferredColumns>) -> Result<Result<DeferredColumns>> {
     match columns {
         Err(error) if error.code() != Code::RowDamaged => Err(error),
         columns => Ok(columns),

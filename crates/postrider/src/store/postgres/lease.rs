@@ -14,7 +14,7 @@ use crate::Result;
 pub(super) use crate::store::subscription::unknown;
 use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
 
-/// Why the lease cannot be had now, if so: the subscription is halted, or another process has it.
+/// Why the lease cannot be had now, if so: the subscription is halted, or another relay has it.
 pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder,

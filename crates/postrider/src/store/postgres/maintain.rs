@@ -1,13 +1,13 @@
 //! The lock of retention: it keeps events from being deleted while a subscription is created or moved.
 //!
-//! Whoever deletes, and whoever creates or moves a subscription, holds the same lock: so nobody begins at an
-//! event while it is being deleted.
+//! A process that deletes events, or creates or moves a subscription, holds the same lock: so no subscription begins
+//! at an event while it is being deleted.
 
 use super::begin::LOCK;
 use super::session::Tx;
 use crate::Result;
 
-/// The name of the lock is a text of ours, so that it meets no other one.
+/// The name of the lock is a text of ours, so that it meets no other lock.
 macro_rules! lock_of {
     ($lock:literal) => {
         concat!("SELECT ", $lock, "(hashtextextended('postrider retention of {schema}', 0))")

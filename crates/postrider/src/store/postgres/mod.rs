@@ -85,7 +85,7 @@ struct Connections {
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -145,7 +145,7 @@ impl PostgresStore {
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
-    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
     ///
     /// # Errors
@@ -210,8 +210,8 @@ impl AsyncStore for PostgresStore {
         if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
             return Ok(false);
         }
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin(Access::Writes).await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
         let created = admin::subscribe(&mut tx, &name, start).await?;
         tx.commit().await.map(|()| created)
     }
@@ -276,8 +276,8 @@ impl AsyncStore for PostgresStore {
     }
 
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
-        let mut apart = self.0.apart().await?;
-        let mut tx = apart.begin(Access::Writes).await?;
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
         admin::accept_history(&mut tx, &name, start).await?;
         tx.commit().await
     }

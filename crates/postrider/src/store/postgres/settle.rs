@@ -32,7 +32,7 @@ macro_rules! record {
 /// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
 /// and gives the positions it never received to other events.
 ///
-/// Of the parked rows, one that somebody else has changed is left alone: its seal is not the one that is expected.
+/// Of the parked rows, one that another process has changed is left alone: its seal is not the one that is expected.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 static SETTLE: Named = Named::new(concat!(

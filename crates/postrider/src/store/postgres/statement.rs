@@ -114,18 +114,18 @@ pub(super) struct Statements {
     rows: Option<Arc<RowTable>>,
     /// Whether they may be prepared under a name.
     named: bool,
-    heard: Heard,
+    received: RowsReceived,
     ready: Mutex<HashMap<&'static str, Ready>>,
 }
 
 /// How many rows have come over a connection: while the number grows, the server is not dead.
-pub(super) type Heard = Arc<AtomicU64>;
+pub(super) type RowsReceived = Arc<AtomicU64>;
 
 /// A statement that can be sent.
 #[derive(Clone)]
 pub(super) struct Ready {
     how: How,
-    heard: Heard,
+    received: RowsReceived,
 }
 
 #[derive(Clone)]
@@ -135,8 +135,13 @@ enum How {
 }
 
 impl Statements {
-    pub(super) fn new(schema: Ident, rows: Option<Arc<RowTable>>, named: bool, heard: Heard) -> Self {
-        Self { schema, rows, named, heard, ready: Mutex::default() }
+    pub(super) fn new(
+        schema: Ident,
+        rows: Option<Arc<RowTable>>,
+        named: bool,
+        received: RowsReceived,
+    ) -> Self {
+        Self { schema, rows, named, received, ready: Mutex::default() }
     }
 
     /// The table is known better by now.
@@ -163,7 +168,7 @@ impl Statements {
         } else {
             How::Unnamed(text.into())
         };
-        let ready = Ready { how, heard: self.heard.clone() };
+        let ready = Ready { how, received: self.received.clone() };
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(statement, ready.clone());
         Ok(ready)
     }
@@ -185,7 +190,7 @@ impl Ready {
         let (mut stream, mut rows) = (pin!(stream), Vec::new());
         while let Some(row) = stream.next().await {
             rows.push(row?);
-            self.heard.fetch_add(1, Ordering::Relaxed);
+            self.received.fetch_add(1, Ordering::Relaxed);
         }
         Ok(rows)
     }

@@ -36,7 +36,7 @@ pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<(Acquire
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
-/// Another relay that holds the lease now, and until when.
+/// Another relay that has the lease now, and until when.
 pub(super) fn other_holder(
     tx: &Connection,
     ledger: Ledger,
