@@ -3,13 +3,18 @@ CARGO ?= cargo
 SHELL := bash
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim soak bench lint docs
+.PHONY: help demo check test sim soak bench lint docs
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
 demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
 	$(CARGO) run --profile demo -p postrider-cli -- demo $(ARGS)
+
+check: ## The edit loop, in minutes: format, lints, unit tests, SQLite, simulator, one PostgreSQL
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy -q --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) run -q -p xtask -- test quick
 
 test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is failing)
 	$(CARGO) run -q -p xtask -- test

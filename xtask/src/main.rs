@@ -23,7 +23,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run -q -p xtask -- test [cargo test arguments] | servers | drivers | tidy | proofs | soak [name]";
+const USAGE: &str = "usage: cargo run -q -p xtask -- test [quick | cargo test arguments] | servers | drivers | tidy \
+                     | proofs | soak [name]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

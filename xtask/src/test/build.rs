@@ -35,21 +35,49 @@ const TARGETS: [&str; 10] = [
     "--doc",
 ];
 
+/// `xtask test quick`: what needs no server, and the main parts of the stores on SQLite and one PostgreSQL.
+const QUICK: &str = "quick";
+const QUICK_TARGETS: [&str; 10] =
+    ["--lib", "--bins", "--test", "conformance", "--test", "pages", "--test", "relay", "--test", "stores"];
+const QUICK_STORES: [&str; 5] = [
+    "sqlite::",
+    "postgres::log::conformance::",
+    "postgres::log::schema::",
+    "postgres::log::write::",
+    "postgres::row_state::conformance::",
+];
+
+/// The program with the tests of all stores.
+pub(super) const STORES: &str = "postrider/stores";
+
 /// What is tested: the arguments of cargo, and those of every test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     cargo: Vec<String>,
-    pub(super) program: Vec<String>,
+    program: Vec<String>,
+    is_quick: bool,
 }
 
 impl Choice {
-    /// `cargo test`'s own arguments; everything if there are none.
+    /// `quick`, or `cargo test`'s own arguments; everything if there are none.
     pub(super) fn new(arguments: &[String]) -> Self {
+        if arguments == [QUICK] {
+            let cargo = WHOLE.iter().chain(&QUICK_TARGETS).map(|&argument| argument.to_owned()).collect();
+            return Self { cargo, program: Vec::new(), is_quick: true };
+        }
         let mut parts = arguments.splitn(2, |argument| argument == "--");
         let cargo = parts.next().unwrap_or_default().to_vec();
         let program = parts.next().unwrap_or_default().to_vec();
         let whole = || WHOLE.map(str::to_owned).to_vec();
-        Self { cargo: if cargo.is_empty() { whole() } else { cargo }, program }
+        Self { cargo: if cargo.is_empty() { whole() } else { cargo }, program, is_quick: false }
+    }
+
+    /// The arguments of a test program.
+    pub(super) fn arguments_of(&self, program: &Program) -> Vec<String> {
+        if self.is_quick && program.name == STORES {
+            return QUICK_STORES.map(str::to_owned).to_vec();
+        }
+        self.program.clone()
     }
 
     /// Whether doc tests are part of it.
@@ -148,6 +176,20 @@ mod tests {
         assert_eq!(chosen.cargo, ["-p", "postrider", "--all-features"]);
         assert_eq!(chosen.program, ["lease"]);
         assert_eq!(choice("-- lease").cargo, WHOLE);
+    }
+
+    #[test]
+    fn the_quick_tests_of_the_stores_are_a_part_of_them() {
+        let quick = choice("quick");
+        assert!(!quick.has_doc_tests());
+        let program = |name: &str| Program {
+            name: name.to_owned(),
+            package: String::new(),
+            folder: PathBuf::new(),
+            executable: PathBuf::new(),
+        };
+        assert_eq!(quick.arguments_of(&program(STORES)), QUICK_STORES);
+        assert_eq!(quick.arguments_of(&program("postrider/relay")), [] as [&str; 0]);
     }
 
     #[test]

@@ -16,14 +16,13 @@ use std::time::{Duration, Instant};
 
 use crate::drivers;
 use crate::servers::{self, Missing};
-use build::{Choice, Program};
+use build::{Choice, Program, STORES};
 use count::Count;
 use job::{Ended, Job};
 use schedule::{DOC_TESTS, Needs, Schedule};
 use scratch::Scratch;
 
-/// The program with the PostgreSQL tests, and the parts of it that are run again on every other version.
-const POSTGRES: &str = "postrider/stores";
+/// The parts of the tests of stores that are run again on every other version of PostgreSQL.
 const ON_EVERY_POSTGRES: [&str; 3] =
     ["postgres::log::conformance::", "postgres::log::schema::", "postgres::log::write::"];
 
@@ -34,8 +33,8 @@ enum Event {
     Ended(Needs, Ended),
 }
 
-/// Runs the tests and answers whether all is well. Arguments are those of `cargo test` (`xtask test -p postrider --
-/// lease`); with any, nothing is run again on other servers.
+/// Runs the tests and answers whether all is well. Arguments are `quick`, or those of `cargo test` (`xtask test -p
+/// postrider -- lease`); with any, nothing is run again on other servers.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     for (language, reason) in drivers::prepare() {
         println!("no drivers for {language}: {reason}");
@@ -149,8 +148,8 @@ impl Run {
     /// A program that was built, and the same on other servers.
     fn add(&mut self, program: &Program) {
         let threads = schedule::needs(&program.name).threads_per_core * self.cores;
-        let mut jobs = vec![Job::of(program, threads, &self.choice.program)];
-        if self.everywhere && program.name == POSTGRES {
+        let mut jobs = vec![Job::of(program, threads, &self.choice.arguments_of(program))];
+        if self.everywhere && program.name == STORES {
             let versions = servers::postgres::VERSIONS.iter().filter(|version| version.is_there());
             jobs.extend(
                 versions.map(|version| Job::on_postgres(program, threads, version.major, &ON_EVERY_POSTGRES)),

@@ -6,6 +6,7 @@
 
 mod account;
 mod certificate;
+mod controlled;
 pub mod endpoint;
 pub mod kafka;
 mod keeper;
@@ -14,4 +15,5 @@ pub mod pgbouncer;
 mod place;
 pub mod postgres;
 
+pub use controlled::{Controlled, Copy};
 pub use place::{cache, free_port, skipped};

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
+use postrider_testkit::servers::Controlled as _;
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 
 async fn connect(url: &str) -> Conn {

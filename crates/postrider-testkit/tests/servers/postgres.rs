@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use postrider_testkit::servers::Controlled as _;
 use postrider_testkit::servers::postgres::{self, Options, Server};
 
 /// Sends what a server answers at once: a request for TLS.

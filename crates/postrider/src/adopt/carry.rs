@@ -1,7 +1,7 @@
 //! What an event is in the other outbox.
 
 use crate::Event;
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{Ability, RowTable};
 
 /// A part of an event that not every layout has a column for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ pub(super) fn carried(
         let left = event.max_attempts.map(|most| most.saturating_sub(parked_attempts).max(1));
         // The limit of an outbox is the next reader's to choose; a row's own is kept, and so is what a tried row has
         // left.
-        let is_outboxes = table.layout() != RowLayout::Outbox && left == Some(table.max_attempts);
+        let is_outboxes = !table.layout().has(Ability::RowLimit) && left == Some(table.max_attempts);
         event.max_attempts = left.filter(|_| !is_outboxes);
     }
     leave_out.iter().for_each(|field| field.remove_from(&mut event));
@@ -81,6 +81,8 @@ pub(super) fn carried(
 
 #[cfg(test)]
 mod tests {
+    use crate::layout::RowLayout;
+
     use super::*;
 
     #[test]

@@ -1,10 +1,47 @@
-//! Layout `event_outbox`.
+//! `event_outbox`: pending, sent, failed, with the time of the next try.
 
 use super::shape::{Column, Index, Shape};
+use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables, insert_postgres};
+
+pub(super) const SPEC: LayoutSpec = LayoutSpec {
+    name: "event_outbox",
+    tables: Tables { postgres: POSTGRES, mysql: MYSQL, mariadb: MARIADB, sqlite: &[] },
+    states: &["pending", "sent", "failed"],
+    columns: &[
+        (EventField::Id, None),
+        (EventField::AggregateType, Some(64)),
+        (EventField::AggregateId, Some(64)),
+        (EventField::EventType, Some(100)),
+        (EventField::Payload, None),
+        (EventField::Producer, Some(100)),
+    ],
+    abilities: &[Ability::Views, Ability::DeliveryTime],
+    inserts: Inserts {
+        postgres: Some(insert_postgres!(
+            "event_key, entity_table, entity_pk, event_type, payload, producer_node",
+            "e.id, e.aggregate_type, e.aggregate_id, e.type, e.payload::jsonb, e.producer"
+        )),
+        // The creation is UTC, whatever the zone of the session.
+        mysql: Some(RowInsert {
+            before: "INSERT INTO {table} (event_key, entity_table, entity_pk, event_type, payload, producer_node, created_at)
+                     VALUES ",
+            row: "(?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+            fields: &[
+                EventField::Id,
+                EventField::AggregateType,
+                EventField::AggregateId,
+                EventField::EventType,
+                EventField::Payload,
+                EventField::Producer,
+            ],
+        }),
+        sqlite: None,
+    },
+};
 
 const TIME: &str = "timestamp(6) with time zone";
 
-pub(super) const SHAPES: &[Shape] = &[Shape {
+const POSTGRES: &[Shape] = &[Shape {
     table: "{name}",
     columns: &[
         Column::new("id", "bigint").defaulted(),
@@ -60,5 +97,5 @@ macro_rules! on_mysql {
     };
 }
 
-pub(super) const MYSQL: &[Shape] = on_mysql!("json");
-pub(super) const MARIADB: &[Shape] = on_mysql!("longtext");
+const MYSQL: &[Shape] = on_mysql!("json");
+const MARIADB: &[Shape] = on_mysql!("longtext");

@@ -1,7 +1,7 @@
 //! Layouts of other people: tables in which every row carries its own state.
 //!
-//! An existing table of this shape works without a change. What the tables look like is
-//! told here once, column by column; it is what an existing table is compared with, and never altered.
+//! An owner of such a table points Postrider at it and changes nothing. Each layout has one [`LayoutSpec`]: its tables on every
+//! database, its states, its columns, and what it can do. An existing table is compared with it, and never altered.
 
 mod compare;
 mod custom;
@@ -19,6 +19,7 @@ mod derived_id;
 mod outbox;
 mod outbox_events;
 mod shape;
+mod spec;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub(crate) use custom::{Times, length};
 ))]
 pub(crate) use derived_id::derived_id;
 pub use shape::{Column, Family, Index, Shape};
+pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 use crate::{Ident, Result};
 
@@ -58,14 +60,19 @@ impl RowLayout {
     /// Those with a shape of their own.
     pub const ALL: [Self; 3] = [Self::EventOutbox, Self::Outbox, Self::OutboxEvents];
 
+    /// Its descriptor.
+    pub const fn spec(self) -> &'static LayoutSpec {
+        match self {
+            Self::EventOutbox => &event_outbox::SPEC,
+            Self::Outbox => &outbox::SPEC,
+            Self::OutboxEvents => &outbox_events::SPEC,
+            Self::Custom => &custom::SPEC,
+        }
+    }
+
     /// Its name, which is also that of its table unless another is given.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::EventOutbox => "event_outbox",
-            Self::Outbox => "outbox",
-            Self::OutboxEvents => "outbox_events",
-            Self::Custom => "custom",
-        }
+        self.spec().name
     }
 
     /// The layout of this name, if it has a shape of its own.
@@ -73,27 +80,19 @@ impl RowLayout {
         Self::ALL.into_iter().find(|layout| layout.name() == name)
     }
 
-    /// What its tables look like on a database: the outbox first. None where the seed has no such table.
+    /// Whether it can do this.
+    pub fn has(self, ability: Ability) -> bool {
+        self.spec().has(ability)
+    }
+
+    /// What its tables look like on a database: the outbox first. None where the layout does not exist.
     pub const fn shapes_on(self, dialect: Dialect) -> &'static [Shape] {
-        match (self, dialect) {
-            (_, Dialect::Postgres) => self.shapes(),
-            (Self::EventOutbox, Dialect::MySql) => event_outbox::MYSQL,
-            (Self::EventOutbox, Dialect::MariaDb) => event_outbox::MARIADB,
-            (Self::OutboxEvents, Dialect::MySql) => outbox_events::MYSQL,
-            (Self::OutboxEvents, Dialect::MariaDb) => outbox_events::MARIADB,
-            (Self::OutboxEvents, Dialect::Sqlite) => outbox_events::SQLITE,
-            (Self::Outbox | Self::Custom, _) | (Self::EventOutbox, Dialect::Sqlite) => &[],
-        }
+        self.spec().tables.on(dialect)
     }
 
     /// What its tables look like on PostgreSQL: the outbox first.
     pub const fn shapes(self) -> &'static [Shape] {
-        match self {
-            Self::EventOutbox => event_outbox::SHAPES,
-            Self::Outbox => outbox::SHAPES,
-            Self::OutboxEvents => outbox_events::SHAPES,
-            Self::Custom => &[],
-        }
+        self.shapes_on(Dialect::Postgres)
     }
 }
 
@@ -244,7 +243,7 @@ impl RowTable {
     /// Whether rows are marked before they are published: only then can others tell, and only beside others must they.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn marks_rows(&self) -> bool {
-        self.layout == RowLayout::OutboxEvents && (self.is_shared || self.foreign_claim_timeout.is_some())
+        self.layout.has(Ability::PublishingState) && (self.is_shared || self.foreign_claim_timeout.is_some())
     }
 
     /// Tries after which a row is given up, as an expression: its own column where the table has one.

@@ -1,11 +1,38 @@
-//! Layout `outbox`.
+//! `outbox` and `processed_events`: pending, published, failed, with topic and a limit of retries per row.
 
 use super::shape::{Column, Index, Shape};
+use super::spec::{Ability, EventField, Inserts, LayoutSpec, Tables, insert_postgres};
+
+pub(super) const SPEC: LayoutSpec = LayoutSpec {
+    name: "outbox",
+    tables: Tables { postgres: POSTGRES, ..Tables::NONE },
+    states: &["pending", "published", "failed"],
+    columns: &[
+        (EventField::Id, None),
+        (EventField::AggregateType, Some(100)),
+        (EventField::AggregateId, None),
+        (EventField::EventType, Some(100)),
+        (EventField::Topic, Some(100)),
+        (EventField::Key, Some(100)),
+        (EventField::Payload, None),
+        (EventField::Headers, None),
+        (EventField::MaxAttempts, None),
+    ],
+    abilities: &[Ability::Inbox, Ability::Expiry, Ability::DeliveryTime, Ability::RowLimit, Ability::Uuids],
+    inserts: Inserts {
+        postgres: Some(insert_postgres!(
+            "id, aggregate_type, aggregate_id, event_type, topic, partition_key, payload, headers, max_retries",
+            "e.id::uuid, e.aggregate_type, e.aggregate_id::uuid, e.type, e.topic, e.key, e.payload::jsonb,
+             coalesce(e.headers, '{}')::jsonb, coalesce(e.max_attempts, '5')::smallint"
+        )),
+        ..Inserts::NONE
+    },
+};
 
 const TIME: &str = "timestamp with time zone";
 const NAME: &str = "character varying(100)";
 
-pub(super) const SHAPES: &[Shape] = &[
+const POSTGRES: &[Shape] = &[
     Shape {
         table: "{name}",
         columns: &[

@@ -1,10 +1,45 @@
-//! Layout `outbox_events`.
+//! `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED, with a count of attempts.
 
 use super::shape::{Column, Index, Shape};
+use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables, insert_postgres};
+
+pub(super) const SPEC: LayoutSpec = LayoutSpec {
+    name: "outbox_events",
+    tables: Tables { postgres: POSTGRES, mysql: MYSQL, mariadb: MARIADB, sqlite: SQLITE },
+    states: &["PENDING", "PUBLISHING", "PUBLISHED", "FAILED"],
+    columns: &[
+        (EventField::AggregateType, None),
+        (EventField::AggregateId, None),
+        (EventField::EventType, None),
+        (EventField::Payload, None),
+    ],
+    abilities: &[Ability::AggregateIndex, Ability::PublishingState, Ability::RowLimitColumn],
+    inserts: Inserts {
+        postgres: Some(insert_postgres!(
+            "aggregate_type, aggregate_id, event_type, payload",
+            "e.aggregate_type, e.aggregate_id, e.type, e.payload::jsonb"
+        )),
+        mysql: Some(RowInsert {
+            before: "INSERT INTO {table} (aggregate_type, aggregate_id, event_type, payload) VALUES ",
+            row: "(?, ?, ?, ?)",
+            fields: &[
+                EventField::AggregateType,
+                EventField::AggregateId,
+                EventField::EventType,
+                EventField::Payload,
+            ],
+        }),
+        sqlite: Some(
+            "INSERT INTO {table} (aggregate_type, aggregate_id, event_type, payload)
+             VALUES (?1, ?2, ?3, ?4)
+             RETURNING id, CAST(round((julianday(created_at) - 2440587.5) * 86400000) AS INTEGER) * 1000",
+        ),
+    },
+};
 
 const TIME: &str = "timestamp with time zone";
 
-pub(super) const SHAPES: &[Shape] = &[Shape {
+const POSTGRES: &[Shape] = &[Shape {
     table: "{name}",
     columns: &[
         Column::new("id", "bigint").defaulted(),
@@ -49,10 +84,10 @@ macro_rules! on_mysql {
     };
 }
 
-pub(super) const MYSQL: &[Shape] = on_mysql!("json");
-pub(super) const MARIADB: &[Shape] = on_mysql!("longtext");
+const MYSQL: &[Shape] = on_mysql!("json");
+const MARIADB: &[Shape] = on_mysql!("longtext");
 
-pub(super) const SQLITE: &[Shape] = &[Shape {
+const SQLITE: &[Shape] = &[Shape {
     table: "{name}",
     columns: &[
         Column::new("id", "integer").defaulted(),

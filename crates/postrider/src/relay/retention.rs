@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::driver::Handle;
-use crate::layout::{ColumnMap, Field, RowLayout, RowTable};
+use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
@@ -66,7 +66,7 @@ impl Retention {
     /// [`Code::RetentionUnfit`].
     pub fn check(&self, table: Option<&RowTable>) -> Result<()> {
         let layout = table.map_or("postrider", |table| table.layout().name());
-        if !self.at_expiry || layout == RowLayout::Outbox.name() {
+        if !self.at_expiry || table.is_some_and(|table| table.layout().has(Ability::Expiry)) {
             return Ok(());
         }
         let what =
@@ -77,9 +77,8 @@ impl Retention {
     /// From which moment of a row on it is kept. Of rows that others delivered, only the table itself can tell one.
     fn counts_from(&self, table: &RowTable) -> &'static str {
         let tells_no_delivery = match (table.layout(), table.columns()) {
-            (RowLayout::OutboxEvents, _) => true,
             (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
-            _ => false,
+            (layout, None) => !layout.has(Ability::DeliveryTime),
         };
         if self.scope == RetentionScope::All && tells_no_delivery { "creation" } else { "delivery" }
     }
@@ -111,7 +110,7 @@ impl Retention {
                 )
             }
         };
-        if table.layout() == RowLayout::Outbox {
+        if table.layout().has(Ability::Inbox) {
             what.push_str("; rows of processed_events are deleted when their expires_at has passed");
         }
         Some(what)

@@ -5,12 +5,12 @@ use std::fmt;
 use serde::de::IgnoredAny;
 use uuid::Uuid;
 
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{Ability, EventField, LayoutSpec, RowLayout, RowTable};
 use crate::{Code, Error, Event, Result};
 
 /// Whether the layout has a column for the machine or process an event came from.
 pub(super) fn has_producer(table: &RowTable) -> bool {
-    table.layout() == RowLayout::EventOutbox
+    table.layout().spec().has_column(EventField::Producer)
 }
 
 /// The error of a table that a driver cannot write to.
@@ -48,8 +48,10 @@ pub(super) fn written(
         return Err(Error::new(Code::OutcomeUnknown, "the database did not return the ids of the rows"));
     }
     let written = events.iter().zip(told).map(|(event, (number, created))| {
-        let id = match (table.layout(), &event.aggregate) {
-            (RowLayout::OutboxEvents, Some(aggregate)) => {
+        // Without a column for it, the id is derived from the row.
+        let has_id = table.layout().spec().has_column(EventField::Id);
+        let id = match &event.aggregate {
+            Some(aggregate) if !has_id => {
                 let created = crate::Timestamp::from_micros(created);
                 crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
             }
@@ -81,64 +83,62 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     if serde_json::from_slice::<IgnoredAny>(&event.payload).is_err() {
         return Some("its payload is not JSON".to_owned());
     }
-    if layout == RowLayout::Outbox && event.expires_at.is_some() {
+    let spec = layout.spec();
+    if spec.has(Ability::Expiry) && event.expires_at.is_some() {
         let why = "its expires_at is the time after which it must not be delivered, but the column expires_at \
                    defines when a published row is deleted";
         return Some(why.to_owned());
     }
-    // What no column holds would be lost without a word.
+    // What no column holds would be lost silently.
     let without_column = [
         ("expires_at", event.expires_at.is_some()),
         ("action", event.action.is_some()),
         ("namespace", event.namespace.is_some()),
-        ("producer", event.producer.is_some() && layout != RowLayout::EventOutbox),
-        ("headers", !event.headers.is_empty() && layout != RowLayout::Outbox),
-        ("topic", event.topic.is_some() && layout != RowLayout::Outbox),
-        ("max_attempts", event.max_attempts.is_some() && layout != RowLayout::Outbox),
+        ("producer", event.producer.is_some() && !spec.has_column(EventField::Producer)),
+        ("headers", !event.headers.is_empty() && !spec.has_column(EventField::Headers)),
+        ("topic", event.topic.is_some() && !spec.has_column(EventField::Topic)),
+        ("max_attempts", event.max_attempts.is_some() && !spec.has_column(EventField::MaxAttempts)),
     ];
     if let Some((field, _)) = without_column.iter().find(|(_, given)| *given) {
         return Some(format!("there is no column for its {field}"));
     }
-    let key = event.key.as_deref();
-    match layout {
-        RowLayout::EventOutbox => too_long("aggregate type", &aggregate.kind, 64)
-            .or_else(|| too_long("aggregate id", &aggregate.id, 64))
-            .or_else(|| too_long("type", &event.event_type, 100))
-            .or_else(|| too_long("producer", event.producer.as_deref().unwrap_or_default(), 100))
-            .or_else(|| own_key(key)),
-        RowLayout::Outbox => {
-            let Some(topic) = &event.topic else { return Some("it has no topic".to_owned()) };
-            if Uuid::parse_str(&aggregate.id).is_err() {
-                return Some("its aggregate id is not a UUID".to_owned());
-            }
-            too_long("aggregate type", &aggregate.kind, 100)
-                .or_else(|| too_long("type", &event.event_type, 100))
-                .or_else(|| too_long("topic", topic, 100))
-                .or_else(|| too_long("key", key.unwrap_or_default(), 100))
-                .or_else(|| {
-                    let most = i16::MAX.unsigned_abs().into();
-                    event
-                        .max_attempts
-                        .filter(|n| *n > most)
-                        .map(|n| format!("its max_attempts is {n}; the limit is {most}"))
-                })
-        }
-        RowLayout::OutboxEvents => own_key(key),
-        RowLayout::Custom => {
-            Some("Postrider does not write to such tables; use your program's own INSERT".to_owned())
-        }
+    if spec.columns.is_empty() {
+        return Some("Postrider does not write to such tables; use your program's own INSERT".to_owned());
     }
+    if spec.has_column(EventField::Topic) && event.topic.is_none() {
+        return Some("it has no topic".to_owned());
+    }
+    if spec.has(Ability::Uuids) && Uuid::parse_str(&aggregate.id).is_err() {
+        return Some("its aggregate id is not a UUID".to_owned());
+    }
+    let texts = [
+        ("aggregate type", EventField::AggregateType, aggregate.kind.as_str()),
+        ("aggregate id", EventField::AggregateId, &aggregate.id),
+        ("type", EventField::EventType, &event.event_type),
+        ("topic", EventField::Topic, event.topic.as_deref().unwrap_or_default()),
+        ("key", EventField::Key, event.key.as_deref().unwrap_or_default()),
+        ("producer", EventField::Producer, event.producer.as_deref().unwrap_or_default()),
+    ];
+    let too_long = texts.iter().find_map(|(name, field, text)| too_long(name, text, spec.chars_max(*field)?));
+    too_long.or_else(|| too_many_attempts(event)).or_else(|| lost_key(spec, event))
+}
+
+/// Why a limit of attempts does not fit its column, if so.
+fn too_many_attempts(event: &Event) -> Option<String> {
+    let most = i16::MAX.unsigned_abs().into();
+    event.max_attempts.filter(|n| *n > most).map(|n| format!("its max_attempts is {n}; the limit is {most}"))
+}
+
+/// A layout without a column for keys orders by the aggregate; a key of the event's own would be lost.
+fn lost_key(spec: &LayoutSpec, event: &Event) -> Option<String> {
+    let is_lost = event.key.is_some() && !spec.has_column(EventField::Key);
+    is_lost.then(|| "there is no column for its key; the layout orders events by aggregate".to_owned())
 }
 
 /// Why a text does not fit a column, if so.
 pub(super) fn too_long(field: &str, text: &str, most: usize) -> Option<String> {
     let found = text.chars().count();
     (found > most).then(|| format!("its {field} has {found} characters; the limit is {most}"))
-}
-
-/// The layout orders by the aggregate; a key of the event's own would be lost.
-fn own_key(key: Option<&str>) -> Option<String> {
-    key.map(|_| "there is no column for its key; the layout orders events by aggregate".to_owned())
 }
 
 #[cfg(test)]

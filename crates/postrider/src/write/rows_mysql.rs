@@ -3,46 +3,40 @@
 use super::Written;
 use super::mysql::Driver;
 use super::rows::{text_of, too_long, unwritable, written};
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{EventField, RowInsert, RowTable};
 use crate::{Code, Error, Event, Result};
 
-/// What the columns of `outbox_events` hold here.
+/// What a VARCHAR(255) holds.
 const TEXT_CHARS_MAX: usize = 255;
 
-/// The statement for so many rows. Uses no index but to keep them. The creation in `event_outbox` is UTC, whatever the
-/// zone of the session; a TIMESTAMP is so by itself.
-fn statement(table: &RowTable, rows: usize) -> Result<String> {
-    let (insert, row) = match table.layout() {
-        RowLayout::EventOutbox => (
-            "INSERT INTO {table} (event_key, entity_table, entity_pk, event_type, payload, producer_node, created_at)
-             VALUES ",
-            "(?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
-        ),
-        RowLayout::OutboxEvents => (
-            "INSERT INTO {table} (aggregate_type, aggregate_id, event_type, payload) VALUES ",
-            "(?, ?, ?, ?)",
-        ),
-        RowLayout::Outbox | RowLayout::Custom => return Err(unwritable(table)),
-    };
-    Ok(table.put_into_mysql(insert) + &vec![row; rows].join(", "))
+/// The statement for so many rows. Uses no index except to maintain them.
+fn statement(table: &RowTable, insert: &RowInsert, rows: usize) -> String {
+    table.put_into_mysql(insert.before) + &vec![insert.row; rows].join(", ")
 }
 
 /// The values of a row, in the order of its columns.
-fn values(table: &RowTable, event: &Event) -> Result<Vec<Option<String>>> {
+fn values(table: &RowTable, insert: &RowInsert, event: &Event) -> Result<Vec<Option<String>>> {
     let Some(aggregate) = &event.aggregate else { return Err(unwritable(table)) };
     let texts =
         [("aggregate type", &aggregate.kind), ("aggregate id", &aggregate.id), ("type", &event.event_type)];
     if let Some(why) = texts.iter().find_map(|(field, text)| too_long(field, text, TEXT_CHARS_MAX)) {
         return Err(Error::new(Code::LayoutUnfit, format!("the event does not fit its table: {why}")));
     }
-    let [kind, id, event_type] = texts.map(|(_, text)| Some(text.clone()));
-    let payload = Some(text_of(event)?.to_owned());
-    Ok(match table.layout() {
-        RowLayout::EventOutbox => {
-            vec![Some(event.id.to_string()), kind, id, event_type, payload, event.producer.clone()]
-        }
-        _ => vec![kind, id, event_type, payload],
-    })
+    let payload = text_of(event)?;
+    let value = |field: &EventField| match field {
+        EventField::Id => Some(event.id.to_string()),
+        EventField::EventType => Some(event.event_type.clone()),
+        EventField::AggregateType => Some(aggregate.kind.clone()),
+        EventField::AggregateId => Some(aggregate.id.clone()),
+        EventField::Key => event.key.clone(),
+        EventField::Payload => Some(payload.to_owned()),
+        EventField::Topic => event.topic.clone(),
+        EventField::MaxAttempts => event.max_attempts.map(|most| most.to_string()),
+        EventField::Producer => event.producer.clone(),
+        // No layout on these servers has a column for them.
+        EventField::Headers => None,
+    };
+    Ok(insert.fields.iter().map(value).collect())
 }
 
 /// Inserts events that fit one statement.
@@ -51,15 +45,17 @@ pub(super) async fn insert<D: Driver>(
     table: &RowTable,
     events: &[Event],
 ) -> Result<Vec<Written>> {
+    let spec = table.layout().spec();
+    let insert = spec.inserts.mysql.ok_or_else(|| unwritable(table))?;
     let mut all = Vec::new();
     for event in events {
-        all.extend(values(table, event)?);
+        all.extend(values(table, &insert, event)?);
     }
-    let first = driver.insert_texts(statement(table, events.len())?, all).await?;
+    let first = driver.insert_texts(statement(table, &insert, events.len()), all).await?;
     // The event's id is made of the row's number and its creation, where there is no column for it. Index: the primary
     // key (id).
-    let created = match table.layout() {
-        RowLayout::OutboxEvents => {
+    let created = match spec.has_column(EventField::Id) {
+        false => {
             let asked = table.put_into_mysql(&format!(
                 "SELECT id, CAST(UNIX_TIMESTAMP(created_at) * 1000000 AS SIGNED)
                  FROM {{table}}
@@ -70,7 +66,7 @@ pub(super) async fn insert<D: Driver>(
             ));
             driver.numbers(asked).await?
         }
-        _ => (first..).take(events.len()).map(|id| (i64::try_from(id).unwrap_or(0), 0)).collect(),
+        true => (first..).take(events.len()).map(|id| (i64::try_from(id).unwrap_or(0), 0)).collect(),
     };
     written(table, events, created)
 }

@@ -4,44 +4,7 @@ use super::rows::{text_of, written};
 use super::{Batch, Written};
 use crate::Result;
 use crate::event::columns::headers_to_json;
-use crate::layout::{RowLayout, RowTable};
-
-/// Every value as text, one array per column, so that both drivers send the same. The creation is the time of the
-/// INSERT, not of the transaction's begin: written under the lock of the key's row, it keeps the key's order.
-macro_rules! insert {
-    ($columns:literal, $values:literal) => {
-        concat!(
-            "INSERT INTO {table} (",
-            $columns,
-            ", created_at) SELECT ",
-            $values,
-            ", pg_catalog.clock_timestamp()
-             FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::text[], $10::text[])
-                  WITH ORDINALITY AS e (id, type, aggregate_type, aggregate_id, key, payload, headers, topic,
-                                        max_attempts, producer, place)
-             ORDER BY place
-             RETURNING id::text, (extract(epoch FROM created_at) OPERATOR(pg_catalog.*) 1000000)::bigint"
-        )
-    };
-}
-
-/// Uses no index but to keep them.
-const EVENT_OUTBOX: &str = insert!(
-    "event_key, entity_table, entity_pk, event_type, payload, producer_node",
-    "e.id, e.aggregate_type, e.aggregate_id, e.type, e.payload::jsonb, e.producer"
-);
-
-const OUTBOX: &str = insert!(
-    "id, aggregate_type, aggregate_id, event_type, topic, partition_key, payload, headers, max_retries",
-    "e.id::uuid, e.aggregate_type, e.aggregate_id::uuid, e.type, e.topic, e.key, e.payload::jsonb,
-     coalesce(e.headers, '{}')::jsonb, coalesce(e.max_attempts, '5')::smallint"
-);
-
-const OUTBOX_EVENTS: &str = insert!(
-    "aggregate_type, aggregate_id, event_type, payload",
-    "e.aggregate_type, e.aggregate_id, e.type, e.payload::jsonb"
-);
+use crate::layout::RowTable;
 
 /// The columns of a batch whose events fit the layout.
 pub(super) struct RowColumns([Vec<Option<String>>; 10]);
@@ -70,13 +33,8 @@ impl RowColumns {
     }
 
     pub(super) fn statement(&self, table: &RowTable) -> String {
-        table.put_into(match table.layout() {
-            RowLayout::EventOutbox => EVENT_OUTBOX,
-            RowLayout::Outbox => OUTBOX,
-            RowLayout::OutboxEvents => OUTBOX_EVENTS,
-            // No event fits it; see `check` of rows.rs.
-            RowLayout::Custom => "",
-        })
+        // No event fits a layout without one; see `check` of rows.rs.
+        table.put_into(table.layout().spec().inserts.postgres.unwrap_or_default())
     }
 
     /// The columns in the order of the parameters.

@@ -17,6 +17,11 @@ impl Arrivals {
     }
 }
 
+/// What should have arrived.
+pub(crate) fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
+    all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
+}
+
 impl Sink for Arrivals {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         let one = |message: &Message| {

@@ -15,6 +15,7 @@
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;
 mod arrivals;
+mod mapped;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;
 #[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
@@ -25,3 +26,10 @@ mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod taker;
+
+use postrider::{Code, Error};
+
+/// What the test itself could not do.
+pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
+}

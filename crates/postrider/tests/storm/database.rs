@@ -58,6 +58,10 @@ pub(crate) struct Found {
 pub(crate) trait Session: Send + 'static {
     /// Opens a transaction; with a name it is one that will be prepared under it.
     fn begin(&mut self, prepared_as: Option<&str>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Runs SQL, with `{schema}` the schema of the outbox.
+    fn run(&mut self, sql: &str) -> impl Future<Output = Result<()>> + Send;
+
     fn commit(&mut self) -> impl Future<Output = Result<()>> + Send;
     fn rollback(&mut self) -> impl Future<Output = Result<()>> + Send;
 
@@ -65,9 +69,17 @@ pub(crate) trait Session: Send + 'static {
     fn prepare(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
     fn decide(&mut self, name: &str, commit: bool) -> impl Future<Output = Result<()>> + Send;
 
-    fn savepoint(&mut self) -> impl Future<Output = Result<()>> + Send;
-    fn rollback_to_savepoint(&mut self) -> impl Future<Output = Result<()>> + Send;
-    fn release_savepoint(&mut self) -> impl Future<Output = Result<()>> + Send;
+    fn savepoint(&mut self) -> impl Future<Output = Result<()>> + Send {
+        self.run("SAVEPOINT s")
+    }
+
+    fn rollback_to_savepoint(&mut self) -> impl Future<Output = Result<()>> + Send {
+        self.run("ROLLBACK TO SAVEPOINT s")
+    }
+
+    fn release_savepoint(&mut self) -> impl Future<Output = Result<()>> + Send {
+        self.run("RELEASE SAVEPOINT s")
+    }
 
     /// Makes the database know the transaction long before it writes an event.
     fn show_up_early(&mut self) -> impl Future<Output = Result<()>> + Send;

@@ -29,6 +29,7 @@ mod round;
 mod schedule;
 mod weather;
 mod writers;
+mod wrong;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -41,18 +42,13 @@ use postrider_testkit::servers;
 use claimer::Alone;
 use crew::Crew;
 use database::{Database, Proof};
-use designs::{Design, Designed, WRONG};
+use designs::{Design, WRONG};
 use postgres::Postgres;
 use reader::Reader;
-use report::{Caught, Sum};
+use report::Sum;
 use round::Plan;
 use writers::KEYS;
-
-/// Rounds that a wrong design may survive, before it is shown the moment it must not survive.
-const SEEDS_MAX: u64 = 2;
-
-/// How long a phase of a round against wrong designs is.
-const WRONG_PHASE: Duration = Duration::from_millis(1_500);
+use wrong::Hunt;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_that_catches_every_wrong_design_finds_nothing_wrong_with_ours() -> Result<()> {
@@ -90,52 +86,10 @@ async fn a_storm_that_catches_every_wrong_design_finds_nothing_wrong_with_ours()
 
 /// Each must be caught, and the control must not.
 async fn catch_the_wrong_designs(url: &'static str, first: u64) -> Result<()> {
-    let (mut at_large, mut caught) = (WRONG.to_vec(), Vec::new());
-    for seed in first..first + SEEDS_MAX {
-        let database = Arc::new(Postgres::new(url, KEYS).await?);
-        let designs = at_large.iter().chain([&Design::Right]);
-        let readers: Vec<Box<dyn Reader>> = designs
-            .map(|design| -> Box<dyn Reader> { Box::new(Designed::new(&database, *design, seed)) })
-            .collect();
-        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false, quiet_alone: false };
-        let round = round::run(&database, plan, readers).await?;
-        round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
-        for (design, (_, verdict, findings)) in at_large.clone().into_iter().zip(&round.readers) {
-            if !verdict.is_clean() {
-                caught.push(Caught { design, seed: Some(seed), verdict: *verdict });
-                at_large.retain(|free| *free != design);
-            } else {
-                println!("seed {seed}: {} survived: {verdict}, buried {}", design.text(), findings.buried);
-            }
-        }
-        let (_, control, findings) = round.readers.last().unwrap();
-        assert!(
-            control.is_clean() && control.duplicates == 0,
-            "seed {seed}: the control is caught: {control}"
-        );
-        assert!(findings.buried > 0, "seed {seed}: no hole died");
-        println!("seed {seed}: control {control}, buried {}", findings.buried);
-        if at_large.is_empty() {
-            break;
-        }
-    }
-    for design in std::mem::take(&mut at_large) {
-        let verdict = in_the_schedule(url, design).await?;
-        match verdict.is_clean() {
-            true => at_large.push(design),
-            false => caught.push(Caught { design, seed: None, verdict }),
-        }
-    }
-    report::print_caught(&caught);
-    assert!(at_large.is_empty(), "these wrong designs were not caught: {at_large:?}");
-    let control = in_the_schedule(url, Design::Right).await?;
-    assert!(control.is_clean() && control.duplicates == 0, "the schedule catches the control: {control}");
-    // Mistakes that need a moment are caught in theirs, whatever the storm did.
-    for design in [Design::StampedWithXmax, Design::TwoStatements, Design::WritersAfterRows] {
-        let verdict = in_the_schedule(url, design).await?;
-        assert!(!verdict.is_clean(), "the schedule does not catch {design:?}: {verdict}");
-    }
-    Ok(())
+    let mut hunt = Hunt::of(WRONG.as_slice());
+    hunt.storm(first, async || Postgres::new(url, KEYS).await).await?;
+    let need_a_moment = [Design::StampedWithXmax, Design::TwoStatements, Design::WritersAfterRows];
+    hunt.end(&need_a_moment, async |design| in_the_schedule(url, design).await).await
 }
 
 async fn in_the_schedule(url: &'static str, design: Design) -> Result<Verdict> {

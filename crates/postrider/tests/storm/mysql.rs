@@ -134,10 +134,6 @@ pub(crate) struct MySqlSession {
 }
 
 impl MySqlSession {
-    async fn run(&mut self, sql: &str) -> Result<()> {
-        run(&mut self.conn, &self.schema, sql).await
-    }
-
     /// Names of prepared transactions are the whole server's.
     fn named(&self, name: &str) -> String {
         format!("{} {name}", self.schema.as_str())
@@ -145,6 +141,10 @@ impl MySqlSession {
 }
 
 impl Session for MySqlSession {
+    async fn run(&mut self, sql: &str) -> Result<()> {
+        run(&mut self.conn, &self.schema, sql).await
+    }
+
     async fn begin(&mut self, prepared_as: Option<&str>) -> Result<()> {
         self.held = None;
         self.global = prepared_as.map(|name| self.named(name));
@@ -190,18 +190,6 @@ impl Session for MySqlSession {
             }
         }
         Err(wrong("a prepared transaction is not found"))
-    }
-
-    async fn savepoint(&mut self) -> Result<()> {
-        self.run("SAVEPOINT s").await
-    }
-
-    async fn rollback_to_savepoint(&mut self) -> Result<()> {
-        self.run("ROLLBACK TO SAVEPOINT s").await
-    }
-
-    async fn release_savepoint(&mut self) -> Result<()> {
-        self.run("RELEASE SAVEPOINT s").await
     }
 
     /// With a row elsewhere: the transaction gets a number and holds no lock on the outbox.

@@ -14,11 +14,11 @@ use super::database::{Database, Probe, Proof, Session};
 use super::designs::{Book, Design, Designed, WRONG_WITHOUT_NUMBERS};
 use super::mysql::MySql;
 use super::reader::{Log, Reader};
-use super::report::{self, Caught, Sum};
+use super::report::{Caught, Sum};
 use super::round::{self, Plan};
 use super::schedule;
 use super::writers::KEYS;
-use super::{SEEDS_MAX, WRONG_PHASE};
+use super::wrong::{Hunt, WRONG_PHASE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mysql_finds_nothing_wrong() -> Result<()> {
@@ -100,58 +100,18 @@ async fn ours(kind: Kind, url: &str, name: &str, server: fn(MySql) -> MySql) -> 
 
 /// Each must be caught, and the control must not.
 async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()> {
-    let (mut at_large, mut caught) = (WRONG_WITHOUT_NUMBERS.to_vec(), Vec::new());
-    for seed in first..first + SEEDS_MAX {
-        let database = Arc::new(MySql::new(kind, url, KEYS).await?);
-        let designs = at_large.iter().chain([&Design::Right]);
-        let readers: Vec<Box<dyn Reader>> = designs
-            .map(|design| -> Box<dyn Reader> { Box::new(Designed::new(&database, *design, seed)) })
-            .collect();
-        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false, quiet_alone: false };
-        let round = round::run(&database, plan, readers).await?;
-        round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
-        for (design, (_, verdict, _)) in at_large.clone().into_iter().zip(&round.readers) {
-            if !verdict.is_clean() {
-                caught.push(Caught { design, seed: Some(seed), verdict: *verdict });
-                at_large.retain(|free| *free != design);
-            }
-        }
-        let (_, control, findings) = round.readers.last().unwrap();
-        assert!(
-            control.is_clean() && control.duplicates == 0,
-            "seed {seed}: the control is caught: {control}"
-        );
-        assert!(findings.buried > 0, "seed {seed}: no hole died");
-        println!("seed {seed}: control {control}, buried {}", findings.buried);
-        if at_large.is_empty() {
-            break;
-        }
-    }
-    for design in std::mem::take(&mut at_large) {
-        let verdict = in_the_schedule(kind, url, design).await?;
-        match verdict.is_clean() {
-            true => at_large.push(design),
-            false => caught.push(Caught { design, seed: None, verdict }),
-        }
-    }
-    caught.push(catch_who_believes_the_engine(kind, url, first).await?);
-    report::print_caught(&caught);
-    assert!(at_large.is_empty(), "these wrong designs were not caught: {at_large:?}");
-    let control = in_the_schedule(kind, url, Design::Right).await?;
-    assert!(control.is_clean() && control.duplicates == 0, "the schedule catches the control: {control}");
-    // Mistakes that need a moment are caught in theirs, whatever the storm did.
-    for design in [
+    let mut hunt = Hunt::of(WRONG_WITHOUT_NUMBERS.as_slice());
+    hunt.storm(first, async || MySql::new(kind, url, KEYS).await).await?;
+    hunt.caught.push(catch_who_believes_the_engine(kind, url, first).await?);
+    let need_a_moment = [
         Design::TwoStatements,
         Design::WritersAfterRows,
         Design::SilentWritersIgnored,
         Design::EngineTransactions,
         Design::EngineTimes,
         Design::NamesOfLocks,
-    ] {
-        let verdict = in_the_schedule(kind, url, design).await?;
-        assert!(!verdict.is_clean(), "the schedule does not catch {design:?}: {verdict}");
-    }
-    Ok(())
+    ];
+    hunt.end(&need_a_moment, async |design| in_the_schedule(kind, url, design).await).await
 }
 
 /// The naive rule in a quiet storm: one slow writer, one quick one, and somebody who reads the engine's list all the time. It

@@ -119,10 +119,6 @@ pub(crate) struct PostgresSession {
 }
 
 impl PostgresSession {
-    async fn run(&self, sql: &str) -> Result<()> {
-        self.client.batch_execute(&sql.replace("{schema}", self.schema.as_str())).await.map_err(failed)
-    }
-
     /// Names of prepared transactions are the whole server's.
     fn named(&self, name: &str) -> String {
         format!("{} {name}", self.schema.as_str())
@@ -130,6 +126,10 @@ impl PostgresSession {
 }
 
 impl Session for PostgresSession {
+    async fn run(&mut self, sql: &str) -> Result<()> {
+        self.client.batch_execute(&sql.replace("{schema}", self.schema.as_str())).await.map_err(failed)
+    }
+
     async fn begin(&mut self, _prepared_as: Option<&str>) -> Result<()> {
         self.run("BEGIN").await
     }
@@ -149,18 +149,6 @@ impl Session for PostgresSession {
     async fn decide(&mut self, name: &str, commit: bool) -> Result<()> {
         let end = if commit { "COMMIT" } else { "ROLLBACK" };
         self.run(&format!("{end} PREPARED '{}'", self.named(name))).await
-    }
-
-    async fn savepoint(&mut self) -> Result<()> {
-        self.run("SAVEPOINT s").await
-    }
-
-    async fn rollback_to_savepoint(&mut self) -> Result<()> {
-        self.run("ROLLBACK TO SAVEPOINT s").await
-    }
-
-    async fn release_savepoint(&mut self) -> Result<()> {
-        self.run("RELEASE SAVEPOINT s").await
     }
 
     async fn show_up_early(&mut self) -> Result<()> {

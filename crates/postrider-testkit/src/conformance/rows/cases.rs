@@ -2,9 +2,15 @@
 
 /// Makes one test of each case for a type that implements
 /// [`RowsUnderTest`](crate::conformance::rows::RowsUnderTest). The crate that calls it needs `tokio` with `macros`
-/// and `rt`.
+/// and `rt`. Several types, each with a name before it, make a module of tests each.
 #[macro_export]
 macro_rules! rows_conformance {
+    ($($name:ident: $under_test:ty),+ $(,)?) => { $(
+        mod $name {
+            use super::*;
+            $crate::rows_conformance!($under_test);
+        }
+    )+ };
     ($under_test:ty) => {
         $crate::rows_conformance! { @tests $under_test;
             subscribe {
@@ -72,7 +78,8 @@ macro_rules! rows_conformance {
                     if !<$under_test as $crate::conformance::rows::RowsUnderTest>::is_available() {
                         return Ok(());
                     }
-                    $crate::conformance::rows::$file::$case::<$under_test>().await
+                    let tables = $crate::conformance::rows::Tables::of::<$under_test>();
+                    $crate::conformance::rows::$file::$case(&tables).await
                 }
             )+
         }

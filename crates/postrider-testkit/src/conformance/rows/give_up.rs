@@ -4,15 +4,15 @@ use postrider::Result;
 use postrider::ledger::ParkedState;
 
 use super::stage::{Owner, owned, parked, state};
-use super::{ATTEMPTS_MAX, RowState, RowsUnderTest};
+use super::{ATTEMPTS_MAX, RowState, Tables};
 
 /// Even after one try, if the message itself is bad.
-pub async fn a_row_given_up_is_never_due<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+pub async fn a_row_given_up_is_never_due(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 2).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
-    assert_eq!(state(&table, &ids[0]).await?.0, RowState::GivenUp);
+    assert_eq!(state(&*table, &ids[0]).await?.0, RowState::GivenUp);
     owner.deliver(&events[1..]).await?;
-    let mut next = Owner::successor(&table, "second").await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!(next.loaded.parked, []);
     assert_eq!(next.loaded.dead.len(), 1);
     assert_eq!(next.loaded.dead[0].attempts, 1, "the note knows how often it was tried");
@@ -22,45 +22,45 @@ pub async fn a_row_given_up_is_never_due<S: RowsUnderTest>() -> Result<()> {
 }
 
 /// While the owner is at work.
-pub async fn a_row_given_up_and_put_back_is_read_again<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+pub async fn a_row_given_up_and_put_back_is_read_again(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
     table.put_back(&ids[0]).await?;
     let again = owner.read().await?;
     assert_eq!(again.len(), 1);
     assert!(again[0].position > events[0].position);
     owner.deliver(&again).await?;
-    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
-    let next = Owner::successor(&table, "second").await?;
+    assert_eq!(state(&*table, &ids[0]).await?.0, RowState::Done);
+    let next = Owner::successor(&*table, "second").await?;
     assert_eq!((next.loaded.dead.len(), next.loaded.parked_count), (0, 0), "its note is gone");
     Ok(())
 }
 
 /// While nobody is.
-pub async fn a_row_given_up_and_put_back_is_read_by_the_next_owner<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+pub async fn a_row_given_up_and_put_back_is_read_by_the_next_owner(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
     table.put_back(&ids[0]).await?;
-    let mut next = Owner::successor(&table, "second").await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!(next.loaded.dead, []);
     assert_eq!(next.read().await?.len(), 1);
     Ok(())
 }
 
 /// The event says how many are left.
-pub async fn tries_of_an_earlier_owner_count<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(1).await?;
+pub async fn tries_of_an_earlier_owner_count(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 1).await?;
     assert_eq!(events[0].event.max_attempts, Some(ATTEMPTS_MAX));
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
-    let mut next = Owner::successor(&table, "second").await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     let row = next.loaded.parked[0].clone();
     let fetched = next.store.fetch(vec![row.position], 1_000_000).await?;
     assert_eq!((row.attempts, fetched.events[0].event.max_attempts), (1, Some(ATTEMPTS_MAX)));
     next.park(vec![parked(&fetched.events[0], ParkedState::Retry, 2)]).await?;
-    assert_eq!(state(&table, &ids[0]).await?, (RowState::Retry, 2));
-    let mut last = Owner::successor(&table, "third").await?;
+    assert_eq!(state(&*table, &ids[0]).await?, (RowState::Retry, 2));
+    let mut last = Owner::successor(&*table, "third").await?;
     let fetched = last.store.fetch(vec![last.loaded.parked[0].position], 1_000_000).await?;
     last.park(vec![parked(&fetched.events[0], ParkedState::Dead, 3)]).await?;
-    assert_eq!(state(&table, &ids[0]).await?, (RowState::GivenUp, ATTEMPTS_MAX));
+    assert_eq!(state(&*table, &ids[0]).await?, (RowState::GivenUp, ATTEMPTS_MAX));
     Ok(())
 }

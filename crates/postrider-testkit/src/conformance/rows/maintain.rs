@@ -6,14 +6,14 @@ use postrider::Result;
 use postrider::ledger::ParkedState;
 use postrider::store::{Purge, RetentionScope};
 
-use super::RowsUnderTest;
+use super::Tables;
 use super::stage::{Owner, failed, owned, parked, subscribed};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Undelivered rows stay, however old they are.
-pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(5).await?;
+pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 5).await?;
     owner.store.trace_deliveries();
     owner.deliver(&events[..3]).await?;
     owner.park(vec![parked(&events[3], ParkedState::Dead, 1)]).await?;
@@ -31,11 +31,11 @@ pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else<S: RowsUnderT
 }
 
 /// Neither a publisher of others nor a relay without a retention leaves a note.
-pub async fn what_others_delivered_stays_unless_it_is_asked_for<S: RowsUnderTest>() -> Result<()> {
-    if !S::SAYS_DELIVERED {
+pub async fn what_others_delivered_stays_unless_it_is_asked_for(tables: &Tables) -> Result<()> {
+    if !tables.says_delivered() {
         return Ok(());
     }
-    let (table, store) = subscribed::<S>().await?;
+    let (table, store) = subscribed(tables).await?;
     let theirs = table.write("k", 1).await?;
     table.deliver_elsewhere(&theirs[0]).await?;
     let ours = table.write("k", 2).await?;
@@ -59,8 +59,8 @@ pub async fn what_others_delivered_stays_unless_it_is_asked_for<S: RowsUnderTest
 }
 
 /// And who works it.
-pub async fn the_overview_tells_what_waits_and_what_is_parked<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, _, events) = owned::<S>(4).await?;
+pub async fn the_overview_tells_what_waits_and_what_is_parked(tables: &Tables) -> Result<()> {
+    let (table, mut owner, _, events) = owned(tables, 4).await?;
     owner.deliver(&events[..1]).await?;
     let rows = vec![parked(&events[1], ParkedState::Retry, 1), parked(&events[2], ParkedState::Dead, 1)];
     owner.park(rows).await?;

@@ -12,7 +12,10 @@ pub mod settle;
 pub mod subscribe;
 
 mod cases;
+mod erased;
 mod stage;
+
+pub use erased::{Table, Tables};
 
 use std::sync::Arc;
 

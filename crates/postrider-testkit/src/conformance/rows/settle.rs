@@ -5,11 +5,11 @@ use postrider::ledger::ParkedState;
 use postrider::store::{Budget, Settled};
 
 use super::stage::{Owner, owned, parked, state, subscribed};
-use super::{RowState, RowsUnderTest};
+use super::{RowState, Tables};
 
 /// Rows of one transaction too, whose creation is the same.
-pub async fn due_rows_are_read_once_and_in_order<S: RowsUnderTest>() -> Result<()> {
-    let (table, store) = subscribed::<S>().await?;
+pub async fn due_rows_are_read_once_and_in_order(tables: &Tables) -> Result<()> {
+    let (table, store) = subscribed(tables).await?;
     let mut ids = table.write("a", 20).await?;
     ids.extend(table.write("b", 1).await?);
     let mut owner = Owner::new(store, "first").await?;
@@ -29,9 +29,10 @@ pub async fn due_rows_are_read_once_and_in_order<S: RowsUnderTest>() -> Result<(
 }
 
 /// Rows of an aggregate are ordered by its type and id, and its id goes with the message; a key of the row's own is both.
-pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key<S: RowsUnderTest>()
--> Result<()> {
-    let (_, _, _, events) = owned::<S>(1).await?;
+pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key(
+    tables: &Tables,
+) -> Result<()> {
+    let (_, _, _, events) = owned(tables, 1).await?;
     let event = &events[0].event;
     assert_eq!(event.message_key(), Some("k"));
     let ordering = match (&event.key, &event.aggregate) {
@@ -43,8 +44,8 @@ pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key
 }
 
 /// By number and by bytes, and at least one.
-pub async fn a_page_keeps_to_its_budget<S: RowsUnderTest>() -> Result<()> {
-    let (table, store) = subscribed::<S>().await?;
+pub async fn a_page_keeps_to_its_budget(tables: &Tables) -> Result<()> {
+    let (table, store) = subscribed(tables).await?;
     table.write("a", 5).await?;
     let mut owner = Owner::new(store, "first").await?;
     let page = owner.page(Budget { events_max: 2, bytes_max: 1_000_000 }).await?;
@@ -56,22 +57,22 @@ pub async fn a_page_keeps_to_its_budget<S: RowsUnderTest>() -> Result<()> {
 }
 
 /// With its count and its time; where there is no word for it the row is as it was.
-pub async fn a_claimed_row_says_so_where_it_can<S: RowsUnderTest>() -> Result<()> {
-    let (table, _owner, ids, _) = owned::<S>(1).await?;
-    let expected = if S::MARKS { (RowState::InFlight, 1) } else { (RowState::Waiting, 0) };
-    assert_eq!(state(&table, &ids[0]).await?, expected);
+pub async fn a_claimed_row_says_so_where_it_can(tables: &Tables) -> Result<()> {
+    let (table, _owner, ids, _) = owned(tables, 1).await?;
+    let expected = if tables.marks() { (RowState::InFlight, 1) } else { (RowState::Waiting, 0) };
+    assert_eq!(state(&*table, &ids[0]).await?, expected);
     Ok(())
 }
 
 /// Not by this owner, nor by the next.
-pub async fn what_is_done_is_marked_and_never_read_again<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(3).await?;
+pub async fn what_is_done_is_marked_and_never_read_again(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 3).await?;
     owner.deliver(&events[..2]).await?;
     for (id, expected) in ids.iter().zip([true, true, false]) {
-        assert_eq!(state(&table, id).await?.0 == RowState::Done, expected, "{id}");
+        assert_eq!(state(&*table, id).await?.0 == RowState::Done, expected, "{id}");
     }
     assert_eq!(owner.read().await?, []);
-    let mut next = Owner::successor(&table, "second").await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     let again = next.read().await?;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].event, events[2].event);
@@ -82,54 +83,54 @@ pub async fn what_is_done_is_marked_and_never_read_again<S: RowsUnderTest>() -> 
 const MANY: usize = 700;
 
 /// Beside one that failed.
-pub async fn many_deliveries_are_marked_at_once<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(MANY).await?;
+pub async fn many_deliveries_are_marked_at_once(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, MANY).await?;
     events[1..].iter().for_each(|event| owner.done.insert(event.position));
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
-    assert_eq!(state(&table, &ids[0]).await?, (RowState::Retry, 1));
+    assert_eq!(state(&*table, &ids[0]).await?, (RowState::Retry, 1));
     for id in &ids[1..] {
-        assert_eq!(state(&table, id).await?.0, RowState::Done, "{id}");
+        assert_eq!(state(&*table, id).await?.0, RowState::Done, "{id}");
     }
     assert_eq!(owner.read().await?, []);
-    let mut next = Owner::successor(&table, "second").await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!((next.loaded.parked.len(), next.read().await?.len()), (1, 0));
     Ok(())
 }
 
 /// Whatever number of statements it takes, each is fenced.
-pub async fn a_fenced_settlement_of_many_changes_no_row<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(MANY).await?;
-    let mut next = Owner::successor(&table, "second").await?;
+pub async fn a_fenced_settlement_of_many_changes_no_row(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, MANY).await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     events.iter().for_each(|event| owner.done.insert(event.position));
     assert_eq!(owner.store.settle(owner.settlement()).await?, Settled::Fenced);
     for id in &ids {
-        assert_ne!(state(&table, id).await?.0, RowState::Done, "{id}");
+        assert_ne!(state(&*table, id).await?.0, RowState::Done, "{id}");
     }
     assert_eq!(next.read().await?.len(), MANY);
     Ok(())
 }
 
 /// The next owner has it all to itself.
-pub async fn a_fenced_settlement_changes_no_row<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(2).await?;
-    let mut next = Owner::successor(&table, "second").await?;
+pub async fn a_fenced_settlement_changes_no_row(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 2).await?;
+    let mut next = Owner::successor(&*table, "second").await?;
     events.iter().for_each(|event| owner.done.insert(event.position));
     assert_eq!(owner.store.settle(owner.settlement()).await?, Settled::Fenced);
     for id in &ids {
-        assert_ne!(state(&table, id).await?.0, RowState::Done);
+        assert_ne!(state(&*table, id).await?.0, RowState::Done);
     }
     assert_eq!(next.read().await?.len(), 2);
     Ok(())
 }
 
 /// Its mark is theirs.
-pub async fn a_row_that_somebody_else_delivered_is_left_alone<S: RowsUnderTest>() -> Result<()> {
-    let (table, mut owner, ids, events) = owned::<S>(2).await?;
+pub async fn a_row_that_somebody_else_delivered_is_left_alone(tables: &Tables) -> Result<()> {
+    let (table, mut owner, ids, events) = owned(tables, 2).await?;
     table.deliver_elsewhere(&ids[0]).await?;
     let row = parked(&events[0], ParkedState::Dead, 1);
     owner.park(vec![row]).await?;
-    assert_eq!(state(&table, &ids[0]).await?.0, RowState::Done);
+    assert_eq!(state(&*table, &ids[0]).await?.0, RowState::Done);
     owner.deliver(&events[1..]).await?;
-    assert_eq!(state(&table, &ids[1]).await?.0, RowState::Done);
+    assert_eq!(state(&*table, &ids[1]).await?.0, RowState::Done);
     Ok(())
 }

@@ -10,7 +10,7 @@ use postrider::store::{
 };
 use postrider::{Code, Error, Position, Result, StoredEvent, Timestamp};
 
-use super::{RowState, RowsUnderTest};
+use super::{RowState, Table, Tables};
 
 pub(super) const NAME: &str = "mail";
 
@@ -27,18 +27,19 @@ pub(super) struct Owner {
 }
 
 /// An empty table with one subscription.
-pub(super) async fn subscribed<S: RowsUnderTest>() -> Result<(S, Arc<dyn Store>)> {
-    let under_test = S::fresh().await?;
+pub(super) async fn subscribed(tables: &Tables) -> Result<(Box<dyn Table>, Arc<dyn Store>)> {
+    let under_test = tables.fresh().await?;
     let store = under_test.open().await?;
     assert!(store.subscribe(NAME, Start::Beginning).await?, "a new subscription is created");
     Ok((under_test, store))
 }
 
 /// A table with rows of one key, and an owner that has read them all.
-pub(super) async fn owned<S: RowsUnderTest>(
+pub(super) async fn owned(
+    tables: &Tables,
     rows: usize,
-) -> Result<(S, Owner, Vec<String>, Vec<StoredEvent>)> {
-    let (table, store) = subscribed::<S>().await?;
+) -> Result<(Box<dyn Table>, Owner, Vec<String>, Vec<StoredEvent>)> {
+    let (table, store) = subscribed(tables).await?;
     let ids = table.write("k", rows).await?;
     let mut owner = Owner::new(store, "first").await?;
     let events = owner.read().await?;
@@ -59,7 +60,7 @@ impl Owner {
     }
 
     /// The owner after this one, in another process, whose lease ran out.
-    pub(super) async fn successor<S: RowsUnderTest>(table: &S, holder: &str) -> Result<Self> {
+    pub(super) async fn successor(table: &dyn Table, holder: &str) -> Result<Self> {
         table.expire_lease().await?;
         Self::new(table.open().await?, holder).await
     }
@@ -147,7 +148,7 @@ pub(super) fn later(event: &StoredEvent) -> Timestamp {
 }
 
 /// What a row says of itself, or fails the case.
-pub(super) async fn state<S: RowsUnderTest>(table: &S, id: &str) -> Result<(RowState, u32)> {
+pub(super) async fn state(table: &dyn Table, id: &str) -> Result<(RowState, u32)> {
     table.row(id).await?.ok_or_else(|| failed(format!("row {id} is gone")))
 }
 

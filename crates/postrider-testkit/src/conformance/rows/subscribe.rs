@@ -3,12 +3,12 @@
 use postrider::store::{Epoch, Start};
 use postrider::{Code, Result};
 
-use super::RowsUnderTest;
+use super::Tables;
 use super::stage::{NAME, lease, refused, subscribed};
 
 /// A second is refused; the first keeps what it has.
-pub async fn one_subscription_is_all_a_table_has<S: RowsUnderTest>() -> Result<()> {
-    let (_table, store) = subscribed::<S>().await?;
+pub async fn one_subscription_is_all_a_table_has(tables: &Tables) -> Result<()> {
+    let (_table, store) = subscribed(tables).await?;
     assert!(!store.subscribe(NAME, Start::Beginning).await?, "it is there");
     let error = refused(store.subscribe("audit", Start::Beginning).await)?;
     assert_eq!(error.code(), Code::SecondSubscription);
@@ -17,8 +17,8 @@ pub async fn one_subscription_is_all_a_table_has<S: RowsUnderTest>() -> Result<(
 }
 
 /// A row has no place to say "not for me".
-pub async fn a_start_that_leaves_due_rows_out_is_refused<S: RowsUnderTest>() -> Result<()> {
-    let table = S::fresh().await?;
+pub async fn a_start_that_leaves_due_rows_out_is_refused(tables: &Tables) -> Result<()> {
+    let table = tables.fresh().await?;
     let store = table.open().await?;
     table.write("k", 1).await?;
     let error = refused(store.subscribe(NAME, Start::Now).await)?;
@@ -27,14 +27,14 @@ pub async fn a_start_that_leaves_due_rows_out_is_refused<S: RowsUnderTest>() -> 
     assert_eq!(unknown.code(), Code::SubscriptionUnknown, "nothing was created");
     assert!(store.subscribe(NAME, Start::Beginning).await?);
 
-    let empty = S::fresh().await?;
+    let empty = tables.fresh().await?;
     assert!(empty.open().await?.subscribe(NAME, Start::Now).await?, "nothing is left out");
     Ok(())
 }
 
 /// Of every verb that names one.
-pub async fn an_unknown_subscription_is_an_error<S: RowsUnderTest>() -> Result<()> {
-    let store = S::fresh().await?.open().await?;
+pub async fn an_unknown_subscription_is_an_error(tables: &Tables) -> Result<()> {
+    let store = tables.fresh().await?.open().await?;
     assert_eq!(refused(store.acquire(lease("first")).await)?.code(), Code::SubscriptionUnknown);
     assert_eq!(refused(store.pause(NAME, None).await)?.code(), Code::SubscriptionUnknown);
     assert_eq!(refused(store.halt(NAME, Epoch(i64::MAX), "x").await)?.code(), Code::SubscriptionUnknown);

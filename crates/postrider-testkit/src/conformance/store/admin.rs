@@ -4,12 +4,12 @@ use postrider::Result;
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::{Acquired, Epoch, Settled, Settlement, Start};
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, events, granted, held, lease, set_of, settlement, subscribed, unread};
 
 /// And so is its end.
-pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn a_pause_is_told_at_the_next_renewal_and_load(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     assert_eq!(owner.paused, None);
     store.pause(NAME, Some("maintenance")).await?;
@@ -23,8 +23,8 @@ pub async fn a_pause_is_told_at_the_next_renewal_and_load<S: StoreUnderTest>() -
 }
 
 /// To nobody, with the reason.
-pub async fn a_halted_subscription_is_not_granted<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     store.halt(NAME, owner.epoch, "restored").await?;
     store.release(NAME, owner.epoch, false).await?;
@@ -35,8 +35,8 @@ pub async fn a_halted_subscription_is_not_granted<S: StoreUnderTest>() -> Result
 }
 
 /// A zombie must not stop what a healthy owner carries on, nor can its pause outlive its right.
-pub async fn who_lost_the_lease_can_neither_halt_nor_pause<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn who_lost_the_lease_can_neither_halt_nor_pause(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let zombie = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
     let owner = granted(&store, "b").await?;
@@ -52,8 +52,8 @@ pub async fn who_lost_the_lease_can_neither_halt_nor_pause<S: StoreUnderTest>() 
 }
 
 /// Who was given a higher epoch than the database now knows has seen it being put back.
-pub async fn an_owner_from_before_a_restore_can_halt<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn an_owner_from_before_a_restore_can_halt(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     assert_eq!(store.halt(NAME, Epoch(owner.epoch.0 + 7), "restored").await?, Settled::Done);
     assert_eq!(store.acquire(lease("b")).await?, Acquired::Halted("restored".to_owned()));
@@ -61,8 +61,8 @@ pub async fn an_owner_from_before_a_restore_can_halt<S: StoreUnderTest>() -> Res
 }
 
 /// From the beginning, or from now.
-pub async fn accepting_the_history_starts_again_where_told<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn accepting_the_history_starts_again_where_told(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;
     store.settle(settlement(owner.epoch, set_of(&written))).await?;
@@ -78,8 +78,10 @@ pub async fn accepting_the_history_starts_again_where_told<S: StoreUnderTest>() 
 }
 
 /// What is parked above the new beginning is read again; a pause is the operator's and stays.
-pub async fn accepting_the_history_forgets_what_is_parked_above_its_start<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn accepting_the_history_forgets_what_is_parked_above_its_start(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let owner = granted(&store, "a").await?;
     let row = |position| ParkedRow {
@@ -103,9 +105,10 @@ pub async fn accepting_the_history_forgets_what_is_parked_above_its_start<S: Sto
 }
 
 /// The parked events are gone with the old history. Theirs must not be taken for others that stand there now.
-pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has<S: StoreUnderTest>()
--> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
     let backup = under_test.back_up().await?;
     written.extend(under_test.write(events(3)).await?);
@@ -134,8 +137,8 @@ pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has
 }
 
 /// It knows another history; its progress must not replace the operator's answer.
-pub async fn accepting_the_history_fences_the_owner_before<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn accepting_the_history_fences_the_owner_before(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "a").await?;
     store.halt(NAME, owner.epoch, "restored").await?;

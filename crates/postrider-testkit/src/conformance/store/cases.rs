@@ -128,7 +128,8 @@ macro_rules! store_conformance {
                     if !<$under_test as $crate::conformance::store::StoreUnderTest>::is_available() {
                         return Ok(());
                     }
-                    $crate::conformance::store::$file::$case::<$under_test>().await
+                    let databases = $crate::conformance::store::Databases::of::<$under_test>();
+                    $crate::conformance::store::$file::$case(&databases).await
                 }
             )+
         })+

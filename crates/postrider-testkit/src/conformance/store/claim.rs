@@ -5,14 +5,14 @@ use postrider::store::{Budget, Fetched};
 use postrider::{Action, Event, Limits, Position, Result, Timestamp};
 use uuid::Uuid;
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{
     PLENTY, dead_until, drain, events, failed, granted, page, positions, set_of, settlement, subscribed,
 };
 
 /// Also when events come while it reads.
-pub async fn every_event_is_read_once_and_in_order<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut written = under_test.write(events(5)).await?;
     let mut read = positions(&page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?.events);
@@ -24,8 +24,8 @@ pub async fn every_event_is_read_once_and_in_order<S: StoreUnderTest>() -> Resul
 }
 
 /// And says whether more is waiting.
-pub async fn a_page_keeps_to_the_number_of_events<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(5)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let budget = Budget { events_max: 2, ..PLENTY };
@@ -38,8 +38,8 @@ pub async fn a_page_keeps_to_the_number_of_events<S: StoreUnderTest>() -> Result
 }
 
 /// All columns are counted; what would go over is left for the next page.
-pub async fn a_page_keeps_to_the_number_of_bytes<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write((0..5).map(|_| Event::new("seven..", "123")).collect()).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let budget = Budget { bytes_max: 20, ..PLENTY };
@@ -52,8 +52,8 @@ pub async fn a_page_keeps_to_the_number_of_bytes<S: StoreUnderTest>() -> Result<
 }
 
 /// A budget never stops the outbox.
-pub async fn an_event_larger_than_the_budget_is_read_alone<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_event_larger_than_the_budget_is_read_alone(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     for position in written {
@@ -64,8 +64,8 @@ pub async fn an_event_larger_than_the_budget_is_read_alone<S: StoreUnderTest>() 
 }
 
 /// Before the first event, and after the last.
-pub async fn an_idle_outbox_gives_empty_pages<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     for _ in 0..2 {
         assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
@@ -79,8 +79,8 @@ pub async fn an_idle_outbox_gives_empty_pages<S: StoreUnderTest>() -> Result<()>
 }
 
 /// The gaps between done ranges first, then the tail; through small pages too.
-pub async fn after_a_load_exactly_what_is_not_done_is_read<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn after_a_load_exactly_what_is_not_done_is_read(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(9)).await?;
     let owner = granted(&store, "a").await?;
     let done = [written[0], written[2], written[3], written[6]];
@@ -99,8 +99,8 @@ pub async fn after_a_load_exactly_what_is_not_done_is_read<S: StoreUnderTest>() 
 }
 
 /// So that the floor can pass it.
-pub async fn a_wasted_position_is_reported_dead<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_wasted_position_is_reported_dead(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
     let wasted = under_test.waste_position().await?;
     under_test.write(events(1)).await?;
@@ -110,8 +110,8 @@ pub async fn a_wasted_position_is_reported_dead<S: StoreUnderTest>() -> Result<(
 }
 
 /// Neither one that was read nor one that is done.
-pub async fn a_position_with_an_event_is_never_reported_dead<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
     let wasted = under_test.waste_position().await?;
     written.extend(under_test.write(events(2)).await?);
@@ -123,8 +123,8 @@ pub async fn a_position_with_an_event_is_never_reported_dead<S: StoreUnderTest>(
 }
 
 /// Nothing comes after it: no number may be counted beyond it, and nobody looks for more.
-pub async fn the_last_position_there_can_be_is_read_once_like_any_other<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn the_last_position_there_can_be_is_read_once_like_any_other(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
     under_test.skip_to(Position::LAST.previous()).await?;
     written.extend(under_test.write(events(1)).await?);
@@ -146,8 +146,8 @@ pub async fn the_last_position_there_can_be_is_read_once_like_any_other<S: Store
 }
 
 /// Each subscription reads for itself.
-pub async fn two_claimers_read_independently<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let loaded = granted(&store, "a").await?;
     let (mut first, mut second) = (store.claimer(&loaded.progress), store.claimer(&loaded.progress));
@@ -157,8 +157,10 @@ pub async fn two_claimers_read_independently<S: StoreUnderTest>() -> Result<()> 
 }
 
 /// It is neither skipped nor dead, and whoever asks for it again is told that it is gone.
-pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     under_test.damage(written[1]).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
@@ -176,8 +178,8 @@ pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody<S: Sto
 }
 
 /// So that the row that ends a page is never taken for the end of the outbox.
-pub async fn damaged_rows_fill_a_page_like_events<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(7)).await?;
     for place in [0, 1, 3, 4] {
         under_test.damage(written[place]).await?;
@@ -200,8 +202,8 @@ pub async fn damaged_rows_fill_a_page_like_events<S: StoreUnderTest>() -> Result
 }
 
 /// So that wide columns do not fill the memory: headers, keys, actions and topics are held to the budget as payloads are.
-pub async fn every_column_counts_against_the_bytes_of_a_page<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let limits = Limits::default();
     let wide = |_| {
         let text = "t".repeat(limits.text_bytes_max);
@@ -238,8 +240,8 @@ pub async fn every_column_counts_against_the_bytes_of_a_page<S: StoreUnderTest>(
 }
 
 /// It is parked as dead by whoever is told; all others are read.
-pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     under_test.widen(written[1], 5 * 1024 * 1024).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
@@ -259,8 +261,8 @@ pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody<S: StoreUnderT
 }
 
 /// In the order asked; what is gone is named.
-pub async fn fetch_reads_again_and_says_what_is_gone<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn fetch_reads_again_and_says_what_is_gone(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(4)).await?;
     let read = drain(&mut store.claimer(&Progress::default())).await?;
     under_test.delete(written[1]).await?;
@@ -272,8 +274,8 @@ pub async fn fetch_reads_again_and_says_what_is_gone<S: StoreUnderTest>() -> Res
 }
 
 /// At least one, however large; the others are neither there nor gone.
-pub async fn fetch_stops_at_its_byte_budget<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn fetch_stops_at_its_byte_budget(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes - "sized".len()));
     let written = under_test.write(vec![payload(100), payload(100), payload(100)]).await?;
     for (bytes_max, expected) in [(0, 1), (199, 1), (200, 2), (1000, 3)] {

@@ -4,49 +4,52 @@ use postrider::ledger::Progress;
 use postrider::{Action, Event, Limits, Result, Timestamp};
 use uuid::Uuid;
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{drain, subscribed};
 
 /// With quotes, line ends, and letters beyond ASCII where they may be.
-pub async fn every_field_comes_back_as_it_was_written<S: StoreUnderTest>() -> Result<()> {
-    come_back::<S>(vec![
-        Event::new("order.placed", r#"{"a": 1,  "ü":"\n"}"#)
-            .with_id(Uuid::from_u128(0xfedc_ba98_7654_4321_8000_0000_0000_0001))
-            .with_aggregate("Bestellung", "ä'\"; DROP TABLE x; 訂單 🚚")
-            .with_key("schlüssel")
-            .with_header("content-type", "application/json")
-            .with_header("x-quote", "\"'\\ ü 訂")
-            .with_time(Timestamp::from_micros(1_763_242_500_123_456))
-            .with_topic("orders")
-            .with_max_attempts(u32::MAX)
-            .with_expires_at(Timestamp::from_micros(1_763_242_500_123_457))
-            .with_action(Action {
-                id: Uuid::from_u128(7),
-                name: "PlaceOrder".to_owned(),
-                params: r#"{"z": [1, 2.50],  "a": null}"#.to_owned(),
-                started: Timestamp::from_micros(1),
-                completed: Timestamp::from_micros(2),
-            })
-            .with_namespace("shop")
-            .with_producer("node-1"),
-    ])
+pub async fn every_field_comes_back_as_it_was_written(databases: &Databases) -> Result<()> {
+    come_back(
+        databases,
+        vec![
+            Event::new("order.placed", r#"{"a": 1,  "ü":"\n"}"#)
+                .with_id(Uuid::from_u128(0xfedc_ba98_7654_4321_8000_0000_0000_0001))
+                .with_aggregate("Bestellung", "ä'\"; DROP TABLE x; 訂單 🚚")
+                .with_key("schlüssel")
+                .with_header("content-type", "application/json")
+                .with_header("x-quote", "\"'\\ ü 訂")
+                .with_time(Timestamp::from_micros(1_763_242_500_123_456))
+                .with_topic("orders")
+                .with_max_attempts(u32::MAX)
+                .with_expires_at(Timestamp::from_micros(1_763_242_500_123_457))
+                .with_action(Action {
+                    id: Uuid::from_u128(7),
+                    name: "PlaceOrder".to_owned(),
+                    params: r#"{"z": [1, 2.50],  "a": null}"#.to_owned(),
+                    started: Timestamp::from_micros(1),
+                    completed: Timestamp::from_micros(2),
+                })
+                .with_namespace("shop")
+                .with_producer("node-1"),
+        ],
+    )
     .await
 }
 
 /// No field is filled in that was left out.
-pub async fn an_event_with_nothing_but_a_type_comes_back<S: StoreUnderTest>() -> Result<()> {
-    come_back::<S>(vec![Event::new("bare", "")]).await
+pub async fn an_event_with_nothing_but_a_type_comes_back(databases: &Databases) -> Result<()> {
+    come_back(databases, vec![Event::new("bare", "")]).await
 }
 
 /// Empty, binary, text with a zero byte, not UTF-8, JSON with its spaces.
-pub async fn payloads_come_back_byte_for_byte<S: StoreUnderTest>() -> Result<()> {
+pub async fn payloads_come_back_byte_for_byte(databases: &Databases) -> Result<()> {
     let all: Vec<u8> = (0..=255).collect();
     let payloads = [Vec::new(), all, b"a\0b".to_vec(), vec![0xff, 0xfe], b" {\"a\" : 1.0} ".to_vec()];
-    come_back::<S>(payloads.into_iter().map(|payload| Event::new("bytes", payload)).collect()).await
+    come_back(databases, payloads.into_iter().map(|payload| Event::new("bytes", payload)).collect()).await
 }
 
 /// Every text, header and payload at its limit.
-pub async fn the_largest_event_comes_back<S: StoreUnderTest>() -> Result<()> {
+pub async fn the_largest_event_comes_back(databases: &Databases) -> Result<()> {
     let limits = Limits::default();
     let text = "x".repeat(limits.text_bytes_max);
     let mut event = Event::new(&text, vec![0xab; limits.payload_bytes_max])
@@ -59,20 +62,20 @@ pub async fn the_largest_event_comes_back<S: StoreUnderTest>() -> Result<()> {
         let name = format!("{number:0width$}", width = limits.header_name_bytes_max);
         event = event.with_header(name, "v".repeat(limits.header_value_bytes_max));
     }
-    come_back::<S>(vec![event]).await
+    come_back(databases, vec![event]).await
 }
 
 /// To the microsecond.
-pub async fn times_before_1970_come_back<S: StoreUnderTest>() -> Result<()> {
+pub async fn times_before_1970_come_back(databases: &Databases) -> Result<()> {
     let at = |micros| {
         let time = Timestamp::from_micros(micros);
         Event::new("old", "").with_time(time).with_expires_at(time)
     };
-    come_back::<S>(vec![at(-1), at(0), at(-62_135_596_800_000_000), at(-1_000_001)]).await
+    come_back(databases, vec![at(-1), at(0), at(-62_135_596_800_000_000), at(-1_000_001)]).await
 }
 
-async fn come_back<S: StoreUnderTest>(events: Vec<Event>) -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+async fn come_back(databases: &Databases, events: Vec<Event>) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events.clone()).await?;
     let claimed = drain(&mut store.claimer(&Progress::default())).await?;
     assert!(claimed.iter().map(|stored| &*stored.event).eq(&events), "{claimed:?} is not {events:?}");

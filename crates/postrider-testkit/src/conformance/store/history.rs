@@ -6,14 +6,14 @@ use postrider::Result;
 use postrider::ledger::{Intervals, Progress};
 use postrider::store::{Acquired, Settlement, Store};
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{
     drain, events, failed, granted, history_change, lease, mark, positions, set_of, settlement, subscribed,
 };
 
 /// By the claimer that saw it.
-pub async fn deleting_the_last_event_seen_is_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn deleting_the_last_event_seen_is_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let mut claimer = store.claimer(&Progress::default());
     drain(&mut claimer).await?;
@@ -24,8 +24,8 @@ pub async fn deleting_the_last_event_seen_is_a_changed_history<S: StoreUnderTest
 }
 
 /// By the next owner, from what was settled.
-pub async fn a_loaded_mark_that_is_gone_is_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_loaded_mark_that_is_gone_is_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     settle_all(&store).await?;
     under_test.delete(written[2]).await?;
@@ -36,8 +36,8 @@ pub async fn a_loaded_mark_that_is_gone_is_a_changed_history<S: StoreUnderTest>(
 }
 
 /// An older copy is in place.
-pub async fn an_outbox_that_fell_behind_is_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_outbox_that_fell_behind_is_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(2)).await?;
     let backup = under_test.back_up().await?;
     under_test.write(events(2)).await?;
@@ -52,8 +52,8 @@ pub async fn an_outbox_that_fell_behind_is_a_changed_history<S: StoreUnderTest>(
 }
 
 /// An older copy is in place, and has come further than the one before: the positions are others'.
-pub async fn an_outbox_that_was_written_anew_is_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_outbox_that_was_written_anew_is_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(2)).await?;
     let backup = under_test.back_up().await?;
     under_test.write(events(2)).await?;
@@ -72,8 +72,8 @@ pub async fn an_outbox_that_was_written_anew_is_a_changed_history<S: StoreUnderT
 }
 
 /// Also where no event is left to compare: what is done must have existed.
-pub async fn an_outbox_that_fell_behind_the_floor_is_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_outbox_that_fell_behind_the_floor_is_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let backup = under_test.back_up().await?;
     let written = under_test.write(events(3)).await?;
     under_test.restore(backup).await?;
@@ -83,8 +83,8 @@ pub async fn an_outbox_that_fell_behind_the_floor_is_a_changed_history<S: StoreU
 }
 
 /// Cleanup does that.
-pub async fn deleting_earlier_events_is_not_a_changed_history<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn deleting_earlier_events_is_not_a_changed_history(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let mut claimer = store.claimer(&Progress::default());
     drain(&mut claimer).await?;

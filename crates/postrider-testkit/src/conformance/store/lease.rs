@@ -7,12 +7,12 @@ use postrider::Result;
 use postrider::store::{Acquired, LeaseRequest, RelayReport, RelayRole, Renewed, Settled, Start, Store};
 use tokio::task::JoinHandle;
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// The holder and the time that is left are told to the one who has to wait.
-pub async fn a_free_lease_is_granted_and_a_held_one_is_not<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     granted(&store, "a").await?;
     match store.acquire(lease("b")).await? {
         Acquired::Held { holder, remaining } => {
@@ -25,8 +25,8 @@ pub async fn a_free_lease_is_granted_and_a_held_one_is_not<S: StoreUnderTest>() 
 }
 
 /// The epoch grows with the owner.
-pub async fn an_expired_lease_is_taken_over<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_expired_lease_is_taken_over(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
     let second = granted(&store, "b").await?;
@@ -35,8 +35,8 @@ pub async fn an_expired_lease_is_taken_over<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// A relay that restarts need not wait for itself; what it was before is fenced.
-pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     let second = granted(&store, "a").await?;
     assert!(second.epoch > first.epoch);
@@ -47,8 +47,8 @@ pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch<S: StoreUnder
 }
 
 /// An expired lease that nobody took can still be renewed; one that somebody took cannot.
-pub async fn renewing_prolongs_until_somebody_takes_over<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn renewing_prolongs_until_somebody_takes_over(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
     assert_eq!(store.renew(lease("a"), first.epoch).await?, held(None));
@@ -60,8 +60,8 @@ pub async fn renewing_prolongs_until_somebody_takes_over<S: StoreUnderTest>() ->
 }
 
 /// The next one gets it at once.
-pub async fn releasing_frees_the_lease<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn releasing_frees_the_lease(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     store.release(NAME, first.epoch, true).await?;
     assert_eq!(store.renew(lease("a"), first.epoch).await?, Renewed::Lost);
@@ -70,8 +70,8 @@ pub async fn releasing_frees_the_lease<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// The new owner keeps it, and its mark of an unclean end.
-pub async fn releasing_a_lost_lease_frees_nothing<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn releasing_a_lost_lease_frees_nothing(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
     granted(&store, "b").await?;
@@ -83,8 +83,8 @@ pub async fn releasing_a_lost_lease_frees_nothing<S: StoreUnderTest>() -> Result
 }
 
 /// A crash and a release with work in flight do not.
-pub async fn only_a_clean_release_counts_as_clean<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     assert!(first.clean, "nobody was here before");
     store.release(NAME, first.epoch, true).await?;
@@ -98,8 +98,8 @@ pub async fn only_a_clean_release_counts_as_clean<S: StoreUnderTest>() -> Result
 }
 
 /// Many relays share an outbox's subscriptions.
-pub async fn leases_of_different_subscriptions_do_not_meet<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn leases_of_different_subscriptions_do_not_meet(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     store.subscribe("search", Start::Beginning).await?;
     granted(&store, "a").await?;
     let other = LeaseRequest { subscription: "search".to_owned(), ..lease("b") };

@@ -9,8 +9,8 @@ use postrider::store::{
 };
 use postrider::{Code, Event, Position, Result, Timestamp};
 
-use super::StoreUnderTest;
 use super::stage::{NAME, drain, failed, granted, lease, positions, settlement, subscribed};
+use super::{Database, Databases};
 
 /// Deletes what is older than an hour.
 const PURGE: Purge = Purge::new(Duration::from_secs(3_600), 100);
@@ -23,8 +23,8 @@ fn old(count: usize) -> Vec<Event> {
 }
 
 /// Writes old events and settles all up to one of them, by place.
-async fn settled<S: StoreUnderTest>(
-    under_test: &S,
+async fn settled(
+    under_test: &dyn Database,
     store: &Arc<dyn Store>,
     count: usize,
     up_to: usize,
@@ -59,9 +59,9 @@ async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
 }
 
 /// The last one seen stays: by it a changed history is told.
-pub async fn what_is_delivered_and_old_is_deleted<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    let written = settled(&under_test, &store, 5, 4, &[]).await?;
+pub async fn what_is_delivered_and_old_is_deleted(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let written = settled(&*under_test, &store, 5, 4, &[]).await?;
     let purged = store.purge(PURGE).await?;
     assert_eq!(purged, Purged { deleted: 4, reached: written[4], more: false, held: None });
     assert_eq!(left(&store).await?, written[4..]);
@@ -76,9 +76,9 @@ pub async fn what_is_delivered_and_old_is_deleted<S: StoreUnderTest>() -> Result
 }
 
 /// One short transaction deletes so many at most, and says whether there are more.
-pub async fn deleting_keeps_to_its_batch<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    let written = settled(&under_test, &store, 6, 5, &[]).await?;
+pub async fn deleting_keeps_to_its_batch(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let written = settled(&*under_test, &store, 6, 5, &[]).await?;
     let mut after = Position::ZERO;
     for (deleted, reached, more) in [(2, 1, true), (2, 3, true), (1, 5, true), (0, 5, false)] {
         let purged = store.purge(Purge { after, events_max: 2, ..PURGE }).await?;
@@ -90,12 +90,12 @@ pub async fn deleting_keeps_to_its_batch<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// And all after it: times have no index, positions have.
-pub async fn a_young_event_ends_the_deleting<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_young_event_ends_the_deleting(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(old(2)).await?;
     let now = store.overview(0).await?.now;
     written.extend(under_test.write(vec![Event::new("young", "").with_time(now)]).await?);
-    written.extend(settled(&under_test, &store, 2, 1, &[]).await?);
+    written.extend(settled(&*under_test, &store, 2, 1, &[]).await?);
     let purged = store.purge(PURGE).await?;
     assert_eq!((purged.deleted, purged.reached, purged.more), (2, written[1], false));
     assert_eq!(left(&store).await?, written[2..]);
@@ -103,11 +103,11 @@ pub async fn a_young_event_ends_the_deleting<S: StoreUnderTest>() -> Result<()> 
 }
 
 /// Whatever its state, of whichever subscription.
-pub async fn what_is_parked_stays<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn what_is_parked_stays(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let parked: Vec<usize> = (0..ParkedState::ALL.len()).collect();
     let count = parked.len();
-    let written = settled(&under_test, &store, count + 2, count + 1, &parked).await?;
+    let written = settled(&*under_test, &store, count + 2, count + 1, &parked).await?;
     store.subscribe("other", Start::Now).await?;
     assert_eq!(store.purge(PURGE).await?.deleted, 1);
     let kept: Vec<Position> =
@@ -117,10 +117,10 @@ pub async fn what_is_parked_stays<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// It is named, with the time of the first event it is not done with.
-pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn the_slowest_subscription_holds_everything_back(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     store.subscribe("slow", Start::Beginning).await?;
-    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+    let written = settled(&*under_test, &store, 4, 3, &[]).await?;
     let purged = store.purge(PURGE).await?;
     let held = RetentionHold { subscription: "slow".to_owned(), floor: Position::ZERO, oldest: OLD };
     assert_eq!(purged, Purged { held: Some(held.clone()), ..Purged::default() });
@@ -132,9 +132,9 @@ pub async fn the_slowest_subscription_holds_everything_back<S: StoreUnderTest>()
 }
 
 /// Its floor may be of another history, so that it says nothing about the events there are now.
-pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let written = settled(&*under_test, &store, 4, 3, &[]).await?;
     store.halt(NAME, Epoch(i64::MAX), "restored").await?;
     let held = RetentionHold { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
     assert_eq!(store.purge(PURGE).await?, Purged { held: Some(held.clone()), ..Purged::default() });
@@ -146,8 +146,8 @@ pub async fn a_halted_subscription_holds_everything_back<S: StoreUnderTest>() ->
 }
 
 /// Nobody could say what was delivered.
-pub async fn without_a_subscription_nothing_is_deleted<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn without_a_subscription_nothing_is_deleted(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(old(3)).await?;
     assert_eq!(store.purge(PURGE).await?, Purged::default());
@@ -156,9 +156,11 @@ pub async fn without_a_subscription_nothing_is_deleted<S: StoreUnderTest>() -> R
 }
 
 /// Whichever comes first, a subscription from the beginning gets all that was there when it was created.
-pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    settled(&under_test, &store, 50, 49, &[]).await?;
+pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    settled(&*under_test, &store, 50, 49, &[]).await?;
     let other = under_test.open().await?;
     let purges = async {
         let mut after = Position::ZERO;
@@ -182,9 +184,9 @@ pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on<S: Sto
 }
 
 /// A subscription that is moved back to the beginning holds back what is left.
-pub async fn a_subscription_moved_back_keeps_what_is_left<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    let written = settled(&under_test, &store, 4, 3, &[]).await?;
+pub async fn a_subscription_moved_back_keeps_what_is_left(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let written = settled(&*under_test, &store, 4, 3, &[]).await?;
     assert_eq!(store.purge(Purge { events_max: 2, ..PURGE }).await?.deleted, 2);
     store.accept_history(NAME, Start::Beginning).await?;
     assert_eq!(store.purge(PURGE).await?.deleted, 0);
@@ -194,10 +196,11 @@ pub async fn a_subscription_moved_back_keeps_what_is_left<S: StoreUnderTest>() -
 
 /// What is gone can come no more: whoever begins after it has nothing to look for there, and holds nobody back,
 /// whether a relay serves it or not.
-pub async fn a_subscription_that_begins_after_what_was_deleted_holds_nothing_back<S: StoreUnderTest>()
--> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
-    let written = settled(&under_test, &store, 5, 4, &[]).await?;
+pub async fn a_subscription_that_begins_after_what_was_deleted_holds_nothing_back(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let written = settled(&*under_test, &store, 5, 4, &[]).await?;
     assert_eq!(store.purge(PURGE).await?.deleted, 4);
     store.subscribe("now", Start::Now).await?;
     store.subscribe("later", Start::Time(Timestamp::from_micros(OLD.as_micros() + 1))).await?;

@@ -16,7 +16,10 @@ pub mod subscribe;
 pub mod visible;
 
 mod cases;
+mod erased;
 mod stage;
+
+pub use erased::{Backup, Database, Databases};
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use postrider::store::{
 };
 use postrider::{Position, Result, Timestamp};
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, events, failed, granted, lease, set_of, settlement, subscribed, unread};
 
 /// More than any case has.
@@ -24,8 +24,8 @@ async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, Subscrip
 }
 
 /// Those that nobody has read, and those around which others are done.
-pub async fn what_is_not_done_is_the_backlog<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn what_is_not_done_is_the_backlog(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let (overview, before) = only(&*store, PLENTY).await?;
     assert_eq!((overview.last, overview.newest), (Position::ZERO, None));
     assert_eq!((before.floor, before.backlog.events, before.oldest()), (Position::ZERO, 0, None));
@@ -49,8 +49,8 @@ pub async fn what_is_not_done_is_the_backlog<S: StoreUnderTest>() -> Result<()> 
 }
 
 /// And it says so.
-pub async fn counting_stops_at_its_limit<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(5)).await?;
     let owner = granted(&store, "a").await?;
     store.settle(settlement(owner.epoch, set_of(&written[1..2]))).await?;
@@ -63,8 +63,8 @@ pub async fn counting_stops_at_its_limit<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// Until it is given up; an expired one is told as such.
-pub async fn the_owner_is_told_with_the_end_of_its_lease<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn the_owner_is_told_with_the_end_of_its_lease(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let (overview, idle) = only(&*store, PLENTY).await?;
     assert_eq!((idle.lease.clone(), idle.clean, idle.leader(overview.now)), (None, true, None));
 
@@ -85,8 +85,8 @@ pub async fn the_owner_is_told_with_the_end_of_its_lease<S: StoreUnderTest>() ->
 }
 
 /// With their reasons.
-pub async fn pauses_and_halts_are_told<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn pauses_and_halts_are_told(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     store.pause(NAME, Some("maintenance")).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
     assert_eq!((overview.paused.as_deref(), overview.halted), (Some("maintenance"), None));
@@ -98,8 +98,8 @@ pub async fn pauses_and_halts_are_told<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// By state, with the oldest that may still be delivered and the last error.
-pub async fn parked_rows_are_counted<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let all = events(3);
     let time = all[1].time;
     let written = under_test.write(all).await?;
@@ -131,8 +131,8 @@ pub async fn parked_rows_are_counted<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// Relays that serve or stand by are told as long as their reports hold, with the destinations that are down.
-pub async fn relays_are_told_while_their_reports_hold<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let down = vec![DestinationDown {
         destination: "https://example.org/a".to_owned(),
         since: Timestamp::from_micros(1_000_001),
@@ -162,8 +162,8 @@ pub async fn relays_are_told_while_their_reports_hold<S: StoreUnderTest>() -> Re
 }
 
 /// Neither the owner nor the events notice.
-pub async fn looking_changes_nothing<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn looking_changes_nothing(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;
     let (_, first) = only(&*store, PLENTY).await?;

@@ -5,12 +5,12 @@ use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Settlement, Sta
 use postrider::{Position, Result, Timestamp};
 use uuid::Uuid;
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
 /// Ranges above the floor, the mark and the trial included.
-pub async fn progress_is_loaded_as_it_was_settled<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn progress_is_loaded_as_it_was_settled(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     let progress = progress();
     let settled = store.settle(with_progress(settlement(owner.epoch, set_of(&[])), &progress)).await?;
@@ -20,8 +20,8 @@ pub async fn progress_is_loaded_as_it_was_settled<S: StoreUnderTest>() -> Result
 }
 
 /// The new state replaces the old one as a whole.
-pub async fn an_empty_settlement_clears_trial_and_mark<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn an_empty_settlement_clears_trial_and_mark(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     store.settle(with_progress(settlement(owner.epoch, set_of(&[])), &progress())).await?;
     store.settle(settlement(owner.epoch, set_of(&at([1])))).await?;
@@ -31,8 +31,8 @@ pub async fn an_empty_settlement_clears_trial_and_mark<S: StoreUnderTest>() -> R
 }
 
 /// Rows that need something, rows that are dead, and the number of all.
-pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
     store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
@@ -46,9 +46,10 @@ pub async fn rows_are_parked_in_every_state<S: StoreUnderTest>() -> Result<()> {
 }
 
 /// Neither by removing it, nor by writing it again, nor by bringing back what was removed; and the next owner loads it.
-pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten<S: StoreUnderTest>()
--> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     let rows: Vec<_> = (1..=5).map(|number| row(number, ParkedState::Dead)).collect();
     store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
@@ -78,8 +79,8 @@ pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten
 }
 
 /// Also after another owner's rows were loaded, replaced and removed.
-pub async fn what_an_owner_parks_itself_is_no_change_of_somebody_else<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn what_an_owner_parks_itself_is_no_change_of_somebody_else(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
     store.settle(Settlement { park: rows, ..settlement(first.epoch, set_of(&[])) }).await?;
@@ -96,8 +97,8 @@ pub async fn what_an_owner_parks_itself_is_no_change_of_somebody_else<S: StoreUn
 }
 
 /// By position; other rows stay. A new row without key or destination keeps the old one's.
-pub async fn parked_rows_are_replaced_and_removed<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn parked_rows_are_replaced_and_removed(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     let rows: Vec<_> = (1..=3).map(|number| row(number, ParkedState::Retry)).collect();
     store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
@@ -124,8 +125,8 @@ pub async fn parked_rows_are_replaced_and_removed<S: StoreUnderTest>() -> Result
 }
 
 /// Adding one never disturbs another.
-pub async fn subscriptions_do_not_share_progress_or_parked_rows<S: StoreUnderTest>() -> Result<()> {
-    let (_under_test, store) = subscribed::<S>().await?;
+pub async fn subscriptions_do_not_share_progress_or_parked_rows(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
     store.subscribe("search", Start::Beginning).await?;
     let owner = granted(&store, "a").await?;
     let park = vec![row(1, ParkedState::Retry)];
@@ -139,8 +140,8 @@ pub async fn subscriptions_do_not_share_progress_or_parked_rows<S: StoreUnderTes
 }
 
 /// Neither progress nor parked rows, neither writing nor removing.
-pub async fn a_fenced_settlement_changes_nothing_at_all<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_fenced_settlement_changes_nothing_at_all(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     let kept = row(1, ParkedState::Retry);
     let before = Settlement { park: vec![kept.clone()], ..settlement(first.epoch, set_of(&[])) };
@@ -162,8 +163,8 @@ pub async fn a_fenced_settlement_changes_nothing_at_all<S: StoreUnderTest>() -> 
 }
 
 /// The epoch decides, not the time: nobody else has read the state yet.
-pub async fn an_expired_lease_that_nobody_took_can_still_settle<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_expired_lease_that_nobody_took_can_still_settle(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
     assert_eq!(store.settle(settlement(owner.epoch, set_of(&at([1])))).await?, Settled::Done);

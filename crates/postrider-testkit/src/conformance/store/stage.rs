@@ -9,7 +9,7 @@ use postrider::store::{
 };
 use postrider::{Code, Error, Event, Position, Result, StoredEvent};
 
-use super::StoreUnderTest;
+use super::{Database, Databases};
 
 /// The subscription of cases that need only one.
 pub(super) const NAME: &str = "mail";
@@ -21,8 +21,8 @@ pub(super) const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 64 * 10
 const CLAIMS_MAX: usize = 200;
 
 /// An empty outbox with one subscription from its beginning.
-pub(super) async fn subscribed<S: StoreUnderTest>() -> Result<(S, Arc<dyn Store>)> {
-    let under_test = S::fresh().await?;
+pub(super) async fn subscribed(databases: &Databases) -> Result<(Box<dyn Database>, Arc<dyn Store>)> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     assert!(store.subscribe(NAME, Start::Beginning).await?, "a new subscription is created");
     Ok((under_test, store))

@@ -3,20 +3,20 @@
 use postrider::store::{Epoch, Start};
 use postrider::{Code, Event, Result, Timestamp};
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
 
 /// The first event there is comes first.
-pub async fn beginning_delivers_what_is_there<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn beginning_delivers_what_is_there(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     assert_eq!(unread(&store).await?, written);
     Ok(())
 }
 
 /// What was committed before is not delivered, what comes after is.
-pub async fn now_delivers_only_what_comes_later<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn now_delivers_only_what_comes_later(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     under_test.write(events(3)).await?;
     store.subscribe(NAME, Start::Now).await?;
@@ -27,8 +27,8 @@ pub async fn now_delivers_only_what_comes_later<S: StoreUnderTest>() -> Result<(
 }
 
 /// The first event ever is later than "now".
-pub async fn now_on_an_empty_outbox_misses_nothing<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn now_on_an_empty_outbox_misses_nothing(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     store.subscribe(NAME, Start::Now).await?;
     let written = under_test.write(events(2)).await?;
@@ -37,8 +37,8 @@ pub async fn now_on_an_empty_outbox_misses_nothing<S: StoreUnderTest>() -> Resul
 }
 
 /// The position itself is included.
-pub async fn a_position_is_the_first_delivered<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn a_position_is_the_first_delivered(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(events(4)).await?;
     store.subscribe(NAME, Start::Position(written[2])).await?;
@@ -47,9 +47,10 @@ pub async fn a_position_is_the_first_delivered<S: StoreUnderTest>() -> Result<()
 }
 
 /// Times need not be in the order of positions; from the first match on, all are delivered.
-pub async fn a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out<S: StoreUnderTest>()
--> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out(
+    databases: &Databases,
+) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(at([100, 200, 150, 300])).await?;
     store.subscribe(NAME, Start::Time(Timestamp::from_micros(200))).await?;
@@ -58,8 +59,8 @@ pub async fn a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out<S:
 }
 
 /// No event is that late.
-pub async fn a_time_after_every_event_is_like_now<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn a_time_after_every_event_is_like_now(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     under_test.write(at([100, 200])).await?;
     store.subscribe(NAME, Start::Time(Timestamp::from_micros(201))).await?;
@@ -69,8 +70,8 @@ pub async fn a_time_after_every_event_is_like_now<S: StoreUnderTest>() -> Result
 }
 
 /// The second call creates nothing and moves nothing, whatever start it names.
-pub async fn subscribing_twice_keeps_the_progress<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn subscribing_twice_keeps_the_progress(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let loaded = granted(&store, "reader").await?;
     store.settle(settlement(loaded.epoch, set_of(&written[..1]))).await?;
@@ -82,8 +83,8 @@ pub async fn subscribing_twice_keeps_the_progress<S: StoreUnderTest>() -> Result
 }
 
 /// Nothing is created by the way.
-pub async fn an_unknown_subscription_is_an_error_of_every_verb<S: StoreUnderTest>() -> Result<()> {
-    let under_test = S::fresh().await?;
+pub async fn an_unknown_subscription_is_an_error_of_every_verb(databases: &Databases) -> Result<()> {
+    let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let unknown = Some(Code::SubscriptionUnknown);
     assert_eq!(store.acquire(lease("a")).await.err().map(|e| e.code()), unknown);

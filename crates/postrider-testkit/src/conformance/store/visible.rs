@@ -4,12 +4,12 @@ use postrider::ledger::Progress;
 use postrider::store::{Acquired, Renewed, Settled};
 use postrider::{Result, StoredEvent};
 
-use super::StoreUnderTest;
+use super::Databases;
 use super::stage::{NAME, drain, events, granted, lease, positions, set_of, settlement, subscribed, unread};
 
 /// By a claimer that looked before, too.
-pub async fn an_uncommitted_event_is_not_seen_until_its_commit<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn an_uncommitted_event_is_not_seen_until_its_commit(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
     let mut claimer = store.claimer(&Progress::default());
     let late = events(2);
@@ -25,8 +25,8 @@ pub async fn an_uncommitted_event_is_not_seen_until_its_commit<S: StoreUnderTest
 }
 
 /// Not even when another event takes its place.
-pub async fn a_rolled_back_event_is_never_seen<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, store) = subscribed::<S>().await?;
+pub async fn a_rolled_back_event_is_never_seen(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
     let mut claimer = store.claimer(&Progress::default());
     drain(&mut claimer).await?;
@@ -41,8 +41,8 @@ pub async fn a_rolled_back_event_is_never_seen<S: StoreUnderTest>() -> Result<()
 }
 
 /// Events, leases and progress.
-pub async fn two_processes_see_the_same_outbox<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, first) = subscribed::<S>().await?;
+pub async fn two_processes_see_the_same_outbox(databases: &Databases) -> Result<()> {
+    let (under_test, first) = subscribed(databases).await?;
     let second = under_test.open().await?;
     let written = under_test.write(events(3)).await?;
     let owner = granted(&first, "a").await?;
@@ -54,8 +54,8 @@ pub async fn two_processes_see_the_same_outbox<S: StoreUnderTest>() -> Result<()
 }
 
 /// From the moment the other one has loaded.
-pub async fn a_takeover_by_another_process_fences_the_first<S: StoreUnderTest>() -> Result<()> {
-    let (under_test, first) = subscribed::<S>().await?;
+pub async fn a_takeover_by_another_process_fences_the_first(databases: &Databases) -> Result<()> {
+    let (under_test, first) = subscribed(databases).await?;
     let second = under_test.open().await?;
     let written = under_test.write(events(3)).await?;
     let (old, new) = (granted(&first, "a").await?, {

@@ -4,12 +4,11 @@
 //! `POSTRIDER_TEST_MYSQL=URL` and `POSTRIDER_TEST_MARIADB=URL` use that server as the shared one, for a user who may
 //! do everything.
 
-mod copy;
 mod programs;
 mod replica;
 mod server;
+mod twin;
 
-pub use copy::Copy;
 pub use replica::Replica;
 pub use server::{Options, Server};
 

@@ -127,6 +127,8 @@ pub struct Server {
     keeper: Mutex<Keeper>,
 }
 
+crate::servers::controlled::controlled!(Server);
+
 impl Server {
     /// Starts on data that is there.
     pub(super) fn on(place: Place, programs: Programs, options: Options) -> Result<Self, String> {

@@ -4,12 +4,10 @@
 //!   `max_prepared_transactions`.
 //! - `POSTRIDER_TEST_POSTGRES_VERSION=14` takes that version for all of them.
 
-mod copy;
 mod programs;
 mod server;
 mod standby;
 
-pub use copy::Copy;
 pub use server::{Options, Server};
 
 use std::sync::OnceLock;

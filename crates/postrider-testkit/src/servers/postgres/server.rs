@@ -117,6 +117,8 @@ pub struct Server {
     keeper: Mutex<Keeper>,
 }
 
+crate::servers::controlled::controlled!(Server);
+
 impl Server {
     /// Starts on data that is there.
     pub(super) fn on(place: Place, programs: Programs, settings: Vec<String>) -> Result<Self, String> {

@@ -26,7 +26,18 @@ pub(crate) use check::{Times, length};
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 
+use super::spec::{Inserts, LayoutSpec, Tables};
 use crate::{Code, Error, Result};
+
+/// All that is known without a map.
+pub(super) const SPEC: LayoutSpec = LayoutSpec {
+    name: "custom",
+    tables: Tables::NONE,
+    states: &[],
+    columns: &[],
+    abilities: &[],
+    inserts: Inserts::NONE,
+};
 
 /// Which column of a table holds what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

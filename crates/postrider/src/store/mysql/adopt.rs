@@ -7,9 +7,9 @@ use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
 use super::session::{Params, Tx, params};
-use super::{MySqlStore, overview};
+use super::{MySqlStore, overview, row_state};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::{BoxFuture, Result, Written};
 
@@ -71,30 +71,19 @@ async fn hand_over(tx: &mut Tx<'_>, parcel: Parcel) -> Result<HandedOver> {
     write(tx, parcel).await.map(|()| HandedOver::Done)
 }
 
-/// Writes down tries: how many, at most, id. Who has used up its tries has one left, or it would count as given up. Index:
-/// the primary key (id).
-const fn tried(layout: RowLayout) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => "UPDATE {table} SET attempts = LEAST(?, ?) WHERE id = ?",
-        // Those that no process writes here are refused before.
-        RowLayout::Outbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-            "UPDATE {table} SET attempt_count = LEAST(?, ?) WHERE id = ?"
-        }
-    }
-}
-
 /// Writes the events of a parcel, in the transaction that settles them.
 pub(super) async fn write(tx: &mut Tx<'_>, mut parcel: Parcel) -> Result<()> {
     let table = parcel.to.table().cloned();
-    if let Some(table) = table.as_ref().filter(|table| table.layout() == RowLayout::EventOutbox) {
-        make_way(tx, table, &parcel).await?;
+    let needs = table.as_ref().and_then(|table| row_state::adopt(table.layout()));
+    if let (Some(table), Some(statement)) = (&table, needs.and_then(|needs| needs.make_way)) {
+        make_way(tx, table, statement, &parcel).await?;
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
         written.extend(tx.write(&parcel.to, call).await?);
     }
-    let Some(table) = table else { return Ok(()) };
-    let sql = table.put_into_mysql(tried(table.layout()));
+    let (Some(table), Some(needs)) = (table, needs) else { return Ok(()) };
+    let sql = table.put_into_mysql(needs.tried);
     let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
     for (written, attempts) in tried {
         let most = table.max_attempts.saturating_sub(1);
@@ -103,11 +92,10 @@ pub(super) async fn write(tx: &mut Tx<'_>, mut parcel: Parcel) -> Result<()> {
     Ok(())
 }
 
-/// Deletes delivered rows with the ids of these events: an event that came from this table and comes back finds the row
-/// it was handed over from. Index: uq_event_outbox_key (event_key).
-async fn make_way(tx: &mut Tx<'_>, table: &RowTable, parcel: &Parcel) -> Result<()> {
+/// Makes way for events that come back to the table they were handed over from.
+async fn make_way(tx: &mut Tx<'_>, table: &RowTable, statement: &str, parcel: &Parcel) -> Result<()> {
     let ids: Vec<Value> = parcel.events.iter().map(|event| Value::from(event.id.to_string())).collect();
     let places = vec!["?"; ids.len()].join(", ");
-    let sql = format!("DELETE FROM {{table}} WHERE event_key IN ({places}) AND status = 'sent'");
+    let sql = statement.replace("{ids}", &places);
     tx.execute(&table.put_into_mysql(&sql), ids).await.map(|_| ())
 }

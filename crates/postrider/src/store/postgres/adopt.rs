@@ -5,9 +5,9 @@ use super::failure::failed;
 use super::row::get;
 use super::session::Tx;
 use super::statement::{Params, query_unnamed};
-use super::{PostgresStore, overview, settle};
+use super::{PostgresStore, overview, row_state, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::{Ability, RowTable};
 use crate::store::Settled;
 use crate::{BoxFuture, Result, Written};
 
@@ -49,42 +49,6 @@ impl HandsOver for PostgresStore {
     }
 }
 
-/// What a layout needs beside its writer.
-struct Needs {
-    /// Deletes delivered rows with the ids `$1`, where those are the rows' own: an event that came from this table and
-    /// comes back finds the row it was handed over from.
-    make_way: Option<&'static str>,
-    /// Writes down tries: `$1` id, `$2` how many, `$3` limit. Who has used up its tries has one left, or it would count
-    /// as given up. Index: the primary key (id).
-    tried: &'static str,
-}
-
-const fn needs(layout: RowLayout) -> Needs {
-    match layout {
-        RowLayout::EventOutbox => Needs {
-            // Index: uq_event_outbox_key (event_key).
-            make_way: Some(
-                "DELETE FROM {table} WHERE event_key = ANY ($1::text[]::character(36)[]) AND status = 'sent'",
-            ),
-            tried: "UPDATE {table} SET attempts = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
-        },
-        RowLayout::Outbox => Needs {
-            // Index: the primary key (id).
-            make_way: Some(
-                "DELETE FROM {table} WHERE id = ANY ($1::text[]::uuid[]) AND status = 'published'",
-            ),
-            tried: "UPDATE {table}
-                    SET retry_count = greatest(least($2::bigint, max_retries - 1, $3::bigint - 1), 0)
-                    WHERE id = $1::text::uuid",
-        },
-        // No process writes one of any process's: it is refused before.
-        RowLayout::OutboxEvents | RowLayout::Custom => Needs {
-            make_way: None,
-            tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
-        },
-    }
-}
-
 /// Writes the events of a parcel, in the transaction that settles them.
 pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     let Some(table) = parcel.to.table().cloned() else {
@@ -93,15 +57,15 @@ pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
         }
         return Ok(());
     };
-    let needs = needs(table.layout());
+    let needs = row_state::adopt(table.layout());
     if let Some(make_way) = needs.make_way {
         let ids: Vec<String> = parcel.events.iter().map(|event| event.id.to_string()).collect();
         run(tx, &table, make_way, &[&ids]).await?;
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
-        // Rows with UUIDs are reported apart within one microsecond by the number of their statement.
-        if table.layout() == RowLayout::Outbox {
+        // Rows with UUIDs are told apart within one microsecond by the number of their statement.
+        if table.layout().has(Ability::Uuids) {
             for event in call {
                 written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);
             }
@@ -111,11 +75,9 @@ pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     }
     let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
     for (written, attempts) in tried {
-        let id = match table.layout() {
-            RowLayout::Outbox => written.id.to_string(),
-            RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-                written.position.to_string()
-            }
+        let id = match table.layout().has(Ability::Uuids) {
+            true => written.id.to_string(),
+            false => written.position.to_string(),
         };
         let (attempts, limit) = (i64::from(*attempts), i64::from(table.max_attempts));
         run(tx, &table, needs.tried, &[&id, &attempts, &limit]).await?;

@@ -68,6 +68,11 @@ impl<T: Typed> Typed for Option<T> {
     const ARRAY: Type = T::ARRAY;
 }
 
+impl<T: Typed> Typed for &[T] {
+    const TYPE: Type = T::ARRAY;
+    const ARRAY: Type = T::ARRAY;
+}
+
 impl<T: Typed> Typed for Vec<T> {
     const TYPE: Type = T::ARRAY;
     const ARRAY: Type = T::ARRAY;

@@ -1,41 +1,37 @@
-//! Tables with a state per row, as far as no database is asked: the rows of a session, what a settlement means for the
-//! rows, what a load makes of notes, what is handed out. The stores bring the statements; see
-//! adr/0020-row-state-store.md.
+//! Outboxes in tables with a state per row. [`store`] has the verbs of the relay, once for all databases; what a database
+//! brings is in [`dialect`]. The rest decides without a database: which rows are handed out, what a settlement means for
+//! them, what the next owner loads. See adr/0020-row-state-store.md and adr/0052-one-row-state-store.md.
 
-pub(crate) mod session_rows;
-pub(crate) mod handout;
-pub(crate) mod due_list;
+mod adopt;
+mod claimer;
+pub(crate) mod dialect;
+mod due_list;
+mod handout;
 pub(crate) mod load;
+mod operator;
 pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod refused;
-pub(crate) mod session;
-pub(crate) mod start;
+mod retention;
+mod session;
+pub(crate) mod session_rows;
+pub(crate) mod store;
 pub(crate) mod tables;
+mod takeover;
 
 pub use tables::{RowExtras, RowsMigrated};
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use super::{Purge, RetentionScope};
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use crate::layout::RowTable;
 use crate::{Code, Error};
 
-/// Which rows retention deletes. Where a note is all that tells of a delivery, every delivery was made from here.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn scope(trim: &Purge, table: &RowTable) -> RetentionScope {
-    if table.only_notes_deliveries() { RetentionScope::Own } else { trim.scope }
-}
-
-/// The error of a user-defined table whose rows cannot be searched here.
+/// The error of a mapped table whose rows cannot be searched on this database.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) fn unlisted() -> Error {
     Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
         .with_hint("query the table directly; on PostgreSQL the command works")
 }
 
-/// The error of a relay that continues after its lease is over.
+/// The error of a caller whose lease is over.
 pub(crate) fn lost() -> Error {
     Error::new(Code::StoreFailed, "the lease under which rows were read has expired")
         .with_hint("nothing to do: the subscription is loaded again")

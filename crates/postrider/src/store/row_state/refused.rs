@@ -7,10 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::dialect::RowConnection;
 use super::plan::{Note, OutcomeRows, SettlePlan, log_missed};
 use super::session::RowSession;
 use super::session_rows::{RowClaim, RowId, SessionRows};
-use crate::store::Settled;
+use crate::store::{Epoch, Settled};
 use crate::{Code, Error, Position, Result};
 
 /// Rows refused in one session after which the subscription is loaded again, so that the relay counts them as parked.
@@ -135,7 +136,6 @@ impl Pieces {
     }
 
     /// Deliveries that are recorded beside the rest, as a piece of their own.
-    #[cfg(feature = "postgres")]
     pub(crate) fn beside(&mut self, done: OutcomeRows) -> SettlePlan {
         let (trial, trial_deaths) = self.trial.clone();
         self.planned += done.ids.len();
@@ -353,27 +353,43 @@ impl SettlePlan {
     }
 }
 
+/// Marks rows as being published, without those that their table refuses to mark.
+pub(crate) async fn mark_in_pieces<C: RowConnection>(
+    connection: &mut C,
+    subscription: &str,
+    epoch: Epoch,
+    rows: Vec<(RowId, i64)>,
+) -> Result<MarkedRows> {
+    let mut marking = Marking::of(rows);
+    while let Some(rows) = marking.next() {
+        let answer = connection.mark(subscription, epoch, &rows).await;
+        marking.heard(rows, answer)?;
+    }
+    Ok(marking.marked)
+}
+
 /// Rows to be marked as being published, in as many pieces as it takes.
-#[derive(Debug)]
-pub(crate) struct Marking {
+struct Marking {
     todo: Vec<Vec<(RowId, i64)>>,
     marked: MarkedRows,
 }
 
-/// Rows that were marked, and those that their table refuses to mark, each with the reason.
-#[derive(Debug, Default)]
+/// Rows that were marked or locked, and those that their table refuses to mark, each with the reason.
+#[derive(Default)]
 pub(crate) struct MarkedRows {
     pub(crate) claims: HashMap<RowId, RowClaim>,
     pub(crate) refused: HashMap<RowId, String>,
+    /// Keeps locks from being released until the rows are entered in the session.
+    pub(crate) _held: Option<Box<dyn Send>>,
 }
 
 impl Marking {
-    pub(crate) fn of(rows: Vec<(RowId, i64)>) -> Self {
+    fn of(rows: Vec<(RowId, i64)>) -> Self {
         let todo = if rows.is_empty() { Vec::new() } else { vec![rows] };
         Self { todo, marked: MarkedRows::default() }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Vec<(RowId, i64)>> {
+    fn next(&mut self) -> Option<Vec<(RowId, i64)>> {
         self.todo.pop()
     }
 
@@ -381,11 +397,7 @@ impl Marking {
     ///
     /// # Errors
     /// The error itself, if it is no refusal.
-    pub(crate) fn heard(
-        &mut self,
-        mut rows: Vec<(RowId, i64)>,
-        answer: Result<HashMap<RowId, RowClaim>>,
-    ) -> Result<()> {
+    fn heard(&mut self, mut rows: Vec<(RowId, i64)>, answer: Result<HashMap<RowId, RowClaim>>) -> Result<()> {
         match answer {
             Ok(claims) => self.marked.claims.extend(claims),
             Err(error) if error.code() != Code::RowRefused => return Err(error),
@@ -399,10 +411,6 @@ impl Marking {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn marked(self) -> MarkedRows {
-        self.marked
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct RowSession {
     /// handed out.
     pub(crate) handout: Mutex<()>,
     /// Deliveries are noted, so that retention knows them as ours.
-    traces: AtomicBool,
+    notes_deliveries: AtomicBool,
 }
 
 struct Now {
@@ -28,7 +28,7 @@ struct Now {
 impl Default for RowSession {
     fn default() -> Self {
         let now = Now { subscription: String::new(), known: SessionRows::new(Epoch::default()) };
-        Self { now: StdMutex::new(now), handout: Mutex::default(), traces: AtomicBool::new(false) }
+        Self { now: StdMutex::new(now), handout: Mutex::default(), notes_deliveries: AtomicBool::new(false) }
     }
 }
 
@@ -41,13 +41,18 @@ impl RowSession {
     /// they are deleted there is nothing to note.
     pub(crate) fn trace(&self, table: &RowTable) {
         let says_so = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
-        self.traces.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
+        self.notes_deliveries.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
     }
 
-    /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where others had a hand in
-    /// it, it is unknown which rows were theirs.
-    pub(crate) fn traced(&self, plan: &SettlePlan, changed: Option<usize>) -> Vec<String> {
-        let is_ours = changed == Some(plan.rows()) && self.traces.load(Ordering::Relaxed);
+    /// Whether deliveries are noted.
+    pub(crate) fn notes_deliveries(&self) -> bool {
+        self.notes_deliveries.load(Ordering::Relaxed)
+    }
+
+    /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where other publishers had a hand
+    /// in it, it is not known which rows were theirs.
+    pub(crate) fn noted(&self, plan: &SettlePlan, changed: Option<usize>) -> Vec<String> {
+        let is_ours = changed == Some(plan.rows()) && self.notes_deliveries();
         if is_ours { plan.done.ids.clone() } else { Vec::new() }
     }
 

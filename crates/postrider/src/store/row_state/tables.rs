@@ -1,6 +1,6 @@
 //! What making and comparing tables comes to, whatever the database.
 
-use crate::layout::{Difference, RowLayout, RowTable, Shape};
+use crate::layout::{Ability, Difference, RowLayout, RowTable, Shape};
 use crate::store::Migrated;
 use crate::{Code, Error, Ident, Result};
 
@@ -28,10 +28,10 @@ impl RowExtras {
     /// Refuses what another layout has.
     pub(crate) fn check(self, layout: RowLayout) -> Result<()> {
         let what = match layout {
-            _ if self.aggregate_index && layout != RowLayout::OutboxEvents => {
+            _ if self.aggregate_index && !layout.has(Ability::AggregateIndex) => {
                 "has no optional index aggregate-index"
             }
-            _ if self.views && layout != RowLayout::EventOutbox => "has no views",
+            _ if self.views && !layout.has(Ability::Views) => "has no views",
             _ => return Ok(()),
         };
         let what = format!("layout {} {what}", layout.name());
@@ -133,7 +133,7 @@ pub(crate) fn other_layout(place: &str) -> Error {
 /// With a pointer to the command that makes what is missing.
 pub(crate) fn hinted(error: Error, table: &RowTable) -> Error {
     match error.code() {
-        Code::SchemaMissing if table.layout == RowLayout::Custom => {
+        Code::SchemaMissing if table.map.is_some() => {
             error.with_hint("run `postrider migrate up`, or the store's `migrate`")
         }
         Code::SchemaMissing => error.with_hint(format!(

@@ -57,7 +57,7 @@ impl Claimer for SqliteClaimer {
     fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
         Box::pin(async move {
             let mut cursor = self.cursor.clone();
-            let claim = move |snapshot: &Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
+            let claim = move |snapshot: &mut Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
             let (claimed, cursor) = self.reader.read(claim).await?;
             self.cursor = cursor;
             Ok(claimed)

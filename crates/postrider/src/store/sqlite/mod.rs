@@ -344,7 +344,7 @@ impl Store for SqliteStore {
         Box::pin(async move {
             let before = Known::default();
             let undo = before.clone();
-            let verb = move |tx: &Connection| {
+            let verb = move |tx: &mut Connection| {
                 let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
                 let name = settlement.subscription.clone();
                 let settled = settle::settle(tx, settlement, &rows)?;

@@ -59,7 +59,7 @@ impl Worker {
     pub(super) async fn read<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         self.run(TransactionBehavior::Deferred, verb).await
     }
@@ -68,7 +68,7 @@ impl Worker {
     pub(super) async fn write<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         self.run(TransactionBehavior::Immediate, verb).await
     }
@@ -85,7 +85,7 @@ impl Worker {
     async fn run<T, F>(&self, behavior: TransactionBehavior, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Attempt<T> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
@@ -102,10 +102,19 @@ impl Worker {
 pub(super) fn in_transaction<T>(
     connection: &mut Connection,
     behavior: TransactionBehavior,
-    verb: impl FnOnce(&Connection) -> Attempt<T>,
+    verb: impl FnOnce(&mut Connection) -> Attempt<T>,
 ) -> Attempt<T> {
-    let transaction = connection.transaction_with_behavior(behavior)?;
-    let answer = verb(&transaction)?;
-    transaction.commit().map_err(Failure::of_commit)?;
-    Ok(answer)
+    connection.execute_batch(match behavior {
+        TransactionBehavior::Immediate => "BEGIN IMMEDIATE",
+        _ => "BEGIN DEFERRED",
+    })?;
+    let answer = verb(connection).and_then(|answer| {
+        connection.execute_batch("COMMIT").map_err(Failure::of_commit)?;
+        Ok(answer)
+    });
+    // Also a COMMIT may fail and leave its transaction open.
+    if answer.is_err() && !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    answer
 }

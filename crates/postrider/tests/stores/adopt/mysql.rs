@@ -11,12 +11,13 @@ use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
-use postrider::{Code, Error, Event, Ident, Outbox, Result};
+use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
 use crate::adopt::network::OnServer;
 use crate::adopt::stage::{ATTEMPTS_MAX, Late, Stage, port};
+use crate::failed;
 
 /// One of the two servers, as a type.
 pub(crate) trait Which: Send + Sync + 'static {
@@ -139,8 +140,4 @@ impl<W: Which> OnServer for Server<W> {
     async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
         Ok(Arc::new(MySqlStore::connect(&self.config_at(port, "_log")?).await?))
     }
-}
-
-fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore, RowExtras};
-use postrider::{Code, Error, Event, Ident, Outbox, Result};
+use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
 
 use crate::adopt::network::OnServer;
 use crate::adopt::stage::{ATTEMPTS_MAX, Late, Stage, port};
+use crate::failed;
 
 pub(crate) struct Postgres {
     url: &'static str,
@@ -127,8 +128,4 @@ async fn connect(url: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)
-}
-
-fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -7,11 +7,12 @@ use postrider::adopt::HandsOver;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
-use postrider::{Code, Error, Event, Outbox, Result};
+use postrider::{Event, Outbox, Result};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::adopt::stage::{ATTEMPTS_MAX, Late, Stage};
+use crate::failed;
 
 pub(crate) struct Sqlite {
     _folder: TempDir,
@@ -91,8 +92,4 @@ impl Stage for Sqlite {
         let (connection, to) = (self.connect()?, self.to_rows());
         Ok(Box::pin(async move { to.write(&connection, event).map(|_| ()) }))
     }
-}
-
-fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

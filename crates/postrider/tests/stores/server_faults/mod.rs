@@ -22,6 +22,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, Store, SubscriptionOverview};
 use postrider::{Event, Ident, Position, Result};
 use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::servers::{Controlled, Copy};
 
 pub(crate) use cases::server_fault_tests;
 pub(crate) use recorder::Recorder;
@@ -95,9 +96,6 @@ pub(crate) enum Change {
 
 /// A server with an outbox, and what writes to it.
 pub(crate) trait TestServer: Sized {
-    /// The state of a server at some time.
-    type Copy;
-
     /// What the server says to whom it has no connection for: to a user with a limit, and to everybody.
     const NO_CONNECTION: [&'static str; 2];
     /// What it says to who gives a wrong password.
@@ -106,17 +104,35 @@ pub(crate) trait TestServer: Sized {
     /// `None`, with a line that says why, if there is no server to be had.
     async fn new(wanted: Wanted) -> Result<Option<Self>>;
 
-    fn port(&self) -> u16;
+    /// The server itself.
+    fn process(&self) -> Arc<dyn Controlled>;
 
-    fn data(&self) -> PathBuf;
+    fn port(&self) -> u16 {
+        self.process().port()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.process().data()
+    }
 
     /// Does something to the server while everything else goes on.
-    async fn act(&self, act: Act);
+    async fn act(&self, act: Act) {
+        told(&self.process(), move |server| match act {
+            Act::Stop => server.stop(),
+            Act::Kill => server.kill(),
+            Act::Start => server.start(),
+        })
+        .await;
+    }
 
-    async fn back_up(&self) -> Self::Copy;
+    async fn back_up(&self) -> Copy {
+        told(&self.process(), |server| server.back_up()).await
+    }
 
     /// Puts the server back to what it was.
-    async fn restore(&self, copy: Self::Copy);
+    async fn restore(&self, copy: Copy) {
+        told(&self.process(), move |server| server.restore(&copy)).await;
+    }
 
     async fn change(&self, change: Change) -> Result<()>;
 
@@ -138,6 +154,15 @@ pub(crate) trait TestServer: Sized {
 
     /// Connects as somebody else until the server has no connection left but for the administrator.
     async fn take_all_connections(&self) -> Vec<Box<dyn Any>>;
+}
+
+/// Tells a server something that blocks, while everything else goes on.
+pub(crate) async fn told<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
+    server: &Arc<S>,
+    what: impl FnOnce(&S) -> Result<T, String> + Send + 'static,
+) -> T {
+    let server = server.clone();
+    tokio::task::spawn_blocking(move || what(&server)).await.unwrap().unwrap()
 }
 
 /// Commits so many events, of five keys.

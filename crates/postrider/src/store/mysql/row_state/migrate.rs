@@ -5,9 +5,11 @@ use super::super::row::{get, get_opt};
 use super::super::server::Product;
 use super::super::session::{Access, Params, Session, params};
 use super::names::Names;
-use super::sql::Ids;
+use super::sql::{Ids, Sql};
 use super::{custom, views};
-use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::layout::{
+    Ability, Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare,
+};
 use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
 };
@@ -31,17 +33,12 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 
-/// The statement that makes the table of a layout; none for a user-defined table.
+/// The statement that makes the table of a layout; none for a mapped table.
 ///
 /// # Errors
-/// [`Code::LayoutDiffers`] if the seed has no such table.
+/// [`Code::LayoutDiffers`] if the layout does not exist on these servers.
 fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
-    match layout {
-        RowLayout::EventOutbox => Ok(Some(include_str!("event_outbox.sql"))),
-        RowLayout::OutboxEvents => Ok(Some(include_str!("outbox_events.sql"))),
-        RowLayout::Custom => Ok(None),
-        RowLayout::Outbox => Err(not_here(layout)),
-    }
+    Ok(Sql::of(layout).ok_or_else(|| not_here(layout))?.create)
 }
 
 /// The error of a layout that these databases do not have.
@@ -61,8 +58,8 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
-    if table.layout == RowLayout::EventOutbox {
-        // Whether there is an inbox was not checked.
+    if table.layout.has(Ability::Views) {
+        // Nobody looked whether there is an inbox.
         seed.push_str(&views::all());
     }
     if extras.aggregate_index {
@@ -149,7 +146,7 @@ async fn apply(
     if extras.aggregate_index && !has_aggregate_index(session, table).await? {
         session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
-    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     let mut differences = found.unwrap_or_default();
     if extras.views || is_new {
         differences.extend(views::make(session, table).await?);
@@ -184,7 +181,7 @@ pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTab
     refuse_harmful(table, &differences(session, table).await?)?;
     let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
     let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
-    let has_own_limit = own_limit && table.layout == RowLayout::OutboxEvents;
+    let has_own_limit = own_limit && table.layout.has(Ability::RowLimitColumn);
     let table = custom::learnt(session, table).await?;
     session.set_rows(Names { table, has_own_limit });
     Ok(())

@@ -11,7 +11,7 @@ use super::super::session::{Access, Params, Session, params};
 use super::sql::{Ids, Marks, Sql};
 use crate::store::row_state::lost;
 use crate::store::row_state::read::{Body, Read, RowState, Which, about};
-use crate::store::row_state::refused::{MarkedRows, Marking, counted};
+use crate::store::row_state::refused::counted;
 use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
@@ -99,42 +99,26 @@ fn body(mut row: Row) -> Result<Body> {
     })
 }
 
-/// Marks rows as being published, those that their table refuses to mark left out.
-pub(super) async fn mark(
-    session: &mut Session,
-    marks: &Marks,
-    subscription: &str,
-    epoch: Epoch,
-    rows: Vec<(RowId, i64)>,
-) -> Result<MarkedRows> {
-    let mut marking = Marking::of(rows);
-    while let Some(rows) = marking.next() {
-        let answer = claim(session, marks, subscription, epoch, &rows).await;
-        marking.heard(rows, answer)?;
-    }
-    Ok(marking.marked())
-}
-
 /// Marks rows as being published, by compare and set. Answers which were won.
-async fn claim(
+pub(super) async fn mark(
     session: &mut Session,
     marks: &Marks,
     subscription: &str,
     epoch: Epoch,
     rows: &[(RowId, i64)],
 ) -> Result<HashMap<RowId, RowClaim>> {
-    let mut work = session.begin().await?;
+    let mut tx = session.begin().await?;
     let won = async {
         // The lock keeps a takeover waiting until the claim is written down. Index: the primary key (name).
         let fence =
             "SELECT epoch FROM {schema}.subscriptions WHERE name = ? AND epoch = ? LOCK IN SHARE MODE";
-        if work.query(fence, params![subscription, epoch.0]).await?.is_empty() {
+        if tx.query(fence, params![subscription, epoch.0]).await?.is_empty() {
             return Err(lost());
         }
         let asked = marks.lock.replace("{ids}", &Ids::Numbers.listed(rows.iter().map(|(id, _)| &**id)));
         let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
         let mut won: Vec<(RowId, i64)> = Vec::new();
-        for row in work.query(&asked, Params::new()).await? {
+        for row in tx.query(&asked, Params::new()).await? {
             let (id, attempts) = (id(&row)?, get::<i64>(&row, 1)?);
             if seen.get(&*id) == Some(&attempts) {
                 won.push((id, counted(attempts)));
@@ -145,18 +129,18 @@ async fn claim(
         }
         // Whole seconds: the seed's column has no more.
         let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
-        let clock = work.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
+        let clock = tx.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
         let at = get::<i64>(&clock, 0)?;
         let mark = marks.mark.replace("{ids}", &Ids::Numbers.listed(won.iter().map(|(id, _)| &**id)));
-        work.execute(&mark, params![at]).await?;
+        tx.execute(&mark, params![at]).await?;
         let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
         let note = "INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)
                     VALUES (?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?)";
-        work.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
-        let number = work.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
+        tx.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
+        let number = tx.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
         let (number, at) = (get::<i64>(&number, 0)?, Timestamp::from_micros(at));
         Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
     }
     .await;
-    work.finish(won).await
+    tx.finish(won).await
 }

@@ -1,20 +1,13 @@
-//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
-//! pieces.
-
-use std::sync::Arc;
+//! Settling: all outcomes in one transaction, fenced by the epoch.
 
 use serde::Serialize;
 
-use super::super::connection::Guard;
 use super::super::row::get;
 use super::super::session::{Access, Session, params};
-use super::sql::Ids;
-use super::{Rows, own, read};
+use super::sql::{Ids, Sql};
+use crate::store::Settlement;
 use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
-use crate::store::row_state::read::Which;
-use crate::store::row_state::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
-use crate::store::row_state::session_rows::RowId;
-use crate::store::{Budget, Settled, Settlement};
+use crate::store::row_state::refused::Refused;
 use crate::{Code, Error, Result, Timestamp};
 
 /// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
@@ -144,46 +137,14 @@ fn json(rows: &impl Serialize) -> Result<String> {
         .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
 }
 
-/// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, plan) = rows.session.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
-    if epoch != settlement.epoch {
-        return Ok(Settled::Fenced);
-    }
-    let pieces = Pieces::of(&settlement.subscription, plan);
-    let session = turn.session()?;
-    refused::settle(&mut Recording { rows, session, settlement }, &rows.session, pieces).await
-}
-
-/// Records pieces of one settlement.
-struct Recording<'a> {
-    rows: &'a Rows,
-    session: &'a mut Session,
-    settlement: &'a Settlement,
-}
-
-impl Recorder for Recording<'_> {
-    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        let changed = record(self.rows, self.session, self.settlement, &plan).await?;
-        own::note(self.session, &self.rows.sql, &self.rows.session.traced(&plan, changed)).await;
-        Ok(changed)
-    }
-
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
-        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
-        let read = read::read(self.session, &self.rows.sql, &ids, budget, Which::Any).await?;
-        Ok(read.unchanged(self.rows.marks.is_some()))
-    }
-}
-
 /// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
-async fn record(
-    rows: &Rows,
+pub(super) async fn record(
+    sql: &Sql,
     session: &mut Session,
     settlement: &Settlement,
     plan: &SettlePlan,
 ) -> Result<Option<usize>> {
-    let ids = rows.sql.ids;
+    let ids = sql.ids;
     let values = params![
         settlement.subscription.as_str(),
         settlement.epoch.0,
@@ -196,7 +157,7 @@ async fn record(
         notes(ids, &plan.notes)?,
     ];
     session.autocommit(Access::Reads, REMEMBER, values).await?;
-    let answers = match session.several(Access::Writes, &statements(rows, plan)).await {
+    let answers = match session.several(Access::Writes, &statements(sql, plan)).await {
         Ok(answers) => answers,
         Err(error) => {
             // An error leaves out what follows, the end of the transaction as well.
@@ -214,11 +175,11 @@ async fn record(
 }
 
 /// The transaction that records a plan, as one text.
-fn statements(rows: &Rows, plan: &SettlePlan) -> String {
-    let ids = rows.sql.ids;
+fn statements(sql: &Sql, plan: &SettlePlan) -> String {
+    let ids = sql.ids;
     let mut statements = String::from(FENCE);
     let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
-    for (_, statement) in outcomes.iter().zip(rows.sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
+    for (_, statement) in outcomes.iter().zip(sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
         statements.push_str(statement);
         statements.push(';');
         statements.push_str(COUNT);

@@ -11,103 +11,16 @@ use super::super::list::listed;
 use super::super::row::get;
 use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
-use crate::layout::{Field, RowLayout, RowTable};
+use super::sql::Sql;
+use crate::layout::{Field, RowTable};
 use crate::store::search::{PAGE_EVENTS, passes};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result};
 
-/// What is asked, the same in all: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
-macro_rules! asked {
-    ($kind:literal, $id:literal, $id_type:literal) => {
-        concat!(
-            "($1::text IS NULL OR t.",
-            $kind,
-            " = $1) AND ($2::text IS NULL OR t.",
-            $id,
-            " = $2::text::",
-            $id_type,
-            ") AND ($3::text IS NULL OR t.event_type = $3)
-             AND ($4::timestamptz IS NULL OR t.created_at >= $4)
-             AND ($5::timestamptz IS NULL OR t.created_at <= $5)
-             AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
-             AND ($7::text IS NULL OR t.status = $7)"
-        )
-    };
-}
-
-/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate, gin_event_outbox_payload
-/// for a payload, idx_event_outbox_created_at (created_at) for a time and for the newest of all.
-const EVENT_OUTBOX: &str = concat!(
-    "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
-            t.created_at, t.status::text, t.attempts::bigint, t.payload::text
-     FROM {table} AS t
-     WHERE ",
-    asked!("entity_table", "entity_pk", "text"),
-    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
-);
-
-/// Indexes: idx_outbox_aggregate (aggregate_type, aggregate_id) for an aggregate, idx_outbox_status_created (status,
-/// created_at) for a time with status pending. The seed has none for other times, nor for payloads.
-const OUTBOX: &str = concat!(
-    "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-            t.created_at, t.status::text, t.retry_count::bigint, t.payload::text
-     FROM {table} AS t
-     WHERE ",
-    asked!("aggregate_type", "aggregate_id", "uuid"),
-    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
-);
-
-/// Of an aggregate. Index: idx_outbox_events_aggregate (aggregate_type, aggregate_id), which is optional.
-const OUTBOX_EVENTS_OF: &str = concat!(
-    "SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-            t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
-     FROM {table} AS t
-     WHERE ",
-    asked!("aggregate_type", "aggregate_id", "text"),
-    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
-);
-
-/// Of all aggregates. Index: idx_outbox_events_status_created_at (status, created_at), the newest of each state. The seed has
-/// none for payloads.
-const OUTBOX_EVENTS: &str = concat!(
-    "SELECT t.*
-     FROM (VALUES ('PENDING'), ('PUBLISHING'), ('PUBLISHED'), ('FAILED')) AS states (status)
-     CROSS JOIN LATERAL (
-         SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
-                t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
-         FROM {table} AS t
-         WHERE t.status = states.status AND ",
-    asked!("aggregate_type", "aggregate_id", "text"),
-    "    ORDER BY t.created_at DESC, t.id DESC LIMIT $8
-     ) AS t
-     ORDER BY t.created_at DESC, t.id::bigint DESC LIMIT $8"
-);
-
-/// Of a user-defined table, on whichever index its owner has.
-const CUSTOM: &str = "
-    SELECT * FROM (
-        SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
-               {c.aggregate_id} AS about, {c.created} AS created_at,
-               CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
-                    ELSE 'given up' END AS status,
-               coalesce({c.attempts}, 0)::bigint AS attempts, coalesce({c.shown_body}, '') AS payload
-        FROM {table} AS t
-    ) AS t
-    WHERE ($1::text IS NULL OR t.kind = $1) AND ($2::text IS NULL OR t.about = $2)
-      AND ($3::text IS NULL OR t.event_type = $3)
-      AND ($4::timestamptz IS NULL OR t.created_at >= $4) AND ($5::timestamptz IS NULL OR t.created_at <= $5)
-      AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
-      AND ($7::text IS NULL OR t.status = $7)
-    ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT $8";
-
-const fn statement(layout: RowLayout, filter: &EventFilter) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => EVENT_OUTBOX,
-        RowLayout::Outbox => OUTBOX,
-        RowLayout::OutboxEvents if filter.aggregate.is_some() => OUTBOX_EVENTS_OF,
-        RowLayout::OutboxEvents => OUTBOX_EVENTS,
-        RowLayout::Custom => CUSTOM,
-    }
+/// The statement for a filter.
+const fn statement(table: &RowTable, filter: &EventFilter) -> &'static str {
+    let sql = Sql::of(table.layout);
+    if filter.aggregate.is_some() { sql.search_aggregate } else { sql.search }
 }
 
 /// The newest rows that pass a filter, newest first.
@@ -117,7 +30,7 @@ pub(super) async fn list(
     table: &RowTable,
     filter: &EventFilter,
 ) -> Result<Vec<ListedEvent>> {
-    let sql = schema.put_into(&table.put_into(statement(table.layout, filter)));
+    let sql = schema.put_into(&table.put_into(statement(table, filter)));
     if filter.contains.is_some() && !is_jsonb(client, table).await? {
         return list_texts(client, &sql, filter).await;
     }
@@ -162,7 +75,7 @@ pub(super) async fn plan(
     table: &RowTable,
     filter: &EventFilter,
 ) -> Result<Vec<String>> {
-    let sql = table.put_into(statement(table.layout, filter));
+    let sql = table.put_into(statement(table, filter));
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
     let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
     let part = match &filter.contains {

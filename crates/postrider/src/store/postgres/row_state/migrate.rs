@@ -7,8 +7,9 @@ use super::super::pooler::settings_here;
 use super::super::session::Session;
 use super::super::shape::rows_hidden;
 use super::super::statement::query_unnamed;
+use super::sql::Sql;
 use super::{custom, views};
-use crate::layout::{Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::layout::{Ability, Difference, FoundColumn, FoundIndex, RowTable, Shape, compare};
 use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
 };
@@ -33,19 +34,14 @@ const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
 /// The statements that make the tables of a layout, in their order, each with its table.
 fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
     let shapes = table.layout.shapes();
-    let sql: &[&str] = match table.layout {
-        RowLayout::EventOutbox => &[include_str!("event_outbox.sql")],
-        RowLayout::Outbox => &[include_str!("outbox.sql"), include_str!("processed_events.sql")],
-        RowLayout::OutboxEvents => &[include_str!("outbox_events.sql")],
-        RowLayout::Custom => &[],
-    };
+    let sql = Sql::of(table.layout).create;
     shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
 }
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
-    if table.layout == RowLayout::EventOutbox {
+    if table.layout.has(Ability::Views) {
         seed.push_str(&views::all(table));
     }
     if extras.aggregate_index {
@@ -116,7 +112,7 @@ pub(super) async fn migrate(
     if extras.aggregate_index {
         aggregate_index(tx.client(), table).await?;
     }
-    let is_new = table.layout == RowLayout::EventOutbox && !created.is_empty();
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     if extras.views || is_new {
         differences.extend(views::make(tx.client(), table).await?);
     }
@@ -166,9 +162,9 @@ pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> 
     check_table(client, schema, table).await?;
     refuse_harmful(table, &differences(client, table).await?)?;
     refuse_hidden(client, schema, table).await?;
-    match table.layout {
-        RowLayout::Custom => custom::learnt(client, table).await.map(Some),
-        _ => Ok(None),
+    match table.map {
+        Some(_) => custom::learnt(client, table).await.map(Some),
+        None => Ok(None),
     }
 }
 

@@ -1,20 +1,21 @@
-//! Rows by id, as far as a budget goes, with their payloads.
+//! Rows by id within a budget, with their payloads; and the marks on them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
 use super::super::connection::Guard;
 use super::super::page::payload_limit;
 use super::super::row::get;
 use super::super::time::Time;
 use super::sql::Sql;
-use super::{event, lost};
 use crate::Result;
 use crate::layout::RowTable;
-pub(super) use crate::store::row_state::read::Read;
-use crate::store::row_state::read::Which;
+use crate::store::row_state::lost;
+use crate::store::row_state::read::{Body, Read, RowState, Which, about};
 use crate::store::row_state::refused::counted;
 use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch};
@@ -26,7 +27,7 @@ pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
 
 /// Reads rows until the budget is used up; at least one.
 pub(super) async fn read(
-    turn: &mut Guard<'_>,
+    conn: &mut Guard<'_>,
     sql: &Sql,
     table: &RowTable,
     ids: &[RowId],
@@ -35,14 +36,14 @@ pub(super) async fn read(
 ) -> Result<Read> {
     let asked: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let (small, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
-    let rows = turn.read(sql.read, &[&small, &asked, &limit, &foreign_timeout(table)]).await?;
-    let mut read = Read::of(&rows, budget, which, |row| event::state(row), event::body)?;
+    let rows = conn.read(sql.read, &[&small, &asked, &limit, &foreign_timeout(table)]).await?;
+    let mut read = Read::of(&rows, budget, which, |row| state(row), body)?;
     let bare = read.bare();
     if !bare.is_empty() {
         let mut payloads = HashMap::new();
-        for row in turn.read(sql.payloads, &[&bare]).await? {
-            let payload = event::payload(&row, 1)?.unwrap_or_default();
-            payloads.insert(get::<String>(&row, 0)?, Bytes::copy_from_slice(payload));
+        for row in conn.read(sql.payloads, &[&bare]).await? {
+            let bytes = payload(&row, 1)?.unwrap_or_default();
+            payloads.insert(get::<String>(&row, 0)?, Bytes::copy_from_slice(bytes));
         }
         read.complete(payloads)?;
     }
@@ -50,8 +51,8 @@ pub(super) async fn read(
 }
 
 /// Marks rows as being published, by compare and set. Answers which were won.
-pub(super) async fn claim(
-    turn: &mut Guard<'_>,
+pub(super) async fn mark(
+    conn: &mut Guard<'_>,
     statement: &'static str,
     table: &RowTable,
     subscription: &str,
@@ -59,8 +60,8 @@ pub(super) async fn claim(
     rows: &[(RowId, i64)],
 ) -> Result<HashMap<RowId, RowClaim>> {
     let (ids, attempts): (Vec<&str>, Vec<i64>) = rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
-    let server = turn.incarnation()?;
-    let answer = turn
+    let server = conn.incarnation()?;
+    let answer = conn
         .query(
             statement,
             &[
@@ -86,4 +87,45 @@ pub(super) async fn claim(
         }
     }
     Ok(won)
+}
+
+fn state(row: &Row) -> Result<RowState> {
+    let body = payload(row, 6)?;
+    let headers: Option<&str> = get(row, 8)?;
+    let length = match body {
+        Some(body) => body.len(),
+        None => usize::try_from(get::<Option<i64>>(row, 7)?.unwrap_or(0)).unwrap_or(0),
+    };
+    Ok(RowState {
+        id: get::<&str>(row, 0)?.into(),
+        attempts: get(row, 13)?,
+        limit: u32::try_from(get::<i64>(row, 11)?).unwrap_or(1).max(1),
+        is_due: get::<Option<bool>>(row, 14)?.unwrap_or(false),
+        is_open: get::<Option<bool>>(row, 15)?.unwrap_or(false),
+        bytes: length + headers.map_or(0, str::len),
+        is_bare: body.is_none(),
+    })
+}
+
+/// A payload: a text, or bytes as they are.
+fn payload(row: &Row, column: usize) -> Result<Option<&[u8]>> {
+    match row.columns().get(column).map(|column| column.type_()) {
+        Some(&Type::BYTEA) => get(row, column),
+        _ => get::<Option<&str>>(row, column).map(|text| text.map(str::as_bytes)),
+    }
+}
+
+fn body(row: &Row) -> Result<Body> {
+    Ok(Body {
+        event_key: get(row, 1)?,
+        event_type: get(row, 2)?,
+        aggregate: about(get(row, 3)?, get(row, 4)?),
+        key: get(row, 5)?,
+        payload: Bytes::copy_from_slice(payload(row, 6)?.unwrap_or_default()),
+        headers: get(row, 8)?,
+        created: get::<Option<Time>>(row, 9)?.map(|time| time.0),
+        read_at: if row.len() > 16 { Some(get::<Time>(row, 16)?.0) } else { None },
+        topic: get(row, 10)?,
+        producer: get(row, 12)?,
+    })
 }

@@ -1,7 +1,6 @@
-//! Settling: one statement for all outcomes, fenced by the epoch, and a second for half of many deliveries. What the
-//! database refuses is settled again in smaller pieces.
+//! Settling: one statement for all outcomes, fenced by the epoch, and another for half of many deliveries.
 
-use std::sync::Arc;
+use tokio_postgres::Row;
 
 use super::super::connection::Guard;
 use super::super::history::Incarnation;
@@ -10,12 +9,11 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::super::statement::Param;
 use super::super::time::Time;
-use super::{Rows, deliver, lost, own, read};
-use crate::store::row_state::plan::{Note, SettlePlan};
-use crate::store::row_state::read::Which;
-use crate::store::row_state::refused::{self, PAYLOADS_BYTES_MAX, Pieces, Recorder, Refused, Unchanged};
-use crate::store::row_state::session_rows::RowId;
-use crate::store::{Budget, Settled, Settlement};
+use super::connection::PostgresRows;
+use crate::store::Settlement;
+use crate::store::row_state::lost;
+use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
+use crate::store::row_state::refused::Refused;
 use crate::{Result, Timestamp};
 
 /// Notes to write, as one array per column.
@@ -49,62 +47,8 @@ impl Notes {
 }
 
 /// Times as the driver sends them.
-pub(super) fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
+fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
     times.iter().map(|time| time.map(Time)).collect()
-}
-
-/// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(rows: &Rows, turn: &mut Guard<'_>, settlement: &Settlement) -> Result<Settled> {
-    let (epoch, mut plan) = rows.with_rows(|known| (known.epoch, SettlePlan::of(settlement, known)));
-    if epoch != settlement.epoch {
-        return Ok(Settled::Fenced);
-    }
-    let half = deliver::half(rows, &mut plan);
-    let mut pieces = Pieces::of(&settlement.subscription, plan);
-    if let Some((half, helper)) = half
-        && let Some(plan) = rows.with_rows(|known| pieces.next(known))
-    {
-        let half = pieces.beside(half);
-        let (recorded, delivered) = tokio::join!(
-            record(rows, turn, settlement, &plan),
-            deliver::deliver(rows, settlement, helper, &half.done)
-        );
-        let changed = |answer: &Result<Option<usize>>| answer.as_ref().ok().copied().flatten();
-        let traced =
-            [rows.session.traced(&plan, changed(&recorded)), rows.session.traced(&half, changed(&delivered))];
-        own::note(turn, &traced.concat()).await;
-        // What is recorded is so, whatever became of the other half.
-        let heard = rows
-            .with_rows(|known| [pieces.heard(plan, recorded, known), pieces.heard(half, delivered, known)]);
-        for settled in heard {
-            if settled? == Settled::Fenced {
-                return Ok(Settled::Fenced);
-            }
-        }
-    }
-    refused::settle(&mut Recording { rows, turn, settlement }, &rows.session, pieces).await
-}
-
-/// Records pieces of one settlement.
-struct Recording<'a, 'b> {
-    rows: &'a Rows,
-    turn: &'a mut Guard<'b>,
-    settlement: &'a Settlement,
-}
-
-impl Recorder for Recording<'_, '_> {
-    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        let changed = record(self.rows, self.turn, self.settlement, &plan).await?;
-        own::note(self.turn, &self.rows.session.traced(&plan, changed)).await;
-        Ok(changed)
-    }
-
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
-        let Rows { sql, table, .. } = self.rows;
-        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
-        let read = read::read(self.turn, sql, table, &ids, budget, Which::Any).await?;
-        Ok(read.unchanged(sql.claim.is_some()))
-    }
 }
 
 /// A plan as the parameters of a settle.
@@ -173,28 +117,63 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Records all that is planned. Answers how many rows were still ours, `None` if the lease is not.
-async fn record(
-    rows: &Rows,
-    turn: &mut Guard<'_>,
+/// Records a plan. Returns how many rows were still ours, `None` if the lease is not.
+pub(super) async fn record(
+    rows: &PostgresRows,
+    conn: &mut Guard<'_>,
     settlement: &Settlement,
     plan: &SettlePlan,
 ) -> Result<Option<usize>> {
-    let values = Values::of(settlement, plan, &turn.incarnation()?);
-    let answer = turn.query(rows.sql.settle, &values.params()).await?;
-    deliver::changed(turn, &answer)
+    let values = Values::of(settlement, plan, &conn.incarnation()?);
+    let answer = conn.query(rows.sql.settle, &values.params()).await?;
+    changed(conn, &answer)
+}
+
+/// Records deliveries alone: half of many, beside a settle. Each half is fenced and stands for itself: a row that is marked
+/// was delivered, whatever becomes of the other half.
+pub(super) async fn record_deliveries(
+    rows: &PostgresRows,
+    conn: &mut Guard<'_>,
+    settlement: &Settlement,
+    delivered: &OutcomeRows,
+) -> Result<Option<usize>> {
+    let server = conn.incarnation()?;
+    let answer = conn
+        .query(
+            rows.sql.deliver,
+            &[
+                &settlement.subscription,
+                &settlement.epoch.0,
+                &server.started,
+                &server.timeline(),
+                &delivered.ids,
+                &times(&delivered.stamps),
+            ],
+        )
+        .await?;
+    changed(conn, &answer)
+}
+
+/// How many rows a fenced statement changed, `None` if the lease is not ours.
+fn changed(conn: &mut Guard<'_>, answer: &[Row]) -> Result<Option<usize>> {
+    let Some(row) = answer.first() else { return Err(lost()) };
+    match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
+        (true, _) => Ok(Some(usize::try_from(get::<i64>(row, 2)?).unwrap_or(0))),
+        (false, true) => Ok(None),
+        (false, false) => Err(conn.give_up()),
+    }
 }
 
 /// The same within a transaction that does more.
 pub(super) async fn record_in(
-    rows: &Rows,
-    work: &Tx<'_>,
+    rows: &PostgresRows,
+    tx: &Tx<'_>,
     settlement: &Settlement,
     plan: &SettlePlan,
     server: &Incarnation,
 ) -> Result<Option<usize>> {
     let values = Values::of(settlement, plan, server);
-    let answer = work.query_opt(rows.sql.settle, &values.params()).await?.ok_or_else(lost)?;
+    let answer = tx.query_opt(rows.sql.settle, &values.params()).await?.ok_or_else(lost)?;
     match get::<bool>(&answer, 0)? {
         true => Ok(Some(usize::try_from(get::<i64>(&answer, 2)?).unwrap_or(0))),
         false => Ok(None),

@@ -7,43 +7,10 @@ use rusqlite::{Connection, Row, params};
 
 use super::super::failure::Attempt;
 use super::super::list::{explained, first, payload};
-use super::sql::{Names, micros};
+use super::sql::Names;
 use crate::Timestamp;
 use crate::store::row_state::unlisted;
 use crate::store::{EventFilter, ListedEvent};
-
-/// A state's rows. Every value is behind the least number and before any bytes. Index: idx_outbox_events_status (status, created_at), backwards.
-macro_rules! of_state {
-    ($state:literal) => {
-        concat!(
-            "SELECT t.id AS id, NULL, t.event_type, t.aggregate_type, t.aggregate_id, ",
-            micros!("t.created_at"),
-            ", t.status, t.attempt_count, t.payload, t.created_at AS created_at
-             FROM {table} AS t
-             WHERE t.status = ",
-            $state,
-            "  AND (?1 IS NULL OR t.aggregate_type = ?1) AND (?2 IS NULL OR t.aggregate_id = ?2)
-               AND (?3 IS NULL OR t.event_type = ?3)
-               AND t.created_at >= coalesce(datetime(?4, 'unixepoch'), -9e999)
-               AND t.created_at < coalesce(datetime(?5, 'unixepoch'), x'ff')"
-        )
-    };
-}
-
-/// Merges the states, row by row. The seed has no index for aggregates, types and payloads on SQLite.
-const LIST: &str = concat!(
-    of_state!("'PENDING'"),
-    " UNION ALL ",
-    of_state!("'PUBLISHING'"),
-    " UNION ALL ",
-    of_state!("'PUBLISHED'"),
-    " UNION ALL ",
-    of_state!("'FAILED'"),
-    " ORDER BY created_at DESC, id DESC"
-);
-
-/// Of one state, `?6`.
-const LIST_OF_STATE: &str = concat!(of_state!("?6"), " ORDER BY created_at DESC, id DESC");
 
 /// The newest rows that pass a filter, newest first.
 pub(super) fn list(snapshot: &Connection, names: &Names, filter: &EventFilter) -> Attempt<Vec<ListedEvent>> {
@@ -61,18 +28,16 @@ fn ask<T>(
     filter: &EventFilter,
     question: impl FnOnce(&str, &[&dyn rusqlite::ToSql]) -> Attempt<T>,
 ) -> Attempt<T> {
-    if names.table.map.is_some() {
-        return Err(unlisted().into());
-    }
+    let Some(search) = names.sql.search else { return Err(unlisted().into()) };
     let aggregate = filter.aggregate.as_ref();
     let (kind, id) = (aggregate.map(|aggregate| &aggregate.kind), aggregate.map(|aggregate| &aggregate.id));
     let second = |time: Timestamp| time.as_micros().div_euclid(1_000_000);
     let since = filter.since.map(second);
     let until = filter.until.map(|until| second(until).saturating_add(1));
     match &filter.status {
-        None => question(&names.put_into(LIST), params![kind, id, filter.event_type, since, until]),
+        None => question(&names.put_into(search.all), params![kind, id, filter.event_type, since, until]),
         Some(status) => question(
-            &names.put_into(LIST_OF_STATE),
+            &names.put_into(search.of_state),
             params![kind, id, filter.event_type, since, until, status],
         ),
     }

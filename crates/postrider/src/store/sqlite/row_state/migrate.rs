@@ -8,7 +8,9 @@ use super::super::migrate::use_wal;
 use super::super::worker::in_transaction;
 use super::custom;
 use super::sql::{Names, Sql};
-use crate::layout::{Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare};
+use crate::layout::{
+    Ability, Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare,
+};
 use crate::store::row_state::tables::{
     RowExtras, RowsMigrated, check_about, check_names, hinted, missing, refuse_harmful,
 };
@@ -30,9 +32,7 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const PLACE: &str = "the SQLite file";
 
-const TABLE: &str = include_str!("outbox_events.sql");
-
-/// The shape of the table; none for a user-defined table.
+/// The shape of the table; none of anybody's.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the seed has no such table.
@@ -41,11 +41,18 @@ pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
         return Ok(None);
     }
     let shape = table.layout.shapes_on(Dialect::Sqlite).first();
-    shape.map(Some).ok_or_else(|| {
-        let what = format!("there is no layout {} on SQLite", table.layout.name());
-        Error::new(Code::LayoutDiffers, what)
-            .with_hint("it exists for other databases only; use outbox_events")
-    })
+    shape.map(Some).ok_or_else(|| not_here(table.layout))
+}
+
+/// The error of a layout that does not exist on SQLite.
+fn not_here(layout: RowLayout) -> Error {
+    let what = format!("there is no layout {} on SQLite", layout.name());
+    Error::new(Code::LayoutDiffers, what).with_hint("it exists for other databases only; use outbox_events")
+}
+
+/// The statements of a layout.
+fn sql_of(layout: RowLayout) -> Result<Sql> {
+    Sql::of(layout).ok_or_else(|| not_here(layout))
 }
 
 /// Refuses what cannot be made here.
@@ -62,10 +69,11 @@ fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
 pub(super) fn all(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     check_asked(table, extras)?;
+    let created = sql_of(table.layout)?.create;
+    let created = created.map_or_else(String::new, |sql| format!("{}\n", table.put_into_sqlite(sql)));
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (begin, named) = match version {
-            1 if table.map.is_some() => (MIGRATIONS_TABLE.to_owned(), naming(table)),
-            1 => (format!("{}\n{MIGRATIONS_TABLE}", table.put_into_sqlite(TABLE)), naming(table)),
+            1 => (format!("{created}{MIGRATIONS_TABLE}"), naming(table)),
             _ => Default::default(),
         };
         let entry = format!(
@@ -97,8 +105,8 @@ pub(super) fn migrate(
         let found = found(tx, table)?;
         refuse_harmful(table, found.as_deref().unwrap_or_default())?;
         let mut created = Vec::new();
-        if found.is_none() {
-            tx.execute_batch(&table.put_into_sqlite(TABLE))?;
+        if let (None, Some(create)) = (&found, sql_of(table.layout)?.create) {
+            tx.execute_batch(&table.put_into_sqlite(create))?;
             created.push(table.name.as_str().to_owned());
         }
         for (version, sql) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
@@ -131,8 +139,8 @@ pub(super) fn check(connection: &Connection, table: &RowTable) -> Attempt<Names>
     let has_own_limit = connection.prepare(own_limit)?.exists([table.name.as_str()])?;
     Ok(Names {
         table: custom::learnt(connection, table)?,
-        has_own_limit: has_own_limit && table.layout == RowLayout::OutboxEvents,
-        sql: Sql::of(table.layout),
+        has_own_limit: has_own_limit && table.layout.has(Ability::RowLimitColumn),
+        sql: sql_of(table.layout)?,
     })
 }
 

@@ -95,7 +95,7 @@ fn body(row: &Row<'_>) -> Result<Body> {
 }
 
 /// Marks rows as being published, by compare and set. Answers which were won.
-pub(super) fn claim(
+pub(super) fn mark(
     tx: &Connection,
     names: &Names,
     marks: &Marks,
@@ -112,10 +112,10 @@ pub(super) fn claim(
     // Whole seconds: the seed's column has no more.
     let at: i64 =
         tx.query_row("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000", [], |row| row.get(0))?;
-    let mut mark = tx.prepare_cached(&names.put_into(marks.mark))?;
+    let mut statement = tx.prepare_cached(&names.put_into(marks.mark))?;
     let mut won = Vec::new();
     for (id, attempts) in rows {
-        if mark.execute(params![&**id, attempts, at])? > 0 {
+        if statement.execute(params![&**id, attempts, at])? > 0 {
             won.push((id.clone(), counted(*attempts)));
         }
     }

@@ -1,7 +1,4 @@
-//! Settling: all outcomes in one transaction, fenced by the epoch. What the database refuses is settled again in smaller
-//! pieces.
-
-use std::sync::Arc;
+//! Settling: all outcomes in one transaction, fenced by the epoch.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -9,13 +6,9 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::super::failure::Attempt;
 use super::super::lease::now;
 use super::sql::Names;
-use super::{Rows, own, read};
+use crate::Timestamp;
+use crate::store::Epoch;
 use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
-use crate::store::row_state::read::Which;
-use crate::store::row_state::refused::{PAYLOADS_BYTES_MAX, Recorder, Unchanged};
-use crate::store::row_state::session_rows::RowId;
-use crate::store::{Budget, Epoch, Settlement};
-use crate::{Result, Timestamp};
 
 /// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
 pub(super) fn record(
@@ -45,11 +38,7 @@ pub(super) fn record(
     for (outcome, statement) in outcomes.filter(|(outcome, _)| !outcome.ids.is_empty()) {
         changed += change(tx, &names.put_into(statement), outcome)?;
     }
-    for id in &plan.forgotten {
-        // Index: the primary key (row_id).
-        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
-        tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
-    }
+    forget(tx, &plan.forgotten)?;
     for claim in &plan.claims_over {
         // Index: the primary key (number).
         tx.prepare_cached("DELETE FROM postrider_row_claims WHERE number = ?1")?.execute([claim])?;
@@ -74,6 +63,16 @@ fn change(tx: &Connection, statement: &str, outcome: &OutcomeRows) -> Attempt<us
         changed += statement.execute(params_from_iter(values.into_iter().take(asked)))?;
     }
     Ok(changed)
+}
+
+/// Deletes notes.
+pub(super) fn forget(tx: &Connection, ids: &[String]) -> Attempt<()> {
+    for id in ids {
+        // Index: the primary key (row_id).
+        tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM postrider_row_refused WHERE row_id = ?1")?.execute([id])?;
+    }
+    Ok(())
 }
 
 fn note(tx: &Connection, note: &Note, now: i64) -> Attempt<()> {
@@ -103,33 +102,4 @@ fn note(tx: &Connection, note: &Note, now: i64) -> Attempt<()> {
         tx.prepare_cached(sql)?.execute(params![note.id, refused.as_str(), now])?;
     }
     Ok(())
-}
-
-/// Records pieces of one settlement.
-pub(super) struct Recording<'a> {
-    pub(super) rows: &'a Rows,
-    pub(super) settlement: &'a Settlement,
-}
-
-impl Recorder for Recording<'_> {
-    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        let (names, name) = (self.rows.names.clone(), self.settlement.subscription.clone());
-        let epoch = self.settlement.epoch;
-        let if_all_are_ours = self.rows.session.traced(&plan, Some(plan.rows()));
-        let record = move |tx: &Connection| {
-            let changed = record(tx, &names, &name, epoch, &plan)?;
-            if changed == Some(plan.rows()) {
-                own::note(tx, &if_all_are_ours)?;
-            }
-            Ok(changed)
-        };
-        self.rows.writer.write(record).await
-    }
-
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
-        let names = self.rows.names.clone();
-        let budget = Budget { events_max: ids.len(), bytes_max: PAYLOADS_BYTES_MAX };
-        let read = move |snapshot: &Connection| read::read(snapshot, &names, &ids, budget, Which::Any);
-        Ok(self.rows.reader.read(read).await?.unchanged(self.rows.names.table.marks_rows()))
-    }
 }

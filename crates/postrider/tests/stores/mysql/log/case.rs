@@ -4,10 +4,11 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+pub(crate) use crate::failed;
 use mysql_async::Conn;
 use mysql_async::prelude::{FromValue, Queryable};
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
-use postrider::{Code, Error, Event, Ident, Outbox, Position, Result};
+use postrider::{Event, Ident, Outbox, Position, Result};
 use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
@@ -118,10 +119,6 @@ impl<W: Which> Case<W> {
     pub(crate) fn outbox(&self) -> Outbox {
         Outbox::anonymous().schema(self.schema.clone())
     }
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// What a server of the testkit was told to do.

@@ -9,6 +9,7 @@ use postrider::store::{
     Acquired, AfterFailover, Budget, Claimed, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
 };
 use postrider::{Code, Position, Result};
+use postrider_testkit::servers::Controlled as _;
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 
 use super::case::{Case, MySql, done, failed};

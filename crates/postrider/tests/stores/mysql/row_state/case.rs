@@ -81,6 +81,11 @@ impl<W: Which> RowCase<W> {
         self.client.lock().await.query(self.sql(sql)).await.map_err(failed)
     }
 
+    /// The last errors of the rows that our notes call dead.
+    pub(crate) async fn dead(&self) -> Result<Vec<String>> {
+        self.all("SELECT COALESCE(last_error, '') FROM {ledger}.row_notes WHERE state = 'dead'").await
+    }
+
     /// All values of the first row, between spaces.
     pub(crate) async fn row_of(&self, sql: &str) -> Result<String> {
         let row: Option<mysql_async::Row> =

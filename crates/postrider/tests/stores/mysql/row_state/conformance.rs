@@ -14,22 +14,14 @@ use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
 /// The case of the layout at a place in the list of all, alone on its table or beside others.
 struct Of<W, const LAYOUT: usize, const SHARED: bool = false>(RowCase<W>);
 
-/// One suite.
-macro_rules! suite {
-    ($name:ident: $($type:tt)+) => {
-        mod $name {
-            use super::*;
-            postrider_testkit::rows_conformance!($($type)+);
-        }
-    };
+postrider_testkit::rows_conformance! {
+    event_outbox_on_mysql: Of<MySql, 0>,
+    event_outbox_on_mariadb: Of<MariaDb, 0>,
+    outbox_events_on_mysql: Of<MySql, 1>,
+    outbox_events_on_mariadb: Of<MariaDb, 1>,
+    outbox_events_shared_on_mysql: Of<MySql, 1, true>,
+    outbox_events_shared_on_mariadb: Of<MariaDb, 1, true>,
 }
-
-suite!(event_outbox_on_mysql: Of<MySql, 0>);
-suite!(event_outbox_on_mariadb: Of<MariaDb, 0>);
-suite!(outbox_events_on_mysql: Of<MySql, 1>);
-suite!(outbox_events_on_mariadb: Of<MariaDb, 1>);
-suite!(outbox_events_shared_on_mysql: Of<MySql, 1, true>);
-suite!(outbox_events_shared_on_mariadb: Of<MariaDb, 1, true>);
 
 impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, LAYOUT, SHARED> {
     const MARKS: bool = SHARED;

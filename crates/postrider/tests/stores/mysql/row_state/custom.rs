@@ -5,37 +5,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{Purge, RowExtras, Store};
 use postrider::{Code, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use super::case::{RowCase, listed};
+use crate::mapped::{GIVEN_UP, KINDS, columns, states};
 use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
 use crate::relay_cases::{self, Table};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
 struct Of<W, const KIND: usize>(RowCase<W>, AtomicU32);
 
-/// One suite.
-macro_rules! suite {
-    ($name:ident: $($type:tt)+) => {
-        mod $name {
-            use super::*;
-            postrider_testkit::rows_conformance!($($type)+);
-        }
-    };
+postrider_testkit::rows_conformance! {
+    status_on_mysql: Of<MySql, 0>,
+    status_on_mariadb: Of<MariaDb, 0>,
+    time_on_mysql: Of<MySql, 1>,
+    time_on_mariadb: Of<MariaDb, 1>,
+    noted_on_mysql: Of<MySql, 2>,
+    noted_on_mariadb: Of<MariaDb, 2>,
 }
-
-suite!(status_on_mysql: Of<MySql, 0>);
-suite!(status_on_mariadb: Of<MariaDb, 0>);
-suite!(time_on_mysql: Of<MySql, 1>);
-suite!(time_on_mariadb: Of<MariaDb, 1>);
-suite!(noted_on_mysql: Of<MySql, 2>);
-suite!(noted_on_mariadb: Of<MariaDb, 2>);
-
-const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
 
 impl<W: Which, const KIND: usize> Of<W, KIND> {
     fn ddl() -> &'static str {
@@ -63,40 +54,10 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
     }
 
     fn map() -> Result<ColumnMap> {
-        let columns: &[(Field, &str)] = match KIND {
-            0 => &[
-                (Field::Id, "eventId"),
-                (Field::Type, "kind"),
-                (Field::Key, "group by"),
-                (Field::Payload, "body"),
-                (Field::Headers, "extra"),
-                (Field::CreatedAt, "made"),
-                (Field::Order, "seq"),
-                (Field::Status, "step"),
-                (Field::Attempts, "tries"),
-            ],
-            1 => &[
-                (Field::Id, "number"),
-                (Field::Type, "name"),
-                (Field::Key, "part"),
-                (Field::Payload, "data"),
-                (Field::CreatedAt, "made"),
-                (Field::DeliveredAt, "sent"),
-            ],
+        KINDS[KIND].map(match KIND {
+            0 => &[(Field::Order, "seq")],
+            1 => &[],
             _ => &[(Field::CreatedAt, "made"), (Field::Order, "seq")],
-        };
-        let begin = if KIND < 2 { ColumnMap::new() } else { ColumnMap::debezium() };
-        let map = columns.iter().try_fold(begin, |map, (field, name)| map.with(*field, name))?;
-        let word = StateWord::new;
-        Ok(match KIND {
-            0 => map.states(States {
-                pending: word("new")?,
-                also_pending: Vec::new(),
-                done: word("out")?,
-                failed: Some(word("stuck")?),
-            }),
-            3 => map.deleting(),
-            _ => map,
         })
     }
 
@@ -250,8 +211,6 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
 }
 
 impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
-    const COUNTS_SUCCESS: bool = false;
-
     async fn store(&self) -> Result<Arc<dyn Store>> {
         self.0.store().await
     }
@@ -284,6 +243,10 @@ impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
     async fn tries_max(&self) -> Result<u32> {
         let (.., attempts) = Self::told();
         self.0.one(&format!("SELECT COALESCE(MAX({attempts}), 0) {}", Self::from())).await
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.0.dead().await
     }
 }
 
@@ -324,8 +287,7 @@ async fn refused<W: Which>() -> Result<()> {
     }
     let case = Of::<W, 0>::unmapped().await?.0;
     let map = Of::<W, 0>::map;
-    let word = StateWord::new;
-    let gone = States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
+    let gone = states(["new"], "gone", None)?;
     for (map, why) in [
         (
             map()?.with(Field::Topic, "route")?,
@@ -360,9 +322,12 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
         return Ok(());
     }
     let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
-    let map =
-        [(Field::Id, "id"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::CreatedAt, "made")];
-    let map = map.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
+    let map = columns(&[
+        (Field::Id, "id"),
+        (Field::Type, "kind"),
+        (Field::Payload, "body"),
+        (Field::CreatedAt, "made"),
+    ])?;
     case.table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
     // Long after their notes: these are their rows all the same.
     case.run(

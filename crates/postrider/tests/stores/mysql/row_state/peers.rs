@@ -1,12 +1,13 @@
 //! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::MySqlRowStore;
 use postrider::{Ident, Result};
 
 use super::case::RowCase;
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, strings};
+use crate::mapped::{cap, watermill};
 use crate::mysql::log::case::{MariaDb, MySql, Which};
 use crate::relay_cases::{eventually, relay_to};
 
@@ -46,14 +47,6 @@ async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> 
     Ok(arrivals.sorted())
 }
 
-fn map(columns: &[(Field, &str)]) -> Result<ColumnMap> {
-    columns.iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(*field, name))
-}
-
-fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
-    all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
-}
-
 mod on {
     use super::*;
 
@@ -65,20 +58,12 @@ mod on {
         let rows = "INSERT INTO `Outbox Messages` (`uuid`, payload, metadata) VALUES
                         ('0190a3c4-0000-7000-8000-000000000001', '1', '{\"name\": \"order.placed\"}'),
                         ('0190a3c4-0000-7000-8000-000000000002', '2', '{\"name\": \"order.paid\"}')";
-        let columns = map(&[
-            (Field::Id, "offset"),
-            (Field::EventId, "uuid"),
-            (Field::Payload, "payload"),
-            (Field::Headers, "metadata"),
-            (Field::CreatedAt, "created_at"),
-            (Field::Order, "offset"),
-        ])?;
         let left =
             "SELECT (SELECT COUNT(*) FROM `Outbox Messages`) - (SELECT COUNT(*) FROM {ledger}.row_done)";
-        let by_header = columns.clone().typed_by_header("name")?;
+        let by_header = watermill()?.typed_by_header("name")?;
         let arrived = arrivals::<W>(&[table, rows], by_header, left).await?;
         assert_eq!(arrived, strings(&[["order.paid", "", "", "2"], ["order.placed", "", "", "1"]]));
-        let arrived = arrivals::<W>(&[table, rows], columns.typed("orders")?, left).await?;
+        let arrived = arrivals::<W>(&[table, rows], watermill()?.typed("orders")?, left).await?;
         assert_eq!(arrived, strings(&[["orders", "", "", "1"], ["orders", "", "", "2"]]));
         Ok(())
     }
@@ -95,25 +80,10 @@ mod on {
         let rows = "INSERT INTO `Outbox Messages` (`Id`, `Name`, `Content`, `StatusName`) VALUES
                         (1, 'placed', X'00FF80', 'Scheduled'), (2, 'paid', '{\"Value\":2}', 'Delayed'),
                         (3, 'queued', '{}', 'Queued'), (4, 'bad', '{}', 'Delayed')";
-        let word = StateWord::new;
-        let states = States {
-            pending: word("Scheduled")?,
-            also_pending: vec![word("Delayed")?],
-            done: word("Succeeded")?,
-            failed: None,
-        };
-        let columns = map(&[
-            (Field::Id, "Id"),
-            (Field::Type, "Name"),
-            (Field::Payload, "Content"),
-            (Field::CreatedAt, "Added"),
-            (Field::Attempts, "Retries"),
-            (Field::Status, "StatusName"),
-            (Field::GivenUpAt, "GivenUpAt"),
-        ])?;
         let left = "SELECT COUNT(*) FROM `Outbox Messages`
                     WHERE `StatusName` IN ('Scheduled', 'Delayed') AND `GivenUpAt` IS NULL";
-        let arrived = arrivals::<W>(&[table, rows], columns.states(states), left).await?;
+        let arrived =
+            arrivals::<W>(&[table, rows], cap(None, &[(Field::GivenUpAt, "GivenUpAt")])?, left).await?;
         let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
         assert_eq!(arrived, strings(&[["paid", "", "", "{\"Value\":2}"], ["placed", "", "", &bytes]]));
         Ok(())

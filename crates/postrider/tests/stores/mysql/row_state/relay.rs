@@ -23,7 +23,9 @@ impl<W: Which> RowCase<W> {
 struct Of<W, const LAYOUT: usize>(RowCase<W>);
 
 impl<W: Which, const LAYOUT: usize> Table for Of<W, LAYOUT> {
-    const COUNTS_SUCCESS: bool = LAYOUT == 1;
+    fn counts_success(&self) -> bool {
+        LAYOUT == 1
+    }
 
     async fn store(&self) -> Result<Arc<dyn Store>> {
         self.0.store().await
@@ -63,6 +65,10 @@ impl<W: Which, const LAYOUT: usize> Table for Of<W, LAYOUT> {
 
     async fn tries_max(&self) -> Result<u32> {
         self.0.one(&format!("SELECT MAX({}) FROM {{t}}", self.0.attempts())).await
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.0.dead().await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+pub(crate) use crate::failed;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::{Code, Error, Event, Ident, Outbox, Result};
 use postrider_testkit::servers::postgres;
@@ -149,10 +150,6 @@ async fn connect(url: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
 /// A test that needs the server, and passes without it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub(crate) use crate::failed;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
@@ -16,6 +17,8 @@ pub(crate) struct Case {
     pub(crate) config: PostgresConfig,
     pub(crate) table: RowTable,
     pub(crate) layout: RowLayout,
+    /// Whether other publishers use the table.
+    pub(crate) is_shared: bool,
     /// The schema with the table.
     pub(crate) schema: String,
     /// The schema with Postrider's own tables.
@@ -45,6 +48,7 @@ impl Case {
             config: PostgresConfig::new(&url)?.schema(Ident::new(&ledger)?),
             table: RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX),
             layout,
+            is_shared: false,
             client: connect().await?,
             schema,
             ledger,
@@ -52,6 +56,11 @@ impl Case {
         case.run("DROP SCHEMA IF EXISTS {schema} CASCADE; DROP SCHEMA IF EXISTS {ledger} CASCADE").await?;
         case.run("CREATE SCHEMA {schema}; SET search_path = {schema}").await?;
         Ok(case)
+    }
+
+    /// The same table beside other publishers, or alone.
+    pub(crate) fn shared(self, is_shared: bool) -> Self {
+        Self { table: self.table.shared(is_shared), is_shared, ..self }
     }
 
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
@@ -132,8 +141,4 @@ async fn connect() -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url()?, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -12,34 +12,13 @@ use super::case::{Case, failed};
 /// The case of the layout at a place in the list of all, alone on its table or beside others.
 struct Of<const LAYOUT: usize, const SHARED: bool = false>(Case);
 
-mod event_outbox {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0>);
-}
-
-mod outbox {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<1>);
-}
-
-mod outbox_events {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<2>);
-}
-
-mod event_outbox_shared {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0, true>);
-}
-
-mod outbox_shared {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<1, true>);
-}
-
-mod outbox_events_shared {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<2, true>);
+postrider_testkit::rows_conformance! {
+    event_outbox: Of<0>,
+    outbox: Of<1>,
+    outbox_events: Of<2>,
+    event_outbox_shared: Of<0, true>,
+    outbox_shared: Of<1, true>,
+    outbox_events_shared: Of<2, true>,
 }
 
 impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARED> {
@@ -50,9 +29,7 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
     }
 
     async fn fresh() -> Result<Self> {
-        let mut case = Case::new(RowLayout::ALL[LAYOUT]).await?;
-        case.table = case.table.shared(SHARED);
-        Ok(Self(case))
+        Ok(Self(Case::new(RowLayout::ALL[LAYOUT]).await?.shared(SHARED)))
     }
 
     async fn open(&self) -> Result<Arc<dyn Store>> {

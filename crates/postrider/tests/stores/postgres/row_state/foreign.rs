@@ -10,7 +10,7 @@ use postrider::store::postgres::PostgresRowStore;
 use tokio_postgres::Client;
 
 use super::case::{Case, failed};
-use super::relay::{delivered, eventually, relay, write};
+use crate::relay_cases::{Table as _, eventually, relay, write};
 use crate::taker::Taker;
 
 /// The queries of seed 004, as its document has them.
@@ -68,7 +68,7 @@ async fn the_six_queries_of_seed_004_run_beside_us_and_nobody_publishes_a_row_of
     let sink = Taker::new(|_, _| None);
     let ours = relay(case.store().await?, &sink).await?;
     let published = theirs.await.unwrap()?;
-    eventually("all rows are delivered", async || Ok(delivered(&case).await? == 500)).await?;
+    eventually("all rows are delivered", async || Ok(case.delivered().await? == 500)).await?;
     ours.shutdown().await?;
     let (taken, foreign) = (sink.taken().len(), published.len());
     println!("of 500 rows we published {taken}, the other publisher {foreign}");

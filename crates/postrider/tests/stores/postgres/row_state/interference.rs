@@ -8,7 +8,7 @@ use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::{Ident, Result};
 
 use super::case::{Case, failed, url};
-use super::relay::{delivered, eventually, relay, write};
+use crate::relay_cases::{Table as _, eventually, relay, write};
 use crate::taker::Taker;
 
 /// Every key from its first row on, each delivery at most one ahead of those before it: a replay, or the next.
@@ -40,7 +40,7 @@ async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
                 cuts += case.one::<i64>(cut).await?;
             }
         }
-        eventually("all rows are delivered", async || Ok(delivered(&case).await? == 200)).await?;
+        eventually("all rows are delivered", async || Ok(case.delivered().await? == 200)).await?;
         relay.shutdown().await?;
         assert!(cuts > 0, "connections were cut");
         (0..5).for_each(|key| assert_ordered(&sink, &format!("key{key}"), 40, layout));
@@ -96,7 +96,7 @@ async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> 
         second_sink.wait_for(25).await;
         second.shutdown().await?;
         let all = first_sink.taken().len() + second_sink.taken().len();
-        assert_eq!((all, delivered(&case).await?), (75, 75), "{layout:?}: each row once");
+        assert_eq!((all, case.delivered().await?), (75, 75), "{layout:?}: each row once");
     }
     Ok(())
 }

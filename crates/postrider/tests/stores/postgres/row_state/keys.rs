@@ -9,7 +9,7 @@ use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
 use super::case::Case;
-use super::relay::{relay, relay_to};
+use crate::relay_cases::{relay, relay_to};
 use crate::taker::Taker;
 
 #[tokio::test]

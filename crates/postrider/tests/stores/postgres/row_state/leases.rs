@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
 use postrider::{Code, Error, Event, Position, Result};
-use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest, admin, lease};
+use postrider_testkit::conformance::store::{Databases, OpenTransaction, StoreUnderTest, admin, lease};
 
 use super::case::Case;
 
@@ -24,7 +24,7 @@ macro_rules! cases {
                     if !Case::is_available() {
                         return Ok(());
                     }
-                    $file::$case::<Of<$place>>().await
+                    $file::$case(&Databases::of::<Of<$place>>()).await
                 }
             )+
         }

@@ -9,7 +9,7 @@ use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{Purge, Start};
 
 use super::case::Case;
-use super::relay::eventually;
+use crate::relay_cases::eventually;
 use crate::taker::Taker;
 
 /// Looks all the time.

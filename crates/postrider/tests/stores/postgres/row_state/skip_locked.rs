@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_postgres::{Client, Transaction};
 
 use super::case::{Case, failed};
-use super::relay::{delivered, eventually, relay, relay_to, write};
+use crate::relay_cases::{Table as _, eventually, relay, relay_to, write};
 use crate::taker::Taker;
 
 const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::Outbox];
@@ -91,7 +91,7 @@ async fn a_skip_locked_poller_runs_beside_us_and_nobody_publishes_a_row_of_the_o
         let sink = Taker::new(|_, _| None);
         let ours = relay(case.store().await?, &sink).await?;
         let published = theirs.await.unwrap()?;
-        eventually("all rows are delivered", async || Ok(delivered(&case).await? == 500)).await?;
+        eventually("all rows are delivered", async || Ok(case.delivered().await? == 500)).await?;
         ours.shutdown().await?;
         let (taken, foreign) = (sink.taken().len(), published.len());
         println!("{layout:?}: of 500 rows we published {taken}, the other publisher {foreign}");
@@ -148,7 +148,7 @@ async fn rows_in_flight_are_passed_by_on_both_sides() -> Result<()> {
         poller.commit().await.map_err(failed)?;
         gate.is_open.send_replace(true);
         behind.wait_for(4).await;
-        eventually("all rows are delivered", async || Ok(delivered(&case).await? == 5)).await?;
+        eventually("all rows are delivered", async || Ok(case.delivered().await? == 5)).await?;
         let held = format!(
             "SELECT count(*) FROM pg_stat_activity
              WHERE application_name = '{}' AND state LIKE 'idle in transaction%'",

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::failed;
 use postrider::store::Store;
 use postrider::store::sqlite::SqliteStore;
-use postrider::{BoxFuture, Code, Error, Event, Outbox, Position, Result};
+use postrider::{BoxFuture, Event, Outbox, Position, Result};
 use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
@@ -118,8 +119,4 @@ impl OpenTransaction for Open {
     fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move { self.0.execute_batch("ROLLBACK").map_err(failed) })
     }
-}
-
-fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

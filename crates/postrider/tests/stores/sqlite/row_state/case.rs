@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use crate::failed;
+use postrider::Result;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{RowExtras, Store};
-use postrider::{Code, Error, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
@@ -51,6 +52,15 @@ impl Case {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
+    /// The last errors of the rows that our notes call dead.
+    pub(crate) fn dead(&self) -> Result<Vec<String>> {
+        let connection = self.connect()?;
+        let sql = "SELECT coalesce(last_error, '') FROM postrider_row_notes WHERE state = 'dead'";
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
     /// Makes a table refuse every UPDATE of rows that pass a condition over `old`.
     pub(crate) fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
         let what = match how {
@@ -75,8 +85,4 @@ impl Case {
 /// Ids as a list of texts.
 pub(crate) fn listed(ids: &[&str]) -> String {
     ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
-}
-
-pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

@@ -12,14 +12,9 @@ use super::case::{Case, failed, listed};
 /// A table alone, or beside others.
 struct Of<const SHARED: bool>(Case);
 
-mod outbox_events {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<false>);
-}
-
-mod outbox_events_shared {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<true>);
+postrider_testkit::rows_conformance! {
+    outbox_events: Of<false>,
+    outbox_events_shared: Of<true>,
 }
 
 impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {

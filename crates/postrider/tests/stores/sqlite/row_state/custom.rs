@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowTable};
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{
@@ -16,27 +16,17 @@ use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, Row
 use rusqlite::OptionalExtension;
 
 use super::case::{Case, failed, listed};
+use crate::mapped::{GIVEN_UP, KINDS, columns};
 use crate::relay_cases::{self, Table};
 
 /// A table by what its rows say of their delivery: 0 a state, 1 a time, 2 nothing, 3 their absence.
 struct Of<const KIND: usize>(Case, AtomicU32);
 
-mod status {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0>);
+postrider_testkit::rows_conformance! {
+    status: Of<0>,
+    time: Of<1>,
+    noted: Of<2>,
 }
-
-mod time {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<1>);
-}
-
-mod noted {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<2>);
-}
-
-const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
 
 impl<const KIND: usize> Of<KIND> {
     fn ddl() -> &'static str {
@@ -61,43 +51,7 @@ impl<const KIND: usize> Of<KIND> {
     }
 
     fn map() -> Result<ColumnMap> {
-        let named = |map: ColumnMap, columns: &[(Field, &str)]| {
-            columns.iter().try_fold(map, |map, (field, name)| map.with(*field, name))
-        };
-        let columns: &[(Field, &str)] = match KIND {
-            0 => &[
-                (Field::Id, "eventId"),
-                (Field::Type, "kind"),
-                (Field::Key, "group by"),
-                (Field::Payload, "body"),
-                (Field::Headers, "extra"),
-                (Field::CreatedAt, "made"),
-                (Field::Status, "step"),
-                (Field::Attempts, "tries"),
-            ],
-            1 => &[
-                (Field::Id, "number"),
-                (Field::Type, "name"),
-                (Field::Key, "part"),
-                (Field::Payload, "data"),
-                (Field::CreatedAt, "made"),
-                (Field::DeliveredAt, "sent"),
-            ],
-            _ => return Ok(Self::kept(ColumnMap::debezium().with(Field::CreatedAt, "made")?)),
-        };
-        let map = named(ColumnMap::new(), columns)?;
-        let word = StateWord::new;
-        let states = States {
-            pending: word("new")?,
-            also_pending: Vec::new(),
-            done: word("out")?,
-            failed: Some(word("stuck")?),
-        };
-        Ok(if KIND == 0 { map.states(states) } else { map })
-    }
-
-    fn kept(map: ColumnMap) -> ColumnMap {
-        if KIND == 3 { map.deleting() } else { map }
+        KINDS[KIND].map(if KIND < 2 { &[] } else { &[(Field::CreatedAt, "made")] })
     }
 
     fn unmapped() -> Result<Self> {
@@ -250,8 +204,6 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
 }
 
 impl<const KIND: usize> Table for Of<KIND> {
-    const COUNTS_SUCCESS: bool = false;
-
     async fn store(&self) -> Result<Arc<dyn Store>> {
         self.0.store()
     }
@@ -288,6 +240,10 @@ impl<const KIND: usize> Table for Of<KIND> {
     async fn tries_max(&self) -> Result<u32> {
         let (.., attempts) = Self::told();
         self.0.one(&format!("SELECT coalesce(max({attempts}), 0) {}", Self::from()))
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.0.dead()
     }
 }
 
@@ -338,8 +294,8 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
 fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
     let case = Case::without_tables()?;
     case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
-    let columns = [(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")];
-    let map = columns.into_iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(field, name))?;
+    let map =
+        columns(&[(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")])?;
     let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
     let refused = migrate(&table(&map)?).unwrap_err().one_line();

@@ -1,12 +1,13 @@
 //! Tables with a type in a header, several words for rows that wait, payloads of bytes, and a time of giving up.
 
-use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::{Ident, Result};
 
 use super::case::Case;
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, strings};
+use crate::mapped::{columns, states};
 use crate::relay_cases::{eventually, relay_to};
 
 const TABLE: &str = "
@@ -17,23 +18,15 @@ const TABLE: &str = "
         ('{\"name\": \"bad\"}', '3', 'RETRY'), ('no JSON', '4', 'NEW'), ('{\"name\": \"paid\"}', '5', 'HELD')";
 
 fn map() -> Result<ColumnMap> {
-    let columns = [
+    let map = columns(&[
         (Field::Id, "Id"),
         (Field::Headers, "Meta"),
         (Field::Payload, "Body"),
         (Field::Order, "Id"),
         (Field::Status, "State"),
         (Field::GivenUpAt, "GivenUpAt"),
-    ];
-    let word = StateWord::new;
-    let states = States {
-        pending: word("NEW")?,
-        also_pending: vec![word("RETRY")?],
-        done: word("SENT")?,
-        failed: None,
-    };
-    let map = columns.iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(*field, name))?;
-    Ok(map.states(states))
+    ])?;
+    Ok(map.states(states(["NEW", "RETRY"], "SENT", None)?))
 }
 
 async fn arrivals(map: ColumnMap, table: &str) -> Result<(Case, Vec<[String; 4]>)> {
@@ -47,10 +40,6 @@ async fn arrivals(map: ColumnMap, table: &str) -> Result<(Case, Vec<[String; 4]>
     eventually("every row is settled", async || Ok(case.one::<u32>(left)? == 0)).await?;
     relay.shutdown().await?;
     Ok((case, arrivals.sorted()))
-}
-
-fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
-    all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
 }
 
 #[tokio::test]

@@ -11,7 +11,9 @@ use super::case::{Case, failed};
 use crate::relay_cases::{self, Table};
 
 impl Table for Case {
-    const COUNTS_SUCCESS: bool = true;
+    fn counts_success(&self) -> bool {
+        true
+    }
 
     async fn store(&self) -> Result<Arc<dyn Store>> {
         Case::store(self)
@@ -45,6 +47,10 @@ impl Table for Case {
              AND old.payload = '{{\"n\": {number}}}'"
         );
         Case::refuse(self, "outbox_events", &rows, Refusing::WithAnError)
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        Case::dead(self)
     }
 
     async fn tries_max(&self) -> Result<u32> {

@@ -2,7 +2,7 @@
 //!
 //! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
 
-use super::{Ids, Sql};
+use super::{Adopt, Ids, Sql, delete_own, subscription};
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Texts,
@@ -13,10 +13,15 @@ pub(super) const SQL: Sql = Sql {
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", "SET @postrider_nothing = 0"],
     load: LOAD,
     waiting: None,
-    trim: &[TRIM, TRIM_NOTES],
+    delete_delivered: &[TRIM, TRIM_NOTES],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: None,
+    search: None,
+    tally: TALLY,
+    adopt: Adopt { make_way: None, tried: "" },
 };
 
 /// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
@@ -97,3 +102,20 @@ const COUNTS: &str = "
            min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
+
+/// Indexes: the primary keys.
+const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}");
+
+/// A table of anybody's. When a row was delivered is not asked for.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", {c.type} AS event_type, NULL AS producer, {c.made} AS created_at, NULL AS delivered_at,
+       CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+            ELSE 'failed' END AS state,
+       {c.is_pending} AND {c.is_not_given_up}
+         AND NOT COALESCE(noted.next_attempt_at > UTC_TIMESTAMP(6), FALSE) AS is_due,
+       COALESCE({c.attempts}, 0) AS attempts
+     FROM {table} AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = {c.id_text}"
+);

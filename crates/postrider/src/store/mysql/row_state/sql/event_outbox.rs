@@ -1,6 +1,6 @@
 //! Layout `event_outbox`: pending, sent, failed.
 
-use super::{Ids, Sql, micros, rows_of};
+use super::{Adopt, Ids, Search, Sql, delete_own, micros, rows_of, subscription};
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Numbers,
@@ -11,10 +11,23 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, NOTHING],
     load: LOAD,
     waiting: Some(WAITING),
-    trim: &[TRIM],
+    delete_delivered: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: Some(include_str!("../event_outbox.sql")),
+    search: Some(Search {
+        statement: SEARCH,
+        aggregate: ["t.entity_table = ?", "t.entity_pk = ?"],
+        by_state: None,
+    }),
+    tally: TALLY,
+    adopt: Adopt {
+        // Index: uq_event_outbox_key (event_key).
+        make_way: Some("DELETE FROM {table} WHERE event_key IN ({ids}) AND status = 'sent'"),
+        tried: "UPDATE {table} SET attempts = LEAST(?, ?) WHERE id = ?",
+    },
 };
 
 /// A row that may be handed out.
@@ -151,4 +164,31 @@ const COUNTS: &str = concat!(
                         WHEN COALESCE(t.next_attempt_at >= '9999-12-31', FALSE) THEN 'ended'
                         ELSE 'again' END AS state
             FROM {table} AS t) AS counted"
+);
+
+/// Indexes: the primary keys.
+const DELETE_OWN: &str = delete_own!("t.id = n.row_id", "t.status = 'sent'", "t.created_at");
+
+/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate,
+/// idx_event_outbox_created_at (created_at) for a time and for the newest of all. None for payloads.
+const SEARCH: &str = concat!(
+    "SELECT t.id, t.event_key, t.event_type, t.entity_table, t.entity_pk, ",
+    micros!("t.created_at"),
+    ", t.status, t.attempts, t.payload, t.created_at
+     FROM {table} AS t
+     WHERE TRUE{asked}
+     ORDER BY t.created_at DESC, t.id DESC
+     LIMIT ?"
+);
+
+/// Due is what the seed's own view calls so.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", t.event_type, t.producer_node AS producer, t.created_at, t.processed_at AS delivered_at,
+       CASE t.status WHEN 'sent' THEN 'done' WHEN 'failed' THEN 'failed' ELSE 'pending' END AS state,
+       t.status IN ('pending', 'failed')
+         AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= UTC_TIMESTAMP(6)) AS is_due,
+       t.attempts
+     FROM {table} AS t"
 );

@@ -66,7 +66,9 @@ pub(super) struct Sql {
     pub(super) waiting: Option<&'static str>,
     /// Deletes what is delivered and old, whichever program delivered it: microseconds since 1970, twice where two times count. Run one after the other; the
     /// most that one deletes counts.
-    pub(super) trim: &'static [&'static str],
+    pub(super) delete_delivered: &'static [&'static str],
+    /// Deletes the rows of old notes, `{ids}`, that were delivered from here.
+    pub(super) delete_own: &'static str,
     /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
@@ -74,6 +76,48 @@ pub(super) struct Sql {
     /// All rows by state: pending, being published, failed and due again, given up, delivered; how many of those given up
     /// wait for a route; the creation of the first and the last that is undelivered. No index: all of the table is read.
     pub(super) counts: &'static str,
+    /// Makes the table of the layout.
+    pub(super) create: Option<&'static str>,
+    /// How rows are searched, where that is possible; see [`list`](super::list).
+    pub(super) search: Option<Search>,
+    /// What every row says of itself; see [`tally`](crate::store::tally). Index: none, the table is read.
+    pub(super) tally: &'static str,
+    /// How events of another outbox are written to the table. No mapped table is written to.
+    pub(super) adopt: Adopt,
+}
+
+/// What the table needs beside its writer, when events are handed over to it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store::mysql) struct Adopt {
+    /// Deletes delivered rows with the ids of these events, `{ids}`: an event that came from this table and comes back finds
+    /// the row it was handed over from.
+    pub(in crate::store::mysql) make_way: Option<&'static str>,
+    /// Records tries: how many, at most, id. A row that has used up its tries has one left, or it would count as given up.
+    /// Index: the primary key (id).
+    pub(in crate::store::mysql) tried: &'static str,
+}
+
+/// How events are handed over to a table of this layout, if it exists on these servers.
+pub(in crate::store::mysql) fn adopt(layout: RowLayout) -> Option<Adopt> {
+    Sql::of(layout).map(|sql| sql.adopt)
+}
+
+/// How the newest rows that pass a filter are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search {
+    /// Its conditions are put in for `{asked}`, a hint about an index for `{forced}`.
+    pub(super) statement: &'static str,
+    /// The conditions for an aggregate's type and id.
+    pub(super) aggregate: [&'static str; 2],
+    /// Where the only index for times begins with the state.
+    pub(super) by_state: Option<ByState>,
+}
+
+/// An index that begins with the state.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ByState {
+    pub(super) states: &'static [&'static str],
+    pub(super) index: &'static str,
 }
 
 /// The statements about rows that say that they are being published.
@@ -113,5 +157,29 @@ macro_rules! rows_of {
         )
     };
 }
+/// The one subscription of the table, if it is there.
+macro_rules! subscription {
+    () => {
+        "(SELECT MIN(name) FROM {schema}.subscriptions) AS subscription"
+    };
+}
+
+/// Deletes the rows of these notes. A row that was made a day after its note is another one, under a number that was
+/// given out again. Indexes: the primary keys.
+macro_rules! delete_own {
+    ($row:literal, $is_done:literal, $made:literal) => {
+        concat!(
+            "DELETE t FROM {schema}.row_done AS n STRAIGHT_JOIN {table} AS t ON ",
+            $row,
+            " WHERE n.row_id IN ({ids}) AND ",
+            $is_done,
+            " AND COALESCE(",
+            $made,
+            " <= n.done_at + INTERVAL 1 DAY, TRUE)"
+        )
+    };
+}
+
 use super::super::row::micros;
 use rows_of;
+use {delete_own, subscription};

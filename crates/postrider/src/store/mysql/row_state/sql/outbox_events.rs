@@ -3,7 +3,7 @@
 //! `last_attempt_at` has whole seconds, so a claim is known by it and the count of attempts together; see
 //! adr/0028-claims-in-whole-seconds.md.
 
-use super::{Ids, Marks, Sql, micros, rows_of};
+use super::{Adopt, ByState, Ids, Marks, Search, Sql, delete_own, micros, rows_of, subscription};
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Numbers,
@@ -14,10 +14,22 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, RETURNED],
     load: LOAD,
     waiting: None,
-    trim: &[TRIM],
+    delete_delivered: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: Some(include_str!("../outbox_events.sql")),
+    search: Some(Search {
+        statement: SEARCH,
+        aggregate: ["t.aggregate_type = ?", "t.aggregate_id = ?"],
+        by_state: Some(ByState {
+            states: &["PENDING", "PUBLISHING", "PUBLISHED", "FAILED"],
+            index: "idx_{name}_status_created_at",
+        }),
+    }),
+    tally: TALLY,
+    adopt: Adopt { make_way: None, tried: "UPDATE {table} SET attempt_count = LEAST(?, ?) WHERE id = ?" },
 };
 
 /// Index: idx_outbox_events_status_created_at (status, created_at), one range per state, each in its order.
@@ -220,4 +232,32 @@ const COUNTS: &str = concat!(
                         WHEN t.attempt_count >= {limit} THEN 'ENDED'
                         ELSE 'AGAIN' END AS state
             FROM {table} AS t) AS counted"
+);
+
+/// Indexes: the primary keys.
+const DELETE_OWN: &str = delete_own!("t.id = n.row_id", "t.status = 'PUBLISHED'", "t.created_at");
+
+/// Index: idx_outbox_events_aggregate (aggregate_type, aggregate_id), which is optional, for an aggregate; else
+/// idx_outbox_events_status_created_at (status, created_at), the newest of one state. None for payloads.
+const SEARCH: &str = concat!(
+    "SELECT t.id, NULL, t.event_type, t.aggregate_type, t.aggregate_id, ",
+    micros!("t.created_at"),
+    ", t.status, t.attempt_count, t.payload, t.created_at
+     FROM {table} AS t {forced}
+     WHERE TRUE{asked}
+     ORDER BY t.created_at DESC, t.id DESC
+     LIMIT ?"
+);
+
+/// `last_attempt_at` is no time of delivery: a claim sets it.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", t.event_type, NULL AS producer, t.created_at, NULL AS delivered_at,
+       CASE t.status WHEN 'PUBLISHED' THEN 'done' WHEN 'FAILED' THEN 'failed' ELSE 'pending' END AS state,
+       (t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned})
+         AND NOT COALESCE(noted.next_attempt_at > UTC_TIMESTAMP(6), FALSE) AS is_due,
+       t.attempt_count AS attempts
+     FROM {table} AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = t.id"
 );

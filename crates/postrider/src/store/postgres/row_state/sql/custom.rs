@@ -3,7 +3,10 @@
 //!
 //! Which indexes are used is up to the owner of the table: docs/src/layouts.md tells which are of use.
 
-use super::{Sql, delivered, fence, fence_beside, notes, on_server, started, timeline};
+use super::{
+    Adopt, Sql, backoff_is_over, delete_own, delivered, fence, fence_beside, notes, on_server, started,
+    subscription, timeline,
+};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -17,10 +20,17 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: "{c.trim}",
+    delete_delivered: "{c.trim}",
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    delete_own_expired: None,
+    create: &[],
+    search: SEARCH,
+    search_aggregate: SEARCH,
+    tally: TALLY,
+    adopt: Adopt { make_way: None, tried: "" },
 };
 
 /// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
@@ -95,3 +105,38 @@ const COUNTS: &str = "
            min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
+
+/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.created}", "true");
+
+/// Of a table of anybody's, on whichever index its owner has.
+const SEARCH: &str = "
+    SELECT * FROM (
+        SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
+               {c.aggregate_id} AS about, {c.created} AS created_at,
+               CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+                    ELSE 'given up' END AS status,
+               coalesce({c.attempts}, 0)::bigint AS attempts, coalesce({c.shown_body}, '') AS payload
+        FROM {table} AS t
+    ) AS t
+    WHERE ($1::text IS NULL OR t.kind = $1) AND ($2::text IS NULL OR t.about = $2)
+      AND ($3::text IS NULL OR t.event_type = $3)
+      AND ($4::timestamptz IS NULL OR t.created_at >= $4) AND ($5::timestamptz IS NULL OR t.created_at <= $5)
+      AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
+      AND ($7::text IS NULL OR t.status = $7)
+    ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT $8";
+
+/// A table of anybody's. When a row was delivered is not asked for.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", {c.type} AS event_type, NULL::text AS producer, {c.created} AS created_at, NULL::timestamptz AS delivered_at,
+       CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+            ELSE 'failed' END AS state,
+       {c.is_pending} AND {c.is_not_given_up} AND ",
+    backoff_is_over!(),
+    "    AS is_due,
+       coalesce({c.attempts}, 0)::bigint AS attempts
+     FROM {table} AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = {c.id_text}"
+);

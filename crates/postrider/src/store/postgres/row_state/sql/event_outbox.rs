@@ -1,6 +1,9 @@
 //! Layout `event_outbox`: pending, sent, failed.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
+use super::{
+    Adopt, Sql, asked, body, delete_own, delivered, fence, fence_beside, notes, on_server, started,
+    subscription, timeline, undelivered,
+};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -14,10 +17,23 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: Some(WAITING),
-    trim: TRIM,
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    delete_own_expired: None,
+    create: &[include_str!("../event_outbox.sql")],
+    search: SEARCH,
+    search_aggregate: SEARCH,
+    tally: TALLY,
+    adopt: Adopt {
+        // Index: uq_event_outbox_key (event_key).
+        make_way: Some(
+            "DELETE FROM {table} WHERE event_key = ANY ($1::text[]::character(36)[]) AND status = 'sent'",
+        ),
+        tried: "UPDATE {table} SET attempts = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
+    },
 };
 
 /// A row that is given up.
@@ -173,4 +189,31 @@ const COUNTS: &str = concat!(
          OR t.status = 'failed' AND (t.next_attempt_at IS NULL OR t.next_attempt_at < timestamptz '9999-12-31 00:00:00+00')",
         "{table} AS t"
     )
+);
+
+/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+const DELETE_OWN: &str = delete_own!("t.id = n.row_id::bigint", "t.status = 'sent'", "t.created_at", "true");
+
+/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate, gin_event_outbox_payload
+/// for a payload, idx_event_outbox_created_at (created_at) for a time and for the newest of all.
+const SEARCH: &str = concat!(
+    "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
+            t.created_at, t.status::text, t.attempts::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("entity_table", "entity_pk", "text"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+/// Due is what the seed's own view calls so.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", t.event_type::text AS event_type, t.producer_node::text AS producer, t.created_at,
+       t.processed_at AS delivered_at,
+       CASE t.status WHEN 'sent' THEN 'done' ELSE t.status END AS state,
+       t.status IN ('pending', 'failed')
+         AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= statement_timestamp()) AS is_due,
+       t.attempts::bigint AS attempts
+     FROM {table} AS t"
 );

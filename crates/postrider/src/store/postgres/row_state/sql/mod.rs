@@ -45,8 +45,13 @@ pub(super) struct Sql {
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
     pub(super) waiting: Option<&'static str>,
     /// Deletes what is delivered and old, whichever program delivered it: `$1` microseconds, `$2` how many. What was
-    /// delivered from here is deleted by [`own`](super::own).
-    pub(super) trim: &'static str,
+    /// delivered from here is deleted by `delete_own`.
+    pub(super) delete_delivered: &'static str,
+    /// Deletes what was delivered from here and is old: `$1` microseconds, `$2` how many. Answers how many rows, and how many
+    /// notes.
+    pub(super) delete_own: &'static str,
+    /// The same for rows past their own `expires_at`, where the layout has it.
+    pub(super) delete_own_expired: Option<&'static str>,
     /// What is neither done nor noted: `$1` how many to count, `$2` limit of attempts. Answers their number, and the
     /// creation of the first.
     pub(super) backlog: &'static str,
@@ -56,6 +61,32 @@ pub(super) struct Sql {
     /// given up, delivered; how many of those given up wait for a route; the creation of the first and the last that is
     /// undelivered. No index: all of the table is read.
     pub(super) counts: &'static str,
+    /// Makes the tables of the layout, in the order of its shapes.
+    pub(super) create: &'static [&'static str],
+    /// The newest rows that pass a filter: see [`list`](super::list).
+    pub(super) search: &'static str,
+    /// The same of one aggregate.
+    pub(super) search_aggregate: &'static str,
+    /// What every row says of itself: see [`tally`](super::tally).
+    pub(super) tally: &'static str,
+    /// How events of another outbox are written to the table. No mapped table is written to.
+    pub(super) adopt: Adopt,
+}
+
+/// What the table needs beside its writer, when events are handed over to it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store::postgres) struct Adopt {
+    /// Deletes delivered rows with the ids `$1`, where those are the rows' own: an event that came from this table and
+    /// comes back finds the row it was handed over from.
+    pub(in crate::store::postgres) make_way: Option<&'static str>,
+    /// Records tries: `$1` id, `$2` how many, `$3` limit. A row that has used up its tries has one left, or it would count
+    /// as given up. Index: the primary key (id).
+    pub(in crate::store::postgres) tried: &'static str,
+}
+
+/// How events are handed over to a table of this layout.
+pub(in crate::store::postgres) const fn adopt(layout: RowLayout) -> Adopt {
+    Sql::of(layout).adopt
 }
 
 impl Sql {
@@ -180,3 +211,75 @@ use undelivered;
 
 use super::super::history::{on_server, started, timeline};
 use notes;
+
+/// What is asked, the same in all: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
+macro_rules! asked {
+    ($kind:literal, $id:literal, $id_type:literal) => {
+        concat!(
+            "($1::text IS NULL OR t.",
+            $kind,
+            " = $1) AND ($2::text IS NULL OR t.",
+            $id,
+            " = $2::text::",
+            $id_type,
+            ") AND ($3::text IS NULL OR t.event_type = $3)
+             AND ($4::timestamptz IS NULL OR t.created_at >= $4)
+             AND ($5::timestamptz IS NULL OR t.created_at <= $5)
+             AND ($6::text IS NULL OR t.payload::jsonb @> $6::jsonb)
+             AND ($7::text IS NULL OR t.status = $7)"
+        )
+    };
+}
+use asked;
+
+/// The one subscription of the table, if it is there.
+macro_rules! subscription {
+    () => {
+        "(SELECT min(name) FROM {schema}.subscriptions) AS subscription"
+    };
+}
+use subscription;
+
+/// A note does not say that the row waits.
+macro_rules! backoff_is_over {
+    () => {
+        "NOT coalesce(noted.next_attempt_at > statement_timestamp(), false)"
+    };
+}
+use backoff_is_over;
+
+/// Deletes rows whose note is older than `$1` microseconds, `$2` at most, and these notes. Answers how many rows, and how
+/// many notes. A row that was made a day after its note is another one, under a number that was given out again.
+/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+macro_rules! delete_own {
+    ($row:literal, $is_done:literal, $made:literal, $is_ripe:literal) => {
+        concat!(
+            "WITH old AS (
+                 SELECT n.row_id, n.done_at
+                 FROM {schema}.row_done AS n
+                 LEFT JOIN {table} AS t ON ",
+            $row,
+            "    WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond' AND ",
+            $is_ripe,
+            "    ORDER BY n.done_at
+                 LIMIT $2::bigint
+                 FOR UPDATE OF n SKIP LOCKED
+             ), gone AS (
+                 DELETE FROM {table} AS t
+                 USING old AS n
+                 WHERE ",
+            $row,
+            " AND ",
+            $is_done,
+            " AND coalesce(",
+            $made,
+            " <= n.done_at + interval '1 day', true)
+                 RETURNING 1
+             ), forgotten AS (
+                 DELETE FROM {schema}.row_done AS d USING old WHERE d.row_id = old.row_id RETURNING 1
+             )
+             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)"
+        )
+    };
+}
+use delete_own;

@@ -1,6 +1,9 @@
 //! Layout `outbox`: pending, published, failed.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
+use super::{
+    Adopt, Sql, asked, backoff_is_over, body, delete_own, delivered, fence, fence_beside, notes, on_server,
+    started, subscription, timeline, undelivered,
+};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -14,10 +17,23 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: TRIM,
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    delete_own_expired: Some(DELETE_OWN_EXPIRED),
+    create: &[include_str!("../outbox.sql"), include_str!("../processed_events.sql")],
+    search: SEARCH,
+    search_aggregate: SEARCH,
+    tally: TALLY,
+    adopt: Adopt {
+        // Index: the primary key (id).
+        make_way: Some("DELETE FROM {table} WHERE id = ANY ($1::text[]::uuid[]) AND status = 'published'"),
+        tried: "UPDATE {table}
+                SET retry_count = greatest(least($2::bigint, max_retries - 1, $3::bigint - 1), 0)
+                WHERE id = $1::text::uuid",
+    },
 };
 
 /// Rows of one transaction have one `created_at`; `cmin` tells their order, where each was a statement of its own. Rows of
@@ -139,4 +155,60 @@ const COUNTS: &str = concat!(
             count(*) FILTER (WHERE t.status = 'failed'),
             count(*) FILTER (WHERE t.status = 'published'),",
     undelivered!("t.status = 'pending'", "{table} AS t")
+);
+
+/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+const DELETE_OWN: &str = delete_own!(
+    "t.id = n.row_id::uuid",
+    "t.status = 'published'",
+    "t.created_at",
+    "coalesce(t.expires_at < statement_timestamp(), true)"
+);
+
+/// Rows past their own `expires_at`. Index: idx_outbox_expires (expires_at) WHERE
+/// published, from its begin.
+const DELETE_OWN_EXPIRED: &str = "
+    WITH old AS (
+        SELECT t.id, n.row_id
+        FROM {table} AS t
+        JOIN {schema}.row_done AS n ON n.row_id = t.id::text
+        WHERE t.status = 'published' AND t.expires_at < statement_timestamp() AND $1::bigint IS NOT NULL
+          AND t.created_at <= n.done_at + interval '1 day'
+        ORDER BY t.expires_at
+        LIMIT $2::bigint
+        FOR UPDATE OF t SKIP LOCKED
+    ), gone AS (
+        DELETE FROM {table} AS t USING old WHERE t.id = old.id RETURNING 1
+    ), stale AS (
+        SELECT n.row_id
+        FROM (SELECT row_id FROM {schema}.row_done ORDER BY done_at LIMIT $2::bigint) AS n
+        WHERE NOT EXISTS (SELECT FROM {table} AS t WHERE t.id = n.row_id::uuid)
+    ), forgotten AS (
+        DELETE FROM {schema}.row_done AS d
+        WHERE d.row_id IN (SELECT row_id FROM old UNION ALL SELECT row_id FROM stale)
+    )
+    SELECT count(*), count(*) FROM gone";
+
+/// Indexes: idx_outbox_aggregate (aggregate_type, aggregate_id) for an aggregate, idx_outbox_status_created (status,
+/// created_at) for a time with status pending. The seed has none for other times, nor for payloads.
+const SEARCH: &str = concat!(
+    "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            t.created_at, t.status::text, t.retry_count::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("aggregate_type", "aggregate_id", "uuid"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, t.published_at AS delivered_at,
+       CASE t.status WHEN 'published' THEN 'done' ELSE t.status END AS state,
+       t.status = 'pending' AND ",
+    backoff_is_over!(),
+    "    AS is_due,
+       t.retry_count::bigint AS attempts
+     FROM {table} AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = t.id::text"
 );

@@ -1,6 +1,9 @@
 //! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 
-use super::{Sql, body, delivered, fence, fence_beside, notes, on_server, started, timeline, undelivered};
+use super::{
+    Adopt, Sql, asked, backoff_is_over, body, delete_own, delivered, fence, fence_beside, notes, on_server,
+    started, subscription, timeline, undelivered,
+};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -14,10 +17,20 @@ pub(super) const SQL: Sql = Sql {
     deliver: DELIVER,
     load: LOAD,
     waiting: None,
-    trim: TRIM,
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    delete_own_expired: None,
+    create: &[include_str!("../outbox_events.sql")],
+    search: SEARCH,
+    search_aggregate: SEARCH_AGGREGATE,
+    tally: TALLY,
+    adopt: Adopt {
+        make_way: None,
+        tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
+    },
 };
 
 /// The limit of a row: its own column `max_attempts` where the table has one, else the outbox's. A name that the
@@ -258,4 +271,54 @@ const COUNTS: &str = concat!(
              FROM {table} AS t
          ) AS t"
     )
+);
+
+/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+const DELETE_OWN: &str =
+    delete_own!("t.id = n.row_id::bigint", "t.status = 'PUBLISHED'", "t.created_at", "true");
+
+/// Of an aggregate. Index: idx_outbox_events_aggregate (aggregate_type, aggregate_id), which is optional.
+const SEARCH_AGGREGATE: &str = concat!(
+    "SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+            t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
+     FROM {table} AS t
+     WHERE ",
+    asked!("aggregate_type", "aggregate_id", "text"),
+    " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
+);
+
+/// Of all aggregates. Index: idx_outbox_events_status_created_at (status, created_at), the newest of each state. The seed has
+/// none for payloads.
+const SEARCH: &str = concat!(
+    "SELECT t.*
+     FROM (VALUES ('PENDING'), ('PUBLISHING'), ('PUBLISHED'), ('FAILED')) AS states (status)
+     CROSS JOIN LATERAL (
+         SELECT t.id::text, NULL::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
+                t.created_at, t.status::text, t.attempt_count::bigint, t.payload::text
+         FROM {table} AS t
+         WHERE t.status = states.status AND ",
+    asked!("aggregate_type", "aggregate_id", "text"),
+    "    ORDER BY t.created_at DESC, t.id DESC LIMIT $8
+     ) AS t
+     ORDER BY t.created_at DESC, t.id::bigint DESC LIMIT $8"
+);
+
+/// `last_attempt_at` is no time of delivery: a claim sets it. The limit of a row is its own column `max_attempts` where the
+/// table has one: a name that the table does not know is looked for one level further out, where there is a NULL.
+const TALLY: &str = concat!(
+    "SELECT ",
+    subscription!(),
+    ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, NULL::timestamptz AS delivered_at,
+       CASE t.status WHEN 'PUBLISHED' THEN 'done' WHEN 'FAILED' THEN 'failed' ELSE 'pending' END AS state,
+       (t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < t.own_limit OR {abandoned}) AND ",
+    backoff_is_over!(),
+    "    AS is_due,
+       t.attempt_count::bigint AS attempts
+     FROM (SELECT NULL::bigint AS max_attempts) AS unlimited
+     CROSS JOIN LATERAL (
+         SELECT t.id, event_type, created_at, status, attempt_count, last_attempt_at,
+                coalesce(max_attempts, {limit}) AS own_limit
+         FROM {table} AS t
+     ) AS t
+     LEFT JOIN {schema}.row_notes AS noted ON noted.row_id = t.id::text"
 );

@@ -10,10 +10,14 @@ pub(super) const SQL: Sql = Sql {
     marks: None,
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", ""],
     load: LOAD,
-    trim: &["{c.trim}"],
+    delete_delivered: &["{c.trim}"],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: None,
+    search: None,
+    tally: TALLY,
 };
 
 /// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
@@ -71,3 +75,21 @@ const COUNTS: &str = "
            min(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END),
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
+
+/// Index: the one over the id.
+const DELETE_OWN: &str = "
+    DELETE FROM {table} AS t
+    WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)";
+
+/// A table of anybody's. When a row was delivered is not asked for.
+const TALLY: &str = "
+    SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, {c.type} AS event_type, NULL AS producer,
+           {c.created} AS created_at, NULL AS delivered_at,
+           CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
+                ELSE 'failed' END AS state,
+           {c.is_pending} AND {c.is_not_given_up}
+             AND NOT coalesce(noted.next_attempt_at
+                              > CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0) AS is_due,
+           coalesce({c.attempts}, 0) AS attempts
+    FROM {table} AS t
+    LEFT JOIN postrider_row_notes AS noted ON noted.row_id = {c.id_text}";

@@ -15,7 +15,7 @@ macro_rules! micros {
     };
 }
 
-pub(super) use micros;
+use micros;
 
 /// The statements of a layout.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,10 @@ pub(super) struct Sql {
     /// Noted rows beside what the table says of them; see [`load`](super::load).
     pub(super) load: &'static str,
     /// Deletes what is delivered, whichever program delivered it, and older than `?1`, `?2` at most. Run one after the other; the last one counts.
-    pub(super) trim: &'static [&'static str],
+    pub(super) delete_delivered: &'static [&'static str],
+    /// Deletes the row `?1`, delivered from here at `?2`. One that was made a day after its note is another one, under a
+    /// number that was given out again.
+    pub(super) delete_own: &'static str,
     /// What is neither done nor noted, up to `?1`: their number, and the creation of the first.
     pub(super) backlog: &'static str,
     /// Creation of the newest row.
@@ -40,6 +43,20 @@ pub(super) struct Sql {
     /// All rows by state: pending, being published, failed and due again, given up, delivered, those given up that wait for
     /// a route, and the creation of the first and last that is undelivered. No index: all of the table is read.
     pub(super) counts: &'static str,
+    /// Makes the table of the layout.
+    pub(super) create: Option<&'static str>,
+    /// How rows are searched, where that is possible; see [`list`](super::list).
+    pub(super) search: Option<Search>,
+    /// What every row says of itself; see [`tally`](crate::store::tally). Index: none, the table is read.
+    pub(super) tally: &'static str,
+}
+
+/// The newest rows that pass a filter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search {
+    pub(super) all: &'static str,
+    /// Of one state, `?6`.
+    pub(super) of_state: &'static str,
 }
 
 /// The statements about rows that say that they are being published.
@@ -63,11 +80,12 @@ pub(super) struct Names {
 }
 
 impl Sql {
-    /// `outbox_events` is the only layout that exists here.
-    pub(super) const fn of(layout: RowLayout) -> Self {
+    /// `None` where the layout does not exist on SQLite.
+    pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
-            RowLayout::Custom => custom::SQL,
-            RowLayout::EventOutbox | RowLayout::Outbox | RowLayout::OutboxEvents => outbox_events::SQL,
+            RowLayout::OutboxEvents => Some(outbox_events::SQL),
+            RowLayout::Custom => Some(custom::SQL),
+            RowLayout::EventOutbox | RowLayout::Outbox => None,
         }
     }
 }

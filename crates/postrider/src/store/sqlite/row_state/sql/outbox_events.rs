@@ -3,7 +3,7 @@
 //! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds; so a claim is known by its time and
 //! the count of attempts together, see adr/0028-claims-in-whole-seconds.md.
 
-use super::{Marks, Sql, micros};
+use super::{Marks, Search, Sql, micros};
 
 pub(super) const SQL: Sql = Sql {
     list: LIST,
@@ -11,10 +11,14 @@ pub(super) const SQL: Sql = Sql {
     marks: Some(Marks { mark: MARK, give_back: GIVE_BACK, foreign: FOREIGN }),
     outcomes: [DONE, FAILED, FAILED, RETURNED],
     load: LOAD,
-    trim: &[TRIM],
+    delete_delivered: &[TRIM],
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
+    delete_own: DELETE_OWN,
+    create: Some(include_str!("../outbox_events.sql")),
+    search: Some(Search { all: SEARCH, of_state: SEARCH_STATE }),
+    tally: TALLY,
 };
 
 /// Microseconds since 1970 as a time of the table.
@@ -218,3 +222,57 @@ const NEWEST: &str = concat!(
             UNION ALL SELECT max(created_at) FROM {table} WHERE status = 'FAILED'
             UNION ALL SELECT max(created_at) FROM {table} WHERE status = 'PUBLISHED')"
 );
+
+/// Index: the primary key.
+const DELETE_OWN: &str = concat!(
+    "DELETE FROM {table} AS t
+     WHERE t.id = ?1 AND t.status = 'PUBLISHED' AND coalesce(",
+    micros!("t.created_at"),
+    " <= ?2 + 86400000000, 1)"
+);
+
+/// A state's rows. Every value is behind the least number and before any bytes. Index: idx_outbox_events_status (status, created_at), backwards.
+macro_rules! of_state {
+    ($state:literal) => {
+        concat!(
+            "SELECT t.id AS id, NULL, t.event_type, t.aggregate_type, t.aggregate_id, ",
+            micros!("t.created_at"),
+            ", t.status, t.attempt_count, t.payload, t.created_at AS created_at
+             FROM {table} AS t
+             WHERE t.status = ",
+            $state,
+            "  AND (?1 IS NULL OR t.aggregate_type = ?1) AND (?2 IS NULL OR t.aggregate_id = ?2)
+               AND (?3 IS NULL OR t.event_type = ?3)
+               AND t.created_at >= coalesce(datetime(?4, 'unixepoch'), -9e999)
+               AND t.created_at < coalesce(datetime(?5, 'unixepoch'), x'ff')"
+        )
+    };
+}
+
+/// Merges the states, row by row. The seed has no index for aggregates, types and payloads on SQLite.
+const SEARCH: &str = concat!(
+    of_state!("'PENDING'"),
+    " UNION ALL ",
+    of_state!("'PUBLISHING'"),
+    " UNION ALL ",
+    of_state!("'PUBLISHED'"),
+    " UNION ALL ",
+    of_state!("'FAILED'"),
+    " ORDER BY created_at DESC, id DESC"
+);
+
+/// Of one state, `?6`.
+const SEARCH_STATE: &str = concat!(of_state!("?6"), " ORDER BY created_at DESC, id DESC");
+
+/// `last_attempt_at` is no time of delivery: a claim sets it. Index: none, the table is read.
+const TALLY: &str = "
+    SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, t.event_type, NULL AS producer,
+           CAST(round((julianday(t.created_at) - 2440587.5) * 86400000) AS INTEGER) * 1000 AS created_at,
+           NULL AS delivered_at,
+           CASE t.status WHEN 'PUBLISHED' THEN 'done' WHEN 'FAILED' THEN 'failed' ELSE 'pending' END AS state,
+           (t.status = 'PENDING' OR t.status = 'FAILED' AND t.attempt_count < {limit} OR {abandoned})
+             AND NOT coalesce(noted.next_attempt_at
+                              > CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0) AS is_due,
+           t.attempt_count AS attempts
+    FROM {table} AS t
+    LEFT JOIN postrider_row_notes AS noted ON noted.row_id = CAST(t.id AS TEXT)";

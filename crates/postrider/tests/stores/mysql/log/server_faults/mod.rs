@@ -4,7 +4,6 @@ mod replica;
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,12 +13,13 @@ use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::audit::Sighting;
-use postrider_testkit::servers::mysql::{Copy, Kind, Options, Server, own};
+use postrider_testkit::servers::Controlled;
+use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use super::case::{Which, failed};
-use crate::server_faults::{Act, Change, LOOK_AFTER, RELAY, To, WRITER, Wanted};
+use crate::server_faults::{Change, LOOK_AFTER, RELAY, To, WRITER, Wanted};
 
 mod mysql {
     use super::MySqlServer;
@@ -44,15 +44,6 @@ struct MySqlServer<W> {
 }
 
 impl<W: Which> MySqlServer<W> {
-    /// Does something to the server while everything else goes on.
-    async fn server<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Server) -> Result<T, String> + Send + 'static,
-    ) -> T {
-        let server = self.server.clone();
-        tokio::task::spawn_blocking(move || act(&server)).await.unwrap().unwrap()
-    }
-
     async fn administrator(&self) -> Result<MutexGuard<'_, Conn>> {
         let mut client = self.administrator.lock().await;
         if client.ping().await.is_err() {
@@ -95,8 +86,6 @@ impl<W: Which> MySqlServer<W> {
 }
 
 impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
-    type Copy = Copy;
-
     const NO_CONNECTION: [&'static str; 2] = ["max_user_connections", "Too many connections"];
     const WRONG_PASSWORD: &'static str = "Access denied";
 
@@ -120,29 +109,8 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
         Ok(Some(test_server))
     }
 
-    fn port(&self) -> u16 {
-        self.server.port()
-    }
-
-    fn data(&self) -> PathBuf {
-        self.server.data()
-    }
-
-    async fn act(&self, act: Act) {
-        let act: fn(&Server) -> Result<(), String> = match act {
-            Act::Stop => Server::stop,
-            Act::Kill => Server::kill,
-            Act::Start => Server::start,
-        };
-        self.server(act).await;
-    }
-
-    async fn back_up(&self) -> Copy {
-        self.server(Server::back_up).await
-    }
-
-    async fn restore(&self, copy: Copy) {
-        self.server(move |server| server.restore(&copy)).await;
+    fn process(&self) -> Arc<dyn Controlled> {
+        self.server.clone()
     }
 
     async fn change(&self, change: Change) -> Result<()> {

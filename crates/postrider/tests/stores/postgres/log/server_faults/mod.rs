@@ -4,7 +4,6 @@ mod pooler;
 mod standby;
 
 use std::any::Any;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,11 +11,12 @@ use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Start, Store};
 use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::audit::Sighting;
-use postrider_testkit::servers::postgres::{Copy, Options, Server, own};
+use postrider_testkit::servers::Controlled;
+use postrider_testkit::servers::postgres::{Options, Server, own};
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;
-use crate::server_faults::{Act, Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, halted};
+use crate::server_faults::{Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, halted};
 
 crate::server_faults::server_fault_tests!(PostgresServer);
 
@@ -26,15 +26,6 @@ struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Does something to the server while everything else goes on.
-    async fn server<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Server) -> Result<T, String> + Send + 'static,
-    ) -> T {
-        let server = self.server.clone();
-        tokio::task::spawn_blocking(move || act(&server)).await.unwrap().unwrap()
-    }
-
     /// A connection of the superuser, for what no application does.
     async fn client(&self) -> Result<Client> {
         connect(self.server.url()).await
@@ -62,8 +53,6 @@ impl PostgresServer {
 }
 
 impl crate::server_faults::TestServer for PostgresServer {
-    type Copy = Copy;
-
     const NO_CONNECTION: [&'static str; 2] = ["too many connections", "connection slots"];
     const WRONG_PASSWORD: &'static str = "password authentication failed";
 
@@ -91,29 +80,8 @@ impl crate::server_faults::TestServer for PostgresServer {
         Ok(Some(test_server))
     }
 
-    fn port(&self) -> u16 {
-        self.server.port()
-    }
-
-    fn data(&self) -> PathBuf {
-        self.server.data()
-    }
-
-    async fn act(&self, act: Act) {
-        let act: fn(&Server) -> Result<(), String> = match act {
-            Act::Stop => Server::stop,
-            Act::Kill => Server::kill,
-            Act::Start => Server::start,
-        };
-        self.server(act).await;
-    }
-
-    async fn back_up(&self) -> Copy {
-        self.server(Server::back_up).await
-    }
-
-    async fn restore(&self, copy: Copy) {
-        self.server(move |server| server.restore(&copy)).await;
+    fn process(&self) -> Arc<dyn Controlled> {
+        self.server.clone()
     }
 
     async fn change(&self, change: Change) -> Result<()> {

@@ -1,28 +1,15 @@
 //! Tables as people have them, each with its map.
 
 use postrider::Result;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Ident, store::Store};
 use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
 use std::sync::Arc;
 
+use crate::mapped::GIVEN_UP;
+pub(crate) use crate::mapped::{KINDS, Kind};
 use crate::postgres::row_state::case::Case;
-
-/// How a table says that a row was delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A state in words of their own, an enum; ids that are texts; names that need quotes.
-    Status,
-    /// A time that is NULL until then, without a zone; ids that are numbers.
-    Time,
-    /// Not at all: Debezium's columns, and one with a time.
-    Noted,
-    /// By its absence: Debezium's columns, and a number for their order.
-    Deleted,
-}
-
-pub(crate) const KINDS: [Kind; 4] = [Kind::Status, Kind::Time, Kind::Noted, Kind::Deleted];
 
 impl Kind {
     pub(crate) fn ddl(self) -> &'static str {
@@ -56,44 +43,32 @@ impl Kind {
         }
     }
 
-    pub(crate) fn map(self) -> Result<ColumnMap> {
-        let named = |map: ColumnMap, columns: &[(Field, &str)]| {
-            columns.iter().try_fold(map, |map, (field, name)| map.with(*field, name))
-        };
+    pub(crate) fn columns(self) -> Result<ColumnMap> {
+        self.map(match self {
+            Self::Status => &[(Field::CreatedAt, "madeAt")],
+            Self::Time => &[],
+            Self::Noted => &[(Field::CreatedAt, "timestamp")],
+            Self::Deleted => &[(Field::Order, "seq")],
+        })
+    }
+
+    /// The id, the conditions of a delivered and of a given up row, and its tries.
+    pub(crate) fn told(self) -> [&'static str; 4] {
         match self {
-            Self::Status => {
-                let columns = [
-                    (Field::Id, "eventId"),
-                    (Field::Type, "kind"),
-                    (Field::Key, "group by"),
-                    (Field::Payload, "body"),
-                    (Field::Headers, "extra"),
-                    (Field::CreatedAt, "madeAt"),
-                    (Field::Status, "step"),
-                    (Field::Attempts, "tries"),
-                ];
-                let states = States {
-                    pending: StateWord::new("new")?,
-                    also_pending: Vec::new(),
-                    done: StateWord::new("out")?,
-                    failed: Some(StateWord::new("stuck")?),
-                };
-                Ok(named(ColumnMap::new(), &columns)?.states(states))
-            }
-            Self::Time => named(
-                ColumnMap::new(),
-                &[
-                    (Field::Id, "number"),
-                    (Field::Type, "name"),
-                    (Field::Key, "part"),
-                    (Field::Payload, "data"),
-                    (Field::CreatedAt, "made"),
-                    (Field::DeliveredAt, "sent"),
-                ],
-            ),
-            Self::Noted => ColumnMap::debezium().with(Field::CreatedAt, "timestamp"),
-            Self::Deleted => Ok(ColumnMap::debezium().with(Field::Order, "seq")?.deleting()),
+            Self::Status => ["t.\"eventId\"", "t.step = 'out'", "t.step = 'stuck'", "t.tries"],
+            Self::Time => ["t.number::text", "t.sent IS NOT NULL", GIVEN_UP, "n.attempts"],
+            Self::Noted => ["t.id::text", "d.row_id IS NOT NULL", GIVEN_UP, "n.attempts"],
+            Self::Deleted => ["t.id::text", "false", GIVEN_UP, "n.attempts"],
         }
+    }
+
+    /// Every row with our notes.
+    pub(crate) fn from(self) -> String {
+        let [id, ..] = self.told();
+        format!(
+            "FROM shop_events AS t LEFT JOIN {{ledger}}.row_notes AS n ON n.row_id = {id}
+             LEFT JOIN {{ledger}}.row_done AS d ON d.row_id = {id}"
+        )
     }
 
     pub(crate) async fn case(self) -> Result<Case> {
@@ -105,7 +80,7 @@ impl Kind {
     /// With its table, and none of ours.
     pub(crate) async fn unmapped(self) -> Result<Case> {
         let mut case = Case::without_tables(RowLayout::Custom).await?;
-        case.table = RowTable::custom(Ident::new("shop_events")?, self.map()?)?
+        case.table = RowTable::custom(Ident::new("shop_events")?, self.columns()?)?
             .in_schema(Ident::new(&case.schema)?)
             .max_attempts(ATTEMPTS_MAX);
         case.run(self.ddl()).await?;
@@ -144,16 +119,8 @@ impl Kind {
 
     /// Rows that were not delivered, by what table and notes say together.
     pub(crate) async fn left(self, case: &Case) -> Result<i64> {
-        case.one(match self {
-            Self::Status => "SELECT count(*) FROM shop_events WHERE step <> 'out'",
-            Self::Time => "SELECT count(*) FROM shop_events WHERE sent IS NULL",
-            Self::Noted => {
-                "SELECT count(*) FROM shop_events AS t
-                 WHERE NOT EXISTS (SELECT FROM {ledger}.row_done AS d WHERE d.row_id = t.id::text)"
-            }
-            Self::Deleted => "SELECT count(*) FROM shop_events",
-        })
-        .await
+        let [_, done, ..] = self.told();
+        case.one(&format!("SELECT count(*) {} WHERE NOT ({done})", self.from())).await
     }
 }
 

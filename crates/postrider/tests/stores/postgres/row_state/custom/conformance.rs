@@ -10,29 +10,14 @@ use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 use super::case::{KINDS, Kind};
 use crate::postgres::row_state::case::{Case, failed};
 
-const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
-
 /// The kind at a place in the list, alone on its table or beside others.
 struct Of<const KIND: usize, const SHARED: bool = false>(Case);
 
-mod status {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0>);
-}
-
-mod time {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<1>);
-}
-
-mod noted {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<2>);
-}
-
-mod status_shared {
-    use super::*;
-    postrider_testkit::rows_conformance!(Of<0, true>);
+postrider_testkit::rows_conformance! {
+    status: Of<0>,
+    time: Of<1>,
+    noted: Of<2>,
+    status_shared: Of<0, true>,
 }
 
 impl<const KIND: usize, const SHARED: bool> Of<KIND, SHARED> {
@@ -41,16 +26,14 @@ impl<const KIND: usize, const SHARED: bool> Of<KIND, SHARED> {
 
 impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
     const MARKS: bool = false;
-    const SAYS_DELIVERED: bool = matches!(Self::KIND, Kind::Status | Kind::Time);
+    const SAYS_DELIVERED: bool = Self::KIND.says_delivered();
 
     fn is_available() -> bool {
         Case::is_available()
     }
 
     async fn fresh() -> Result<Self> {
-        let mut case = Self::KIND.case().await?;
-        case.table = case.table.shared(SHARED);
-        Ok(Self(case))
+        Ok(Self(Self::KIND.case().await?.shared(SHARED)))
     }
 
     async fn open(&self) -> Result<Arc<dyn Store>> {
@@ -62,21 +45,15 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
-        let (key, done, given_up, attempts) = match Self::KIND {
-            Kind::Status => ("\"eventId\"", "step = 'out'", "step = 'stuck'", "tries::int"),
-            Kind::Time => ("number::text", "sent IS NOT NULL", GIVEN_UP, "n.attempts::int"),
-            Kind::Noted | Kind::Deleted => ("id::text", "d.row_id IS NOT NULL", GIVEN_UP, "n.attempts::int"),
-        };
+        let [key, done, given_up, attempts] = Self::KIND.told();
         // With the note goes what it counted.
         let is_noted = Self::KIND != Kind::Status;
         let sql = self.0.sql(&format!(
             "SELECT CASE WHEN {done} THEN 'done' WHEN {given_up} THEN 'given up'
                          WHEN coalesce({attempts}, 0) > 0 THEN 'retry' ELSE 'waiting' END,
-                    CASE WHEN {done} AND {is_noted} THEN 0 ELSE coalesce({attempts}, 0) END
-             FROM shop_events AS t
-             LEFT JOIN {{ledger}}.row_notes AS n ON n.row_id = {key}
-             LEFT JOIN {{ledger}}.row_done AS d ON d.row_id = {key}
-             WHERE {key} = $1"
+                    CASE WHEN {done} AND {is_noted} THEN 0 ELSE coalesce({attempts}, 0)::int END
+             {} WHERE {key} = $1",
+            Self::KIND.from()
         ));
         let Some(row) = self.0.client.query_opt(&sql, &[&id]).await.map_err(failed)? else { return Ok(None) };
         let state = match row.get::<_, &str>(0) {
@@ -109,13 +86,12 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
     }
 
     async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
-        let key = match Self::KIND {
-            Kind::Status => "old.\"eventId\"",
-            Kind::Time => "old.number::text",
-            // Nothing of it is changed.
-            Kind::Noted | Kind::Deleted => return Ok(false),
-        };
-        self.0.refuse("shop_events", key, ids, how).await
+        // Nothing is changed of rows that do not say it.
+        if !Self::KIND.says_delivered() {
+            return Ok(false);
+        }
+        let key = Self::KIND.told()[0].replace("t.", "old.");
+        self.0.refuse("shop_events", &key, ids, how).await
     }
 
     async fn count_to_the_end(&self, id: &str) -> Result<bool> {

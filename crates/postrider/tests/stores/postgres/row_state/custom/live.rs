@@ -1,111 +1,86 @@
 //! A whole relay on each kind of table: order, poison, outage, and what an event is made of.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
-use postrider::store::{EventFilter, Purge, RetentionScope, postgres::PostgresRowStore};
+use postrider::sink::{Message, Outcome, Receipt, Sink};
+use postrider::store::{EventFilter, Purge, RetentionScope, Store, postgres::PostgresRowStore};
 use postrider::{BoxFuture, Event, Result};
 
 use super::case::{KINDS, Kind, store};
 use crate::postgres::row_state::case::Case;
-use crate::postgres::row_state::relay::{eventually, relay, relay_to};
+use crate::relay_cases::{self, KEYS, Table, eventually, relay, relay_to};
 use crate::taker::Taker;
 
-const KEYS: usize = 5;
-const ROWS: usize = 20;
+/// A mapped table, and how many rows were written to it.
+struct Mapped(Kind, Case, AtomicUsize);
 
-async fn write(kind: Kind, case: &Case, rows: usize) -> Result<()> {
-    for number in 0..rows {
-        for key in 0..KEYS {
-            case.run(&kind.insert(&format!("key{key}"), number)).await?;
-        }
+impl Mapped {
+    async fn new(kind: Kind) -> Result<Self> {
+        Ok(Self(kind, kind.case().await?, AtomicUsize::new(0)))
     }
-    Ok(())
 }
 
-#[tokio::test]
-async fn every_key_of_a_mapped_table_arrives_in_its_order_and_once() -> Result<()> {
-    for kind in KINDS {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = kind.case().await?;
-        let sink = Taker::new(|_, _| None);
-        let relay = relay(store(&case).await?, &sink).await?;
-        write(kind, &case, ROWS).await?;
-        sink.wait_for(KEYS * ROWS).await;
-        relay.shutdown().await?;
-        let expected: Vec<u64> = (0..ROWS as u64).collect();
-        for key in 0..KEYS {
-            assert_eq!(sink.of_key(&format!("key{key}")), expected, "{kind:?}");
-        }
-        assert_eq!(kind.left(&case).await?, 0, "{kind:?}");
+impl Table for Mapped {
+    async fn store(&self) -> Result<Arc<dyn Store>> {
+        self.1.store().await
     }
-    Ok(())
+
+    async fn write(&self, key: &str, number: usize) -> Result<()> {
+        self.2.fetch_add(1, Ordering::Relaxed);
+        self.1.run(&self.0.insert(key, number)).await
+    }
+
+    async fn delivered(&self) -> Result<usize> {
+        Ok(self.2.load(Ordering::Relaxed) - self.0.left(&self.1).await? as usize)
+    }
+
+    async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
+        let [_, done, given_up, attempts] = self.0.told();
+        let sql = format!(
+            "SELECT coalesce({attempts}, 0)::int * 2 + coalesce({given_up}, false)::int {} WHERE NOT ({done})",
+            self.0.from()
+        );
+        let all = self.1.all::<i32>(&sql).await?;
+        Ok(all.into_iter().map(|both| (both.unsigned_abs() / 2, both % 2 == 1)).collect())
+    }
+
+    async fn tries_max(&self) -> Result<u32> {
+        let [.., attempts] = self.0.told();
+        let sql = format!("SELECT coalesce(max({attempts}), 0)::int {}", self.0.from());
+        Ok(self.1.one::<i32>(&sql).await?.unsigned_abs())
+    }
+
+    async fn dead(&self) -> Result<Vec<String>> {
+        self.1.dead().await
+    }
+
+    async fn claims(&self) -> Result<usize> {
+        self.1.claims().await
+    }
 }
 
-#[tokio::test]
-async fn a_poison_row_of_a_mapped_table_is_given_up_and_delays_only_its_own_key() -> Result<()> {
-    for kind in KINDS {
-        if !Case::is_available() {
-            return Ok(());
+/// Each test on every kind of table.
+macro_rules! relays {
+    ($($test:ident: $case:ident)+) => { $(
+        #[tokio::test]
+        async fn $test() -> Result<()> {
+            for kind in KINDS {
+                if Case::is_available() {
+                    relay_cases::$case(Mapped::new(kind).await?).await?;
+                }
+            }
+            Ok(())
         }
-        let case = kind.case().await?;
-        let tries = Arc::new(AtomicU32::new(0));
-        let counted = tries.clone();
-        let sink = Taker::new(move |key, number| {
-            (key.ends_with("key1") && number == 2).then(|| {
-                counted.fetch_add(1, Ordering::Relaxed);
-                Outcome::Failed(Failure::new("poison"))
-            })
-        });
-        write(kind, &case, 6).await?;
-        let doomed = relay(store(&case).await?, &sink).await?;
-        sink.wait_for(KEYS * 6 - 1).await;
-        eventually("the row is given up", async || {
-            Ok(case.one::<i64>("SELECT count(*) FROM {ledger}.row_notes WHERE state = 'dead'").await? == 1)
-        })
-        .await?;
-        doomed.shutdown().await?;
-        assert_eq!(tries.load(Ordering::Relaxed), 3, "{kind:?}");
-        assert_eq!(sink.of_key("key1"), [0, 1, 3, 4, 5], "{kind:?}");
-        assert_eq!(kind.left(&case).await?, 1, "{kind:?}");
-        // The next owner leaves it alone, too.
-        let next = relay(store(&case).await?, &sink).await?;
-        case.run(&kind.insert("key1", 6)).await?;
-        sink.wait_for(KEYS * 6).await;
-        next.shutdown().await?;
-        assert_eq!(tries.load(Ordering::Relaxed), 3, "{kind:?}");
-    }
-    Ok(())
+    )+ };
 }
 
-#[tokio::test]
-async fn an_outage_burns_no_attempt_of_a_mapped_row() -> Result<()> {
-    for kind in KINDS {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = kind.case().await?;
-        let answers = Arc::new(AtomicU32::new(0));
-        let counted = answers.clone();
-        let sink = Taker::new(move |_, _| {
-            (counted.fetch_add(1, Ordering::Relaxed) < 200)
-                .then(|| Outcome::Down(Failure::new("maintenance")))
-        });
-        write(kind, &case, 6).await?;
-        let relay = relay(store(&case).await?, &sink).await?;
-        sink.wait_for(KEYS * 6).await;
-        relay.shutdown().await?;
-        assert!(answers.load(Ordering::Relaxed) > 200, "there was an outage");
-        assert_eq!(kind.left(&case).await?, 0, "{kind:?}");
-        if kind == Kind::Status {
-            assert_eq!(case.one::<i16>("SELECT max(tries) FROM shop_events").await?, 0);
-        }
-    }
-    Ok(())
+relays! {
+    every_key_of_a_mapped_table_arrives_in_its_order_and_once: every_key_arrives_in_its_order_and_once
+    a_poison_row_of_a_mapped_table_is_given_up_and_delays_only_its_own_key:
+        a_poison_row_is_given_up_and_delays_only_its_own_key
+    an_outage_burns_no_attempt_of_a_mapped_row: an_outage_burns_no_attempt_of_any_row
 }
 
 #[tokio::test]
@@ -201,7 +176,11 @@ async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> 
             return Ok(());
         }
         let case = Kind::Noted.case().await?;
-        write(Kind::Noted, &case, 3).await?;
+        for number in 0..3 {
+            for key in 0..KEYS {
+                case.run(&Kind::Noted.insert(&format!("key{key}"), number)).await?;
+            }
+        }
         case.run(
             "UPDATE shop_events SET \"timestamp\" = '2999-01-01' WHERE payload->>'n' = '1';
              INSERT INTO {ledger}.row_done (row_id, done_at)

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::Purge;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, strings};
+use crate::mapped::{cap, columns, states, watermill};
 use crate::postgres::row_state::case::Case;
-use crate::postgres::row_state::relay::{eventually, relay_to};
+use crate::relay_cases::{eventually, relay_to};
 
 async fn case(ddl: &str, table: &str, map: ColumnMap) -> Result<Case> {
     let mut case = Case::without_tables(RowLayout::Custom).await?;
@@ -29,14 +30,6 @@ async fn arrivals(case: &Case, left: &str) -> Result<Vec<[String; 4]>> {
     Ok(arrivals.sorted())
 }
 
-fn map(columns: &[(Field, &str)]) -> Result<ColumnMap> {
-    columns.iter().try_fold(ColumnMap::new(), |map, (field, name)| map.with(*field, name))
-}
-
-fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
-    all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
-}
-
 const WATERMILL: &str = "
     CREATE TABLE watermill_orders (\"offset\" bigserial PRIMARY KEY, \"uuid\" varchar(36) NOT NULL,
         created_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, payload json, metadata json,
@@ -44,17 +37,6 @@ const WATERMILL: &str = "
     INSERT INTO watermill_orders (\"uuid\", payload, metadata) VALUES
         ('0190a3c4-0000-7000-8000-000000000001', '{\"n\":1}', '{\"name\": \"order.placed\", \"partition\": \"7\"}'),
         ('0190a3c4-0000-7000-8000-000000000002', '{\"n\":2}', '{\"name\": \"order.paid\"}')";
-
-fn watermill() -> Result<ColumnMap> {
-    map(&[
-        (Field::Id, "offset"),
-        (Field::EventId, "uuid"),
-        (Field::Payload, "payload"),
-        (Field::Headers, "metadata"),
-        (Field::CreatedAt, "created_at"),
-        (Field::Order, "offset"),
-    ])
-}
 
 const NOTED: &str =
     "SELECT (SELECT count(*) FROM watermill_orders) - (SELECT count(*) FROM {ledger}.row_done)";
@@ -118,10 +100,7 @@ async fn a_table_of_django_outbox_pattern_has_its_type_from_the_topic() -> Resul
             retry smallint NOT NULL DEFAULT 0 CHECK (retry >= 0), status smallint NOT NULL DEFAULT 2);
         INSERT INTO django_outbox_pattern_published (destination, body)
         VALUES ('/queue/orders', '{\"n\": 1}'), ('bad', '{}')";
-    let word = StateWord::new;
-    let states =
-        States { pending: word("2")?, also_pending: Vec::new(), done: word("3")?, failed: Some(word("1")?) };
-    let columns = map(&[
+    let map = columns(&[
         (Field::Id, "id"),
         (Field::Type, "destination"),
         (Field::Topic, "destination"),
@@ -131,7 +110,8 @@ async fn a_table_of_django_outbox_pattern_has_its_type_from_the_topic() -> Resul
         (Field::Attempts, "retry"),
         (Field::Status, "status"),
     ])?;
-    let case = case(ddl, "django_outbox_pattern_published", columns.states(states)).await?;
+    let case =
+        case(ddl, "django_outbox_pattern_published", map.states(states(["2"], "3", Some("1"))?)).await?;
     let left = "SELECT count(*) FROM django_outbox_pattern_published WHERE status = 2";
     let arrived = arrivals(&case, left).await?;
     assert_eq!(arrived, strings(&[["/queue/orders", "", "/queue/orders", "{\"n\": 1}"]]));
@@ -157,7 +137,7 @@ async fn a_table_of_pg_transactional_outbox_says_when_a_row_was_given_up() -> Re
             finished_attempts smallint NOT NULL DEFAULT 0);
         INSERT INTO outbox (aggregate_type, aggregate_id, message_type, payload)
         VALUES ('order', '1', 'placed', '{\"n\": 1}'), ('order', '2', 'bad', '{}')";
-    let columns = map(&[
+    let map = columns(&[
         (Field::Id, "id"),
         (Field::Type, "message_type"),
         (Field::AggregateType, "aggregate_type"),
@@ -169,7 +149,7 @@ async fn a_table_of_pg_transactional_outbox_says_when_a_row_was_given_up() -> Re
         (Field::GivenUpAt, "abandoned_at"),
         (Field::Attempts, "finished_attempts"),
     ])?;
-    let case = case(ddl, "outbox", columns).await?;
+    let case = case(ddl, "outbox", map).await?;
     let left = "SELECT count(*) FROM outbox WHERE processed_at IS NULL AND abandoned_at IS NULL";
     let arrived = arrivals(&case, left).await?;
     assert_eq!(arrived.len(), 1);
@@ -198,22 +178,7 @@ async fn a_table_of_cap_has_several_words_for_rows_that_wait() -> Result<()> {
         INSERT INTO \"published\" (\"Id\", \"Name\", \"Content\", \"StatusName\") VALUES
             (1, 'placed', '{\"Value\":1}', 'Scheduled'), (2, 'paid', '{\"Value\":2}', 'Delayed'),
             (3, 'queued', '{}', 'Queued'), (4, 'bad', '{}', 'Delayed')";
-    let word = StateWord::new;
-    let states = States {
-        pending: word("Scheduled")?,
-        also_pending: vec![word("Delayed")?],
-        done: word("Succeeded")?,
-        failed: Some(word("Failed")?),
-    };
-    let columns = map(&[
-        (Field::Id, "Id"),
-        (Field::Type, "Name"),
-        (Field::Payload, "Content"),
-        (Field::CreatedAt, "Added"),
-        (Field::Attempts, "Retries"),
-        (Field::Status, "StatusName"),
-    ])?;
-    let case = case(ddl, "published", columns.states(states)).await?;
+    let case = case(ddl, "published", cap(Some("Failed"), &[])?).await?;
     let left = "SELECT count(*) FROM \"published\" WHERE \"StatusName\" IN ('Scheduled', 'Delayed')";
     let arrived = arrivals(&case, left).await?;
     assert_eq!(arrived, strings(&[["paid", "", "", "{\"Value\":2}"], ["placed", "", "", "{\"Value\":1}"]]));
@@ -233,14 +198,14 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
             sent_at timestamptz);
         INSERT INTO outbox (type, payload) VALUES ('text', '{\"n\": 1}'), ('bytes', '\\x00ff80'), ('none', NULL),
             ('large', decode(repeat('61', 300000), 'hex'))";
-    let columns = map(&[
+    let map = columns(&[
         (Field::Id, "id"),
         (Field::Type, "type"),
         (Field::Payload, "payload"),
         (Field::Order, "id"),
         (Field::DeliveredAt, "sent_at"),
     ])?;
-    let case = case(ddl, "outbox", columns).await?;
+    let case = case(ddl, "outbox", map).await?;
     let arrived = arrivals(&case, "SELECT count(*) FROM outbox WHERE sent_at IS NULL").await?;
     let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
     let large = "a".repeat(300_000);

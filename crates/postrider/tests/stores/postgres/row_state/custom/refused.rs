@@ -1,10 +1,11 @@
 //! Tables that a map does not fit, each refused with the name of the column.
 
-use postrider::layout::{ColumnMap, Field, RowTable, StateWord, States};
+use postrider::layout::{ColumnMap, Field, RowTable};
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
 use super::case::Kind;
+use crate::mapped::states;
 use crate::postgres::row_state::case::Case;
 
 async fn refusal(case: &Case, map: ColumnMap) -> Result<String> {
@@ -42,10 +43,8 @@ async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
         return Ok(());
     }
     let case = Kind::Status.unmapped().await?;
-    let word = |text| StateWord::new(text);
-    let states =
-        States { pending: word("new")?, also_pending: Vec::new(), done: word("gone")?, failed: None };
-    let told = refusal(&case, Kind::Status.map()?.states(states)).await?;
+    let gone = Kind::Status.columns()?.states(states(["new"], "gone", None)?);
+    let told = refusal(&case, gone).await?;
     assert!(told.contains("column shop_events.step cannot hold 'gone'"), "{told}");
     Ok(())
 }

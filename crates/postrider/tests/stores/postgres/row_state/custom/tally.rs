@@ -7,7 +7,7 @@ use postrider::store::postgres::PostgresRowStore;
 
 use super::case::{KINDS, Kind, store};
 use crate::postgres::row_state::case::Case;
-use crate::postgres::row_state::relay::{eventually, relay};
+use crate::relay_cases::{eventually, relay};
 use crate::taker::Taker;
 
 #[tokio::test]

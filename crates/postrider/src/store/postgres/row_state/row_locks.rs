@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 
 use super::super::connect::PostgresConfig;
 use super::super::row::get;
@@ -26,14 +26,14 @@ const OPEN_MAX: usize = 8;
 const PAGES_MAX: u32 = 8;
 
 /// All locks of one session.
-pub(super) struct Holders {
+pub(super) struct RowLocks {
     config: PostgresConfig,
-    held: Mutex<Held>,
+    held: Arc<Mutex<Held>>,
 }
 
 /// Transactions and connections.
 #[derive(Default)]
-pub(super) struct Held {
+struct Held {
     open: Vec<Holder>,
     /// Connections whose locks were let go.
     idle: Vec<Session>,
@@ -48,34 +48,23 @@ struct Holder {
     pages: u32,
 }
 
-/// Rows that were won. While it lives no lock is let go: drop it when they are entered in the session.
-pub(super) struct Won<'a> {
-    pub(super) claims: HashMap<RowId, RowClaim>,
-    /// Rows that their table refuses to mark.
-    pub(super) refused: HashMap<RowId, String>,
-    _held: Option<MutexGuard<'a, Held>>,
-}
-
-impl From<MarkedRows> for Won<'_> {
-    fn from(marked: MarkedRows) -> Self {
-        Self { claims: marked.claims, refused: marked.refused, _held: None }
-    }
-}
-
-impl Holders {
+impl RowLocks {
     pub(super) fn new(config: PostgresConfig) -> Self {
-        Self { config, held: Mutex::default() }
+        Self { config, held: Arc::default() }
     }
 
-    /// Locks those rows that no other process holds and that are as they were seen: id and attempts.
+    /// Locks those rows that no other publisher holds and that are as they were seen: id and attempts.
     pub(super) async fn lock(
         &self,
         statement: &'static str,
         subscription: &str,
         epoch: Epoch,
         rows: &[(RowId, i64)],
-    ) -> Result<Won<'_>> {
-        let mut held = self.held.lock().await;
+    ) -> Result<MarkedRows> {
+        if rows.is_empty() {
+            return Ok(MarkedRows::default());
+        }
+        let mut held = self.held.clone().lock_owned().await;
         held.open.retain(|holder| holder.session.is_usable());
         let takes_more = held.open.last().is_some_and(|holder| holder.pages < PAGES_MAX);
         if !takes_more && held.open.len() < OPEN_MAX {
@@ -88,7 +77,7 @@ impl Holders {
             let number = held.begun;
             held.open.push(Holder { number, session, pages: 0 });
         }
-        let Some(holder) = held.open.last_mut() else { return Ok(MarkedRows::default().into()) };
+        let Some(holder) = held.open.last_mut() else { return Ok(MarkedRows::default()) };
         holder.pages += 1;
         let (ids, attempts): (Vec<&str>, Vec<i64>) =
             rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
@@ -108,11 +97,11 @@ impl Holders {
             let attempts = seen.get(id).copied().unwrap_or(0);
             claims.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
-        Ok(Won { claims, refused: HashMap::new(), _held: Some(held) })
+        Ok(MarkedRows { claims, refused: HashMap::new(), _held: Some(Box::new(held)) })
     }
 
     /// Ends the transactions that have no row left; `in_use` are the numbers the session still uses.
-    pub(super) async fn let_go(&self, in_use: impl FnOnce() -> HashSet<i64>) {
+    pub(super) async fn release(&self, in_use: impl FnOnce() -> HashSet<i64>) {
         let mut held = self.held.lock().await;
         if held.open.is_empty() {
             return;

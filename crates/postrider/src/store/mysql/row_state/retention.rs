@@ -1,13 +1,15 @@
-//! Rows that were delivered from here: noted while retention is set, and deleted when they are old.
+//! Retention: rows that were delivered from here are noted while it is set, and deleted when they are old.
 //!
-//! A row of a user's table tells that it was delivered, and not by which program. So a relay with a retention notes
-//! what it delivers in `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
+//! A row says that it was delivered, and not by which program. So a relay with a retention notes what it delivers in
+//! `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
+use super::super::maintain::clock;
 use super::super::row::get;
 use super::super::session::{Params, Session, Tx, params};
 use super::sql::{Ids, Sql};
 use crate::Result;
-use crate::layout::{RowLayout, RowTable};
+use crate::layout::RowTable;
+use crate::store::Purge;
 
 /// Rows were delivered. Index: the primary key (row_id).
 const NOTE: &str = "INSERT INTO {schema}.row_done (row_id) VALUES {rows}
@@ -25,22 +27,7 @@ const OLD: &str = "
     LIMIT {most}
     FOR UPDATE SKIP LOCKED";
 
-/// Deletes the rows of these notes. A row that was made a day after its note is another one, under a number that was
-/// given out again. Indexes: the primary keys.
-macro_rules! trim_own {
-    ($row:literal, $is_done:literal, $made:literal) => {
-        concat!(
-            "DELETE t FROM {schema}.row_done AS n STRAIGHT_JOIN {table} AS t ON ",
-            $row,
-            " WHERE n.row_id IN ({ids}) AND ",
-            $is_done,
-            " AND COALESCE(",
-            $made,
-            " <= n.done_at + INTERVAL 1 DAY, TRUE)"
-        )
-    };
-}
-
+/// Index: the primary key (row_id).
 const FORGET: &str = "DELETE FROM {schema}.row_done WHERE row_id IN ({ids})";
 
 /// Where a note is all that tells of a delivery. Indexes: the primary keys.
@@ -55,28 +42,22 @@ const FORGET_NOTED: &str =
 /// A row that its table keeps is looked at again after those that wait now. Index: the primary key (row_id).
 const KEEP: &str = "UPDATE {schema}.row_done SET done_at = UTC_TIMESTAMP(6) WHERE row_id IN ({ids})";
 
-fn rows_of(table: &RowTable) -> &'static str {
-    match table.layout {
-        _ if table.only_notes_deliveries() => NOTED,
-        RowLayout::EventOutbox => trim_own!("t.id = n.row_id", "t.status = 'sent'", "t.created_at"),
-        // There is no such table here.
-        RowLayout::Outbox | RowLayout::OutboxEvents => {
-            trim_own!("t.id = n.row_id", "t.status = 'PUBLISHED'", "t.created_at")
-        }
-        RowLayout::Custom => trim_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}"),
-    }
+/// Before when rows must have been delivered, in microseconds since 1970. Before that there was nothing, and to a
+/// TIMESTAMP there is no such time.
+async fn cutoff(tx: &mut Tx<'_>, purge: &Purge) -> Result<Option<i64>> {
+    let cutoff = purge.cutoff(clock(tx).await?).as_micros();
+    Ok((cutoff > 0).then_some(cutoff))
 }
 
-/// Deletes rows that were delivered from here before `cutoff`, in microseconds since 1970, and their notes. Answers how
-/// many rows, and how many notes.
-pub(super) async fn trim(
-    work: &mut Tx<'_>,
+/// Deletes rows that were delivered from here, and their notes. Returns how many rows, and how many notes.
+pub(super) async fn delete_own(
+    tx: &mut Tx<'_>,
     sql: &Sql,
     table: &RowTable,
-    cutoff: i64,
-    most: usize,
-) -> Result<(u64, usize)> {
-    let found = work.query(&OLD.replace("{most}", &most.to_string()), params![cutoff]).await?;
+    purge: &Purge,
+) -> Result<(u64, u64)> {
+    let Some(cutoff) = cutoff(tx, purge).await? else { return Ok((0, 0)) };
+    let found = tx.query(&OLD.replace("{most}", &purge.events_max.to_string()), params![cutoff]).await?;
     let ids: Vec<String> = match sql.ids {
         Ids::Numbers => {
             found.iter().map(|row| get::<i64>(row, 0).map(|id| id.to_string())).collect::<Result<_>>()?
@@ -87,14 +68,27 @@ pub(super) async fn trim(
         return Ok((0, 0));
     }
     let listed = sql.ids.listed(ids.iter().map(String::as_str));
-    let deleted = work.execute(&rows_of(table).replace("{ids}", &listed), Params::new()).await?;
+    let rows = if table.only_notes_deliveries() { NOTED } else { sql.delete_own };
+    let deleted = tx.execute(&rows.replace("{ids}", &listed), Params::new()).await?;
     if !table.only_notes_deliveries() {
-        work.execute(&FORGET.replace("{ids}", &listed), Params::new()).await?;
-        return Ok((deleted, ids.len()));
+        tx.execute(&FORGET.replace("{ids}", &listed), Params::new()).await?;
+        return Ok((deleted, ids.len() as u64));
     }
-    let forgotten = work.execute(&FORGET_NOTED.replace("{ids}", &listed), Params::new()).await?;
-    work.execute(&KEEP.replace("{ids}", &listed), Params::new()).await?;
-    Ok((deleted, usize::try_from(forgotten).unwrap_or(usize::MAX)))
+    let forgotten = tx.execute(&FORGET_NOTED.replace("{ids}", &listed), Params::new()).await?;
+    tx.execute(&KEEP.replace("{ids}", &listed), Params::new()).await?;
+    Ok((deleted, forgotten))
+}
+
+/// Deletes delivered rows, whichever program delivered them. Returns how many.
+pub(super) async fn delete_delivered(tx: &mut Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
+    let Some(cutoff) = cutoff(tx, purge).await? else { return Ok(0) };
+    let mut deleted = 0;
+    for statement in sql.delete_delivered {
+        let times = statement.matches('?').count();
+        let statement = statement.replace("{most}", &purge.events_max.to_string());
+        deleted = tx.execute(&statement, Params::from(vec![cutoff.into(); times])).await?.max(deleted);
+    }
+    Ok(deleted)
 }
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
@@ -115,7 +109,7 @@ pub(super) async fn note(session: &mut Session, sql: &Sql, ids: &[String]) {
 }
 
 /// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(work: &mut Tx<'_>, sql: &Sql, ids: &[String]) -> Result<()> {
+pub(super) async fn keep(tx: &mut Tx<'_>, sql: &Sql, ids: &[String]) -> Result<()> {
     let listed = sql.ids.listed(ids.iter().map(String::as_str));
-    work.execute(&HANDED_OVER.replace("{ids}", &listed), Params::new()).await.map(|_| ())
+    tx.execute(&HANDED_OVER.replace("{ids}", &listed), Params::new()).await.map(|_| ())
 }

@@ -1,0 +1,79 @@
+//! Claiming: due rows in the order of the table, each once per session.
+
+use std::sync::Arc;
+
+use super::dialect::{Role, RowConnection, RowDialect};
+use super::due_list::{DueList, ListRequest};
+use super::handout::hand_out;
+use super::lost;
+use super::read::Which;
+use super::refused::MarkedRows;
+use super::store::Shared;
+use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
+use crate::{BoxFuture, Code, Result};
+
+/// Reads on from a loaded state. Dropping the future of a claim loses nothing where rows are not marked; where they
+/// are, those of the claim are given back with the lease.
+pub(super) struct RowClaimer<D> {
+    store: Arc<Shared<D>>,
+    /// The session it reads for.
+    epoch: Epoch,
+    due: DueList,
+}
+
+impl<D: RowDialect> RowClaimer<D> {
+    pub(super) fn new(store: Arc<Shared<D>>) -> Self {
+        let (epoch, due) = store.session.with_rows(|known| (known.epoch, DueList::new(known)));
+        Self { store, epoch, due }
+    }
+
+    async fn claim_next(&mut self, budget: Budget) -> Result<Page> {
+        let store = self.store.clone();
+        let mut connection = store.dialect.connection(Role::Claimer).await?;
+        connection.check_server()?;
+        self.check_session()?;
+        if self.due.is_empty() {
+            let request = store.session.with_rows(|known| ListRequest::of(known));
+            let ids = connection.list(request.most).await?;
+            store.session.with_rows(|known| self.due.take(ids.into_iter(), &request, known));
+        }
+        let asked = self.due.next(budget.events_max);
+        if asked.is_empty() {
+            return Ok(Page { left_unread: self.due.has_more(), ..Page::default() });
+        }
+        store.dialect.prepare_helper(asked.len()).await;
+        let read = connection.read(&asked, budget, Which::Due).await?;
+        let must_take = store.must_take();
+        let taken = match must_take {
+            true => connection.take_rows(&store.session.subscription(), self.epoch, read.due()).await?,
+            false => MarkedRows::default(),
+        };
+        self.check_session()?;
+        let passed = self.due.pass(asked, read.left.as_ref());
+        let claims = must_take.then_some(&taken.claims);
+        let mut page = store.session.with_rows(|known| hand_out(known, passed, read, claims, &taken.refused));
+        drop(taken);
+        store.release_locks().await;
+        page.more_at_once = self.due.has_more();
+        page.left_unread = page.more_at_once;
+        Ok(page)
+    }
+
+    /// Refuses to go on for a session that is over.
+    fn check_session(&self) -> Result<()> {
+        if self.store.session.with_rows(|known| known.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
+    }
+}
+
+impl<D: RowDialect> Claimer for RowClaimer<D> {
+    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
+        Box::pin(async move {
+            let claimed = self.claim_next(budget).await;
+            if claimed.as_ref().is_err_and(|error| error.code() != Code::StoreBusy) {
+                // What was asked for may have been marked without this process knowing it.
+                self.due.forget();
+            }
+            claimed.map(Claimed::Page)
+        })
+    }
+}

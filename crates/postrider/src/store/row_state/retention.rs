@@ -1,0 +1,46 @@
+//! Retention by the rule of each layout, in short transactions. A delivered row says so itself, so there is no cursor.
+
+use std::sync::Arc;
+
+use super::dialect::{RowTx, TxVerb};
+use crate::Result;
+use crate::layout::RowTable;
+use crate::store::{Purge, Purged, RetentionScope};
+
+/// See [`Store::purge`](crate::store::Store::purge).
+pub(super) struct DeleteDelivered {
+    pub(super) purge: Purge,
+    pub(super) table: Arc<RowTable>,
+}
+
+impl TxVerb for DeleteDelivered {
+    type Answer = Purged;
+
+    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Purged> {
+        let purge = &self.purge;
+        let (deleted, looked_at) = match scope(purge, &self.table) {
+            RetentionScope::Own => tx.delete_own(purge).await?,
+            RetentionScope::All => {
+                let deleted = tx.delete_delivered(purge).await?;
+                (deleted, deleted)
+            }
+        };
+        let more = looked_at >= purge.events_max as u64;
+        Ok(Purged { deleted, reached: purge.after, more, held: None })
+    }
+}
+
+/// Which rows retention deletes. Where a note is all that tells of a delivery, every delivery was made from here.
+fn scope(purge: &Purge, table: &RowTable) -> RetentionScope {
+    if table.only_notes_deliveries() { RetentionScope::Own } else { purge.scope }
+}
+
+/// What a batch comes to, with whether there may be more to delete beside the outbox. A failure there counts only if
+/// nothing else was done.
+pub(super) fn with_expired(purged: Purged, more: Result<bool>) -> Result<Purged> {
+    match more {
+        Ok(more) => Ok(Purged { more: purged.more || more, ..purged }),
+        Err(error) if purged.deleted == 0 => Err(error),
+        Err(_) => Ok(purged),
+    }
+}

@@ -1,0 +1,320 @@
+//! The store of a table with a state per row, whatever the database. See adr/0052-one-row-state-store.md.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::claimer::RowClaimer;
+use super::dialect::{Role, RowConnection, RowDialect};
+use super::handout::{Purpose, Recall};
+use super::load::StaleMarks;
+use super::operator::{AcceptHistory, Subscribe};
+use super::overview::ReadOverview;
+use super::plan::SettlePlan;
+use super::read::{Read, Which};
+use super::refused::{self, Pieces};
+use super::retention::{DeleteDelivered, with_expired};
+use super::session::RowSession;
+use super::takeover::{GiveBack, TakeOver};
+use crate::layout::RowTable;
+use crate::ledger::Progress;
+use crate::store::{
+    Acquired, Budget, Claimer, Epoch, Fetched, LeaseRequest, Overview, Purge, Purged, RelayReport, Renewed,
+    Settled, Settlement, Start, Store, Wakes,
+};
+use crate::{BoxFuture, Code, Position, Recovery, Result};
+
+/// Deliveries from which on a second connection records half of them: below, another round trip costs more than it gains.
+const SHARED_FROM: usize = 512;
+
+/// An outbox in a table with a state per row. Clones share its connections.
+pub struct RowStateStore<D>(pub(in crate::store) Arc<Shared<D>>);
+
+/// What the clones of a store share.
+pub(crate) struct Shared<D> {
+    pub(in crate::store) dialect: D,
+    pub(crate) session: RowSession,
+}
+
+impl<D> Clone for RowStateStore<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<D: RowDialect> fmt::Debug for RowStateStore<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RowStateStore").field(self.0.dialect.table()).finish()
+    }
+}
+
+impl<D> RowStateStore<D> {
+    pub(in crate::store) fn of(dialect: D) -> Self {
+        Self(Arc::new(Shared { dialect, session: RowSession::default() }))
+    }
+}
+
+impl<D: RowDialect> Shared<D> {
+    pub(super) fn table(&self) -> Arc<RowTable> {
+        self.dialect.table().clone()
+    }
+
+    /// Whether rows must be taken before they are handed out, because other publishers could take them too.
+    pub(super) fn must_take(&self) -> bool {
+        self.dialect.marks_rows() || self.dialect.locks_rows()
+    }
+
+    /// Releases the locks of rows that are not in the session any more.
+    pub(super) async fn release_locks(&self) {
+        if self.dialect.locks_rows() {
+            self.dialect.release_locks(|| self.session.with_rows(|known| known.claims())).await;
+        }
+    }
+
+    async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
+        let _handout = self.session.handout.lock().await;
+        let mut connection = self.dialect.connection(Role::Settler).await?;
+        let take_over = |stale_marks| TakeOver { lease: lease.clone(), table: self.table(), stale_marks };
+        let taken_over = match connection.write(take_over(StaleMarks::GiveBack)).await {
+            Err(error) => {
+                let stale_marks = StaleMarks::after(error, &lease.subscription)?;
+                connection.write(take_over(stale_marks)).await
+            }
+            taken_over => taken_over,
+        };
+        let (acquired, known) = taken_over?;
+        if let Some(known) = known {
+            self.dialect.clear_locks().await;
+            connection.remember_lease(&lease.subscription)?;
+            self.session.begin(lease.subscription, known);
+        }
+        Ok(acquired)
+    }
+
+    async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
+        let mut connection = self.dialect.connection(Role::Settler).await?;
+        // A lease that was taken on another server is not ours to give up here.
+        if !connection.took_lease_here(name)? {
+            return Ok(());
+        }
+        let is_clean = match connection.write(GiveBack { name: name.to_owned(), epoch }).await {
+            Ok(_) => clean,
+            // The next owner takes over what the table does not take back.
+            Err(error) if error.code() == Code::RowRefused => false,
+            Err(error) => return Err(error),
+        };
+        connection.release(name.to_owned(), epoch, is_clean).await
+    }
+
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
+        let _handout = self.session.handout.lock().await;
+        let mut connection = self.dialect.connection(Role::Reader).await?;
+        connection.check_server()?;
+        let (mut recall, epoch) =
+            self.session.with_rows(|known| (Recall::of(known, &positions), known.epoch));
+        let ids = recall.ids();
+        let budget = Budget { events_max: ids.len(), bytes_max };
+        let read = match ids.is_empty() {
+            true => Read::default(),
+            false => connection.read(&ids, budget, Which::Any).await?,
+        };
+        let unmarked = recall.cut(&read);
+        let taken = match purpose == Purpose::HandOut && self.must_take() {
+            true => Some(connection.take_rows(&self.session.subscription(), epoch, unmarked).await?),
+            false => None,
+        };
+        let claims = taken.as_ref().map(|taken| &taken.claims);
+        let fetched = self.session.with_rows(|known| recall.finish(known, read, claims, purpose));
+        drop(taken);
+        self.release_locks().await;
+        Ok(fetched)
+    }
+
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled> {
+        let _handout = self.session.handout.lock().await;
+        let mut connection = self.dialect.connection(Role::Settler).await?;
+        connection.check_lease(&settlement.subscription)?;
+        let settled = self.record(&mut connection, settlement).await;
+        // A renewal of the lease must not wait for the locks to be released.
+        drop(connection);
+        self.release_locks().await;
+        settled
+    }
+
+    async fn record(&self, connection: &mut D::Connection<'_>, settlement: &Settlement) -> Result<Settled> {
+        let Some(mut plan) = self.plan(settlement) else { return Ok(Settled::Fenced) };
+        let half = self.dialect.helper().and_then(|helper| Some((helper, plan.halve(SHARED_FROM)?)));
+        let mut pieces = Pieces::of(&settlement.subscription, plan);
+        if let Some((mut helper, half)) = half
+            && let Some(plan) = self.session.with_rows(|known| pieces.next(known))
+        {
+            let (plan, half) = (Arc::new(plan), Arc::new(pieces.beside(half)));
+            let (recorded, delivered) = tokio::join!(
+                connection.record(settlement, plan.clone(), false),
+                helper.record_deliveries(settlement, half.clone())
+            );
+            let changed = |answer: &Result<Option<usize>>| answer.as_ref().ok().copied().flatten();
+            let noted = [
+                self.session.noted(&plan, changed(&recorded)),
+                self.session.noted(&half, changed(&delivered)),
+            ];
+            connection.note_delivered(&noted.concat()).await;
+            // What is recorded is so, whatever became of the other half.
+            let heard = self.session.with_rows(|known| {
+                let heard = pieces.heard(Arc::unwrap_or_clone(plan), recorded, known);
+                [heard, pieces.heard(Arc::unwrap_or_clone(half), delivered, known)]
+            });
+            for settled in heard {
+                if settled? == Settled::Fenced {
+                    return Ok(Settled::Fenced);
+                }
+            }
+        }
+        let is_marked = self.dialect.marks_rows();
+        refused::settle(
+            &mut Recording { connection, settlement, session: &self.session, is_marked },
+            &self.session,
+            pieces,
+        )
+        .await
+    }
+
+    /// What a settlement means for the rows; `None` if it is of another epoch than the session.
+    pub(super) fn plan(&self, settlement: &Settlement) -> Option<SettlePlan> {
+        self.session
+            .with_rows(|known| (known.epoch == settlement.epoch).then(|| SettlePlan::of(settlement, known)))
+    }
+}
+
+/// Records pieces of one settlement.
+struct Recording<'a, C> {
+    connection: &'a mut C,
+    settlement: &'a Settlement,
+    session: &'a RowSession,
+    /// Rows are marked in the table before they are handed out.
+    is_marked: bool,
+}
+
+impl<C: RowConnection> refused::Recorder for Recording<'_, C> {
+    async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        self.connection.record(self.settlement, plan, self.session.notes_deliveries()).await
+    }
+
+    async fn unchanged(&mut self, ids: Vec<super::session_rows::RowId>) -> Result<refused::Unchanged> {
+        let budget = Budget { events_max: ids.len(), bytes_max: refused::PAYLOADS_BYTES_MAX };
+        Ok(self.connection.read(&ids, budget, Which::Any).await?.unchanged(self.is_marked))
+    }
+}
+
+impl<D: RowDialect> Store for RowStateStore<D> {
+    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
+        let verb = Subscribe { name: subscription.to_owned(), table: self.0.table(), start };
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
+    }
+
+    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+        Box::pin(self.0.acquire(lease))
+    }
+
+    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+        Box::pin(async move {
+            let mut connection = self.0.dialect.connection(Role::Settler).await?;
+            connection.check_lease(&lease.subscription)?;
+            connection.renew(lease, epoch).await
+        })
+    }
+
+    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
+        let name = subscription.to_owned();
+        Box::pin(async move {
+            let _handout = self.0.session.handout.lock().await;
+            self.0.dialect.clear_locks().await;
+            match self.0.release(&name, epoch, clean).await {
+                Err(error) if D::RELEASES_AGAIN && error.code().recovery() == Recovery::Reload => {
+                    self.0.release(&name, epoch, clean).await
+                }
+                answer => answer,
+            }
+        })
+    }
+
+    fn claimer(&self, _: &Progress) -> Box<dyn Claimer> {
+        Box::new(RowClaimer::new(self.0.clone()))
+    }
+
+    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(self.0.fetch(positions, bytes_max, Purpose::HandOut))
+    }
+
+    fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+        Box::pin(self.0.fetch(positions, bytes_max, Purpose::Look))
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+        Box::pin(async move { self.0.settle(&settlement).await })
+    }
+
+    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.pause(name, reason).await })
+    }
+
+    fn pause_as_owner(
+        &self,
+        subscription: &str,
+        epoch: Epoch,
+        reason: &str,
+    ) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(async move {
+            self.0.dialect.connection(Role::Settler).await?.pause_as_owner(name, epoch, reason).await
+        })
+    }
+
+    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
+        let (name, reason) = (subscription.to_owned(), reason.to_owned());
+        Box::pin(
+            async move { self.0.dialect.connection(Role::Settler).await?.halt(name, epoch, reason).await },
+        )
+    }
+
+    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
+        let verb = AcceptHistory { name: subscription.to_owned(), table: self.0.table(), start };
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
+    }
+
+    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(async move {
+            let mut connection = self.0.dialect.connection(Role::Cleaner).await?;
+            let purged = connection.write(DeleteDelivered { purge, table: self.0.table() }).await?;
+            // A transaction of its own: what cannot be deleted there must not keep the outbox from being cleaned.
+            with_expired(purged, connection.delete_expired(purge.events_max).await)
+        })
+    }
+
+    /// Not over the connection that leases are renewed on: nothing waits for a report.
+    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.0.dialect.connection(Role::Cleaner).await?.report(report).await })
+    }
+
+    fn row_table(&self) -> Option<&RowTable> {
+        Some(self.0.dialect.table())
+    }
+
+    fn trace_deliveries(&self) {
+        self.0.session.trace(self.0.dialect.table());
+    }
+
+    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
+        Box::pin(async move {
+            self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadOverview { backlog_max }).await
+        })
+    }
+
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        self.0.dialect.wakes()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.0.dialect.close()
+    }
+}

@@ -1,0 +1,153 @@
+//! The two threads of one outbox, and the verbs that are a transaction each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::super::failure::{Attempt, Failure};
+use super::super::ledger::Ledger;
+use super::super::worker::Worker;
+use super::super::{admin as operator, lease, relays};
+use super::sql::Names;
+use super::tx::{SqliteRowTx, list_due};
+use super::{read, retention, settle};
+use crate::layout::RowTable;
+use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
+use crate::store::row_state::plan::SettlePlan;
+use crate::store::row_state::read::{Read, Which};
+use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement};
+use crate::{BoxFuture, Code, Error, Result};
+
+/// An outbox with a state per row in a SQLite file.
+pub struct SqliteRows {
+    names: Arc<Names>,
+    table: Arc<RowTable>,
+    reader: Worker,
+    writer: Worker,
+}
+
+impl SqliteRows {
+    pub(super) fn start(names: Names, reader: Connection, writer: Connection) -> Result<Self> {
+        Ok(Self {
+            table: Arc::new(names.table.clone()),
+            names: Arc::new(names),
+            reader: Worker::start("postrider-read", reader)?,
+            writer: Worker::start("postrider-settle", writer)?,
+        })
+    }
+}
+
+impl RowDialect for SqliteRows {
+    type Connection<'a> = SqliteRowConnection<'a>;
+
+    fn table(&self) -> &Arc<RowTable> {
+        &self.table
+    }
+
+    fn marks_rows(&self) -> bool {
+        self.table.marks_rows()
+    }
+
+    /// Every verb says itself which thread it runs on: what reads must not wait for what writes.
+    async fn connection(&self, _: Role) -> Result<SqliteRowConnection<'_>> {
+        Ok(SqliteRowConnection(self))
+    }
+
+    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.reader.close().await;
+            self.writer.close().await;
+        })
+    }
+}
+
+/// Both threads.
+pub(crate) struct SqliteRowConnection<'a>(&'a SqliteRows);
+
+/// Runs the steps of a verb in the open transaction of a connection. No step waits, so the verb is done when it was
+/// polled once.
+pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Answer> {
+    let mut tx = SqliteRowTx { connection, names };
+    let answer = std::pin::pin!(verb.run(&mut tx));
+    match answer.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(answer) => answer.map_err(Failure::from),
+        std::task::Poll::Pending => Err(Error::new(Code::StoreFailed, "a step on SQLite waits").into()),
+    }
+}
+
+impl RowConnection for SqliteRowConnection<'_> {
+    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+        let names = self.0.names.clone();
+        self.0.writer.write(move |tx| run(tx, &names, verb)).await
+    }
+
+    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+        let names = self.0.names.clone();
+        self.0.reader.read(move |snapshot| run(snapshot, &names, verb)).await
+    }
+
+    async fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+        self.0.writer.write(move |tx| lease::renew(tx, Ledger::Rows, &lease, epoch)).await
+    }
+
+    async fn release(&mut self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        self.0.writer.write(move |tx| lease::release(tx, Ledger::Rows, &name, epoch, clean)).await
+    }
+
+    async fn pause(&mut self, name: String, reason: Option<String>) -> Result<()> {
+        self.0.writer.write(move |tx| operator::pause(tx, Ledger::Rows, &name, reason.as_deref())).await
+    }
+
+    async fn pause_as_owner(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.0.writer.write(move |tx| operator::pause_as_owner(tx, Ledger::Rows, &name, epoch, &reason)).await
+    }
+
+    async fn halt(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.0.writer.write(move |tx| operator::halt(tx, Ledger::Rows, &name, epoch, &reason)).await
+    }
+
+    async fn report(&mut self, report: RelayReport) -> Result<()> {
+        self.0.writer.write(move |tx| relays::record(tx, Ledger::Rows, &report)).await
+    }
+
+    async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
+        let names = self.0.names.clone();
+        self.0.reader.read(move |snapshot| list_due(snapshot, &names, rows_max)).await
+    }
+
+    async fn read(&mut self, ids: &[RowId], budget: Budget, which: Which) -> Result<Read> {
+        let (names, ids) = (self.0.names.clone(), ids.to_vec());
+        self.0.reader.read(move |snapshot| read::read(snapshot, &names, &ids, budget, which)).await
+    }
+
+    async fn mark(
+        &mut self,
+        subscription: &str,
+        epoch: Epoch,
+        rows: &[(RowId, i64)],
+    ) -> Result<HashMap<RowId, RowClaim>> {
+        let Some(marks) = self.0.names.sql.marks else { return Ok(HashMap::new()) };
+        let (names, name, rows) = (self.0.names.clone(), subscription.to_owned(), rows.to_vec());
+        self.0.writer.write(move |tx| read::mark(tx, &names, &marks, &name, epoch, &rows)).await
+    }
+
+    async fn record(
+        &mut self,
+        settlement: &Settlement,
+        plan: Arc<SettlePlan>,
+        is_noted: bool,
+    ) -> Result<Option<usize>> {
+        let (names, name, epoch) = (self.0.names.clone(), settlement.subscription.clone(), settlement.epoch);
+        let record = move |tx: &mut Connection| {
+            let changed = settle::record(tx, &names, &name, epoch, &plan)?;
+            if is_noted && changed == Some(plan.rows()) {
+                retention::note(tx, &plan.done.ids)?;
+            }
+            Ok(changed)
+        };
+        self.0.writer.write(record).await
+    }
+}
