@@ -8,6 +8,13 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod admin;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod address;
+mod async_store;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod connection;
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod page_builder;
@@ -16,6 +23,8 @@ mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
 mod list;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod log_tx;
 mod overview;
 pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -24,6 +33,12 @@ mod row_state;
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod search;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod subscription;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod tail;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod takeover;
 mod tally;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -36,6 +51,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use async_store::{AsyncClaimer, AsyncStore};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -139,12 +155,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// A writer for this outbox: schema and table are the store's, so the writer cannot disagree with the relay. It
     /// holds no connection. Set the rest on it, such as [`namespace`](Outbox::namespace).
-    fn outbox(&self) -> Outbox {
-        match self.row_table() {
-            Some(table) => Outbox::new().rows(table.clone()),
-            None => Outbox::new(),
-        }
-    }
+    fn outbox(&self) -> Outbox;
 
     /// Reports that events were committed, if the database can. A relay asks once, at its start.
     /// Only a hint that saves waiting: events are found by polling all the same.

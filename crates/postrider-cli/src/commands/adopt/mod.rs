@@ -1,6 +1,5 @@
 //! `postrider adopt`
 
-mod progress;
 mod report;
 mod selection;
 
@@ -9,7 +8,6 @@ use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
-use self::progress::Progress;
 use self::report::Report;
 use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
@@ -17,7 +15,7 @@ use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
-use crate::output::{Output, count};
+use crate::output::{Output, Progress, count};
 
 const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
@@ -25,16 +23,17 @@ const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --start time:2026-01-31T00:00:00Z
   postrider adopt --from postrider --to outbox_events --start beginning    and back";
 
-/// Move undelivered events from one outbox to another of the same database
+/// Move undelivered events from one outbox to another in the same database
 ///
-/// Between a table with a state per row and the layout `postrider`, in either direction. Both outboxes are configured and
-/// migrated. Counts first; then it takes the lease of the subscription, makes sure that no other process is at work and that
-/// every event fits, and moves them in their order, in batches. Each batch is one transaction that writes the events
-/// there and settles them here: whatever stops it, running it again goes on where it was. Nothing is deleted here; what was
-/// moved counts as delivered.
+/// It moves events between a table with a state per row and the layout `postrider`, in either direction. Both
+/// outboxes must be configured and migrated. It counts first; then it takes the lease of the subscription,
+/// checks that no other publisher works on the table and that every event fits, and moves the events in
+/// order, in batches. Each batch is one transaction that writes the events to the new outbox and settles them
+/// in the old one: if it is interrupted, run it again to continue. Nothing is deleted; moved events count as
+/// delivered.
 ///
-/// Stop publishers of others first, and do not write to the other outbox before it is done: new events would stand before
-/// the old ones of their key.
+/// Stop other publishers first, and do not write to the new outbox before the command is done: new events
+/// would be delivered before older events with the same key.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Adopt {
@@ -44,16 +43,16 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Required if there are any
+    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none). Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
     /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// Parts of events that may be lost where the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
+    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
     leave_out: Vec<Field>,
-    /// Events per transaction; fewer where payloads are large
+    /// Events per transaction; fewer if payloads are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
     /// Only count the events
@@ -68,7 +67,7 @@ impl Adopt {
             (find_outbox(&settings, "--from", &self.from)?, find_outbox(&settings, "--to", &self.to)?);
         selection::check(from, to)?;
         block_on(Threads::One, async {
-            let source = from.outbox.database.source().await?;
+            let source = from.outbox.database.admin().open_exclusive().await?;
             let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
             source.close().await;
             adopted
@@ -92,7 +91,7 @@ impl Adopt {
         if self.dry_run {
             return Ok(());
         }
-        let there = to.outbox.database.store().await?;
+        let there = to.outbox.database.open().await?;
         let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
         there.close().await;
         if output.is_json() {
@@ -119,7 +118,7 @@ impl Adopt {
             batch_events_max: self.batch as usize,
             ..Adoption::of(name)
         };
-        let target = to.outbox.database.target(Outbox::anonymous().limits(to.outbox.limits.clone()));
+        let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
         let mut copying = Copying::begin(source, target, adoption, counts).await?;
         report::notes(output, to, counts);
@@ -148,7 +147,8 @@ async fn move_all(
     copying: &mut Copying<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
-    let progress = Progress::new(output, copying.total());
+    let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";
+    let progress = Progress::new(output, Some(copying.total()), template);
     loop {
         let mut is_interrupted = false;
         let more = {
@@ -162,7 +162,7 @@ async fn move_all(
                 }
             }
         };
-        progress.set(copying.copied());
+        progress.set(copying.copied(), "");
         match more {
             None => return Ok(()),
             Some(_) if is_interrupted => return Err(Failure::Interrupted),
@@ -179,7 +179,7 @@ async fn subscribe(
     to: NamedOutbox<'_>,
     events: u64,
 ) -> Result<(), Failure> {
-    if to.outbox.database.layout().is_some() || events == 0 {
+    if to.outbox.database.admin().layout().is_some() || events == 0 {
         return Ok(());
     }
     for (name, subscription) in settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name) {

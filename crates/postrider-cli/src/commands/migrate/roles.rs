@@ -12,8 +12,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Print SQL for least-privilege roles: writer, relay, inbox, viewer, migrator
 ///
-/// Runs nothing. Run what it prints after `migrate up`, as the owner of the database, then grant the roles to
-/// the users who log in.
+/// It only prints. Run the SQL after `migrate up`, as the owner of the database, then grant the roles to your
+/// database users.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Roles {
@@ -25,6 +25,6 @@ impl Roles {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        context.output.text(outbox.database.roles()?)
+        context.output.text(outbox.database.admin().roles_sql()?)
     }
 }

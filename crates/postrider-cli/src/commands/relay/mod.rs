@@ -5,6 +5,7 @@ mod drain;
 use std::time::Duration;
 
 use clap::Args;
+use postrider::store::RowExtras;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
@@ -24,13 +25,13 @@ const EXAMPLES: &str = "Examples:
   postrider relay --fail-fast             exit if a database is down, instead of waiting
   postrider relay --set relay.log=debug   with a more detailed log";
 
-/// Carry events to their destinations until told to stop
+/// Deliver events to their destinations until stopped
 ///
-/// The first Ctrl-C or SIGTERM finishes what is in flight, settles it and ends with exit code 0; the second ends
-/// at once with 130, and what was in flight is delivered again at the next start. With `--drain` the first one ends with
-/// 130 as well: not everything was delivered.
+/// The first Ctrl-C or SIGTERM finishes and settles the events in flight and exits with code 0; the second
+/// exits immediately with code 130, and the events in flight are delivered again at the next start. With
+/// `--drain` the first one also exits with 130, because not everything was delivered.
 ///
-/// A database server that is down at the start is waited for, and that is logged once.
+/// If a database server is down at startup, the relay waits for it and logs this once.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Relay {
@@ -38,16 +39,16 @@ pub struct Relay {
     #[arg(long)]
     migrate: bool,
 
-    /// End when every event that was committed at the start is delivered; exit code 1 if one was given up or waits
+    /// Exit when every event that was committed at startup is delivered; exit code 1 if one is dead or waits
     /// for an operator
     #[arg(long)]
     drain: bool,
 
-    /// With --drain: end with exit code 1 after this time, as 30s or 5m, if events are still undelivered
+    /// With --drain: exit with code 1 after this time, such as 30s or 5m, if events are still undelivered
     #[arg(long, value_name = "DURATION", requires = "drain", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// End with exit code 3 if a database is down at the start, instead of waiting for it
+    /// Exit with code 3 if a database is down at startup, instead of waiting for it
     #[arg(long)]
     fail_fast: bool,
 }
@@ -72,7 +73,11 @@ impl Relay {
         let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
         if self.migrate {
             for (name, outbox) in &settings.outboxes {
-                when_down.retry(name, &*outbox.database, async || outbox.database.migrate().await).await?;
+                when_down
+                    .retry(name, &outbox.database, async || {
+                        outbox.database.admin().migrate(None, RowExtras::default()).await
+                    })
+                    .await?;
             }
         }
         assemble(settings, stores, when_down).await?.spawn().await

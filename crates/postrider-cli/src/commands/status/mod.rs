@@ -28,13 +28,13 @@ const BACKLOG_MAX: u64 = 100_000;
 /// Maximum number of groups shown; `more` says whether there are others.
 const GROUPS_MAX: usize = 1_000;
 
-/// Show how far each subscription is
+/// Show the progress of each subscription
 ///
-/// Asks the database, not the relays: it works whether one runs or not, beside running ones, and where the database
-/// can only be read. It changes nothing.
+/// Reads the database and does not contact relays: it works whether a relay runs or not, and with read-only
+/// access. It changes nothing.
 ///
-/// With `--by` the events that are still there are counted instead, each for every subscription: all of them are read,
-/// which takes a while in a large outbox. What a layout cannot tell is shown as `-`, in JSON as null.
+/// With `--by` it counts the events in the outbox instead, once per subscription. It reads all of them, which
+/// takes a while on a large outbox. A figure that a layout does not have is shown as `-`, in JSON as null.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Status {
@@ -83,9 +83,12 @@ impl Status {
         let mut report = Report::default();
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let overview =
-                block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
+                block_on(Threads::One, async { Ok(outbox.database.admin().overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
-            let undecided = block_on(Threads::One, async { Ok(outbox.database.undecided().await) })?;
+            let undecided =
+                block_on(Threads::One, async { Ok(outbox.database.admin().prepared_transactions().await) })?
+                    // `doctor` tells who may not list them.
+                    .unwrap_or_default();
             if !context.output.is_json() {
                 undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", held_up(xa))));
             }
@@ -97,7 +100,8 @@ impl Status {
     fn counts(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
         let mut counts = GroupedCounts::new(by);
         for (name, outbox) in self.outbox.all_or_named(settings)? {
-            let tally = block_on(Threads::One, async { Ok(outbox.database.tally(by, GROUPS_MAX).await?) })?;
+            let tally =
+                block_on(Threads::One, async { Ok(outbox.database.admin().tally(by, GROUPS_MAX).await?) })?;
             if tally.more {
                 context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }
