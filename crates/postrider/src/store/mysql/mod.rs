@@ -147,7 +147,7 @@ impl MySqlStore {
     /// As [`Store::overview`], by a user who may only read, and on a server that tells a relay too little.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), but for `ServerUnfit`.
+    /// As [`connect`](Self::connect), except for `ServerUnfit`.
     pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
         let mut session = config.connect_read_only().await?;
         let mut tx = session.begin_read().await?;

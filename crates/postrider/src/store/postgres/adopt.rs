@@ -64,7 +64,7 @@ pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
-        // Rows with UUIDs are told apart within one microsecond by the number of their statement.
+        // Rows with UUIDs are reported apart within one microsecond by the number of their statement.
         if table.layout().has(Ability::Uuids) {
             for event in call {
                 written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);

@@ -59,7 +59,7 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout.has(Ability::Views) {
-        // Nobody looked whether there is an inbox.
+        // Whether there is an inbox was not checked.
         seed.push_str(&views::all());
     }
     if extras.aggregate_index {

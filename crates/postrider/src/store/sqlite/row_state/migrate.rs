@@ -32,7 +32,7 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const PLACE: &str = "the SQLite file";
 
-/// The shape of the table; none of anybody's.
+/// The shape of the table; none for a user-defined table.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the seed has no such table.

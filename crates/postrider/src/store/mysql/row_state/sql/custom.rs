@@ -106,7 +106,7 @@ const COUNTS: &str = "
 /// Indexes: the primary keys.
 const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}");
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A user-defined table. When a row was delivered is not asked for.
 const TALLY: &str = concat!(
     "SELECT ",
     subscription!(),
