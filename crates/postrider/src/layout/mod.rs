@@ -256,7 +256,7 @@ impl RowTable {
     }
 
     /// The statement with the names of the table put in: `{table}` in the quotes of MySQL, `{views}` the database,
-    /// `{name}` as part of the name of an index, `{check}` the name of the seed's CHECK. Those are the database's, so
+    /// `{name}` as part of the name of an index, `{check}` the name of the layout's CHECK. Those are the database's, so
     /// a table of another name has another.
     #[cfg(feature = "_mysql")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {

@@ -302,6 +302,7 @@ impl Cleaner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::RowLayout;
 
     #[test]
     fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {

@@ -8,6 +8,13 @@
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod admin;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod address;
+mod async_store;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod connection;
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod page_builder;
@@ -16,6 +23,8 @@ mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
 mod list;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod log_tx;
 mod overview;
 pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -24,6 +33,12 @@ mod row_state;
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod search;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod subscription;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod tail;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod takeover;
 mod tally;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -36,6 +51,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use async_store::{AsyncClaimer, AsyncStore};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};

@@ -110,7 +110,7 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     if counts.given_up > 0 {
         output.say(format!("dead, not moved: {}", count(counts.given_up, "event")));
     }
-    match to.outbox.database.layout() {
+    match to.outbox.database.admin().layout() {
         Some(RowLayout::OutboxEvents) => output.say(
             "outbox_events has no columns for ids and times: each event gets a new id and the time of its new row",
         ),

@@ -1,32 +1,12 @@
-//! A table with a state per row.
+//! The inbox beside a table of layout `outbox`.
 
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 
 use super::{Check, Subject};
-use crate::doctor::layout::Findings;
-
-/// Looks at the table and says whether it can be worked on.
-pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
-    let opened = match PostgresRowStore::connect(config, rows).await {
-        Ok(store) => {
-            store.close().await;
-            Ok(())
-        }
-        Err(error) => Err(error),
-    };
-    let found = Findings {
-        differences: PostgresRowStore::differences(config, rows).await,
-        strangers: PostgresRowStore::foreign_claims(config, rows).await,
-        opened,
-    };
-    inbox(config, rows, subject).await;
-    found.tell(rows, subject)
-}
 
 /// Whether `processed_events`, if it exists, lets every consumer group process an event.
-async fn inbox(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
+pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
     if rows.layout() != RowLayout::Outbox {
         return;
     }
