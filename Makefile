@@ -9,7 +9,7 @@ help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
 demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
-	$(CARGO) run --profile demo -p postrider-cli -- demo $(ARGS)
+	$(CARGO) run --profile demo -p postrider-cli --no-default-features --features sqlite -- demo $(ARGS)
 
 check: ## The edit loop, in minutes: format, lints, unit tests, SQLite, simulator, one PostgreSQL
 	$(CARGO) fmt --all --check
@@ -26,7 +26,7 @@ soak: ## Run the long programs and keep their figures in docs/figures
 	$(CARGO) run --release -q -p xtask -- soak
 
 bench: ## Measure how fast a backlog drains (ARGS="--db postgres --keys 20")
-	$(CARGO) run --release -q -p postrider-cli -- bench drain $(ARGS)
+	$(CARGO) run --release -q -p postrider-cli --features bench -- bench drain $(ARGS)
 
 lint: ## Check format, lints, docs, tidiness and dependencies
 	$(CARGO) fmt --all --check

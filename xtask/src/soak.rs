@@ -47,98 +47,98 @@ const SOAKS: &[Soak] = &[
     },
     Soak {
         name: "drain-sqlite",
-        cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench drain --events 1000000",
         environment: &[],
     },
     Soak {
         name: "drain-sqlite-20-keys",
-        cargo: "run --release -q -p postrider-cli -- bench drain --events 1000000 --keys 20",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench drain --events 1000000 --keys 20",
         environment: &[],
     },
     Soak {
         name: "drain-postgres",
-        cargo: "run --release -q -p postrider-cli -- bench drain --db postgres --events 1000000",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench drain --db postgres --events 1000000",
         environment: &[],
     },
     Soak {
         name: "drain-postgres-20-keys",
-        cargo: "run --release -q -p postrider-cli -- bench drain --db postgres --events 1000000 --keys 20",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench drain --db postgres --events 1000000 --keys 20",
         environment: &[],
     },
     Soak {
         name: "write-postgres",
-        cargo: "run --release -q -p postrider-cli -- bench write --db postgres --transactions 1500",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench write --db postgres --transactions 1500",
         environment: &[],
     },
     Soak {
         name: "growth-postgres",
-        cargo: "run --release -q -p postrider-cli -- bench growth --db postgres --many 5000000",
+        cargo: "run --release -q -p postrider-cli --features bench -- bench growth --db postgres --many 5000000",
         environment: &[],
     },
     Soak {
         name: "latency-postgres",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db postgres --rate 1000 --seconds 10",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench latency --db postgres --rate 1000 --seconds 10",
         environment: &[],
     },
     Soak {
         name: "publish-kafka",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench publish --db postgres",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench publish --db postgres",
         environment: &[],
     },
     Soak {
         name: "publish-kafka-20-keys",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench publish --db postgres --keys 20",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench publish --db postgres --keys 20",
         environment: &[],
     },
     Soak {
         name: "latency-kafka",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db postgres --sink kafka \
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench latency --db postgres --sink kafka \
                 --rate 1000 --seconds 10",
         environment: &[],
     },
     Soak {
         name: "drain-mysql",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench drain --db mysql --events 500000",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench drain --db mysql --events 500000",
         environment: &[],
     },
     Soak {
         name: "latency-mysql",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db mysql --rate 1000 --seconds 10",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench latency --db mysql --rate 1000 --seconds 10",
         environment: &[],
     },
     Soak {
         name: "growth-mysql",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench growth --db mysql",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench growth --db mysql",
         environment: &[],
     },
     Soak {
         name: "write-mysql",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench write --db mysql --transactions 1500",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench write --db mysql --transactions 1500",
         environment: &[],
     },
     Soak {
         name: "drain-mariadb",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench drain --db mariadb --events 500000",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench drain --db mariadb --events 500000",
         environment: &[],
     },
     Soak {
         name: "latency-mariadb",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench latency --db mariadb --rate 1000 --seconds 10",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench latency --db mariadb --rate 1000 --seconds 10",
         environment: &[],
     },
     Soak {
         name: "growth-mariadb",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench growth --db mariadb",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench growth --db mariadb",
         environment: &[],
     },
     Soak {
         name: "write-mariadb",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench write --db mariadb --transactions 1500",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench write --db mariadb --transactions 1500",
         environment: &[],
     },
     Soak {
         name: "layouts-postgres",
-        cargo: "run --release -q -p postrider-cli --features kafka,mysql -- bench layouts --db postgres",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench layouts --db postgres",
         environment: &[],
     },
 ];

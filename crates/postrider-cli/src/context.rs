@@ -60,7 +60,7 @@ impl Context {
         let file = self.config_file().map_err(|problem| vec![problem])?;
         let sources =
             Sources { file: file.as_ref(), environment: &self.environment, flags: &self.global.set };
-        let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
+        let (effective, problems) = Effective::merge(Schema::postrider(), &sources);
         if problems.is_empty() { Ok(effective) } else { Err(problems) }
     }
 
@@ -76,4 +76,15 @@ impl Context {
 /// Whether something is there. If that cannot be found out, reading it will tell why.
 pub(crate) fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
+}
+
+/// Whether this process may write there, by its rights and those of the disk.
+#[cfg(unix)]
+pub(crate) fn is_writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_writable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.permissions().readonly())
 }

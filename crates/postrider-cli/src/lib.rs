@@ -7,8 +7,8 @@
 //! 4. [`output`]: data to standard output, talk to standard error
 //! 5. [`failure`] and [`exit`]: how it ended
 //!
-//! [`config`] is the configuration, [`database`] what the commands ask of a database, [`assemble`] makes a relay
-//! of both, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
+//! [`config`] is the configuration, [`database`] what the commands ask of a database, [`sinks`] the types of sink, [`assemble`]
+//! makes a relay of them, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
 //! [`pages`] writes the parts of the docs that come from the code.
 
 pub mod args;
@@ -26,6 +26,7 @@ pub mod interrupt;
 pub mod log;
 pub mod output;
 pub mod pages;
+pub mod sinks;
 
 use std::ffi::OsString;
 use std::panic::PanicHookInfo;

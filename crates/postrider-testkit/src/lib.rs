@@ -9,7 +9,6 @@
 //! - [`servers`]: private servers of the databases that are not a file
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 
-pub mod audit;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -23,3 +22,4 @@ pub mod sim;
 pub mod sink;
 
 pub use clock::ManualClock;
+pub use postrider_audit as audit;

@@ -1,6 +1,5 @@
 //! A relay of what is configured: the one place where settings become stores, routers, encoders and sinks.
 
-mod kafka;
 mod sinks;
 mod stores;
 mod wait;
@@ -8,14 +7,13 @@ mod wait;
 pub use stores::Stores;
 pub use wait::WhenDown;
 
-use postrider::encode::cloudevents::Binding;
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
 use postrider::relay::{Relay, RelayBuilder, Subscription};
 use postrider::{Code, Error, Result};
 
 use self::sinks::Sinks;
 use crate::config::Settings;
-use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings, Target};
+use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
 
 /// Opens every database, then every sink, and describes the relay of all subscriptions. A database that cannot be
 /// used is found before a file is created. What was opened is in `stores`, whatever comes of it.
@@ -50,7 +48,7 @@ fn subscription(
     settings: &Settings,
     sinks: &Sinks,
 ) -> Result<Subscription> {
-    let sink = settings.sinks.get(&of.sink).and_then(|sink| Some((sink, sinks.get(name, of, &sink.target)?)));
+    let sink = settings.sinks.get(&of.sink).and_then(|sink| Some((sink, sinks.get(name, &sink.target)?)));
     let (SinkSettings { encoding, source, target }, sink) = sink.ok_or_else(|| {
         Error::new(Code::ConfigReference, format!("subscription {name:?}: there is no sink {:?}", of.sink))
     })?;
@@ -61,9 +59,7 @@ fn subscription(
         Encoding::Plain => subscription.encoder(Plain),
         Encoding::CloudEvents => subscription.encoder(CloudEvents::new(source.clone())),
         Encoding::CloudEventsBinary => {
-            let binary = CloudEventsBinary::new(source.clone());
-            let kafka = matches!(target, Target::Kafka(_));
-            subscription.encoder(if kafka { binary.binding(Binding::Kafka) } else { binary })
+            subscription.encoder(CloudEventsBinary::new(source.clone()).binding(target.binding()))
         }
     })
 }

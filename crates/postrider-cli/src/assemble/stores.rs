@@ -18,12 +18,12 @@ impl Stores {
     /// Opens the database of an outbox, unless it is open.
     ///
     /// # Errors
-    /// As [`Database::store`](crate::database::Database::store).
+    /// As [`Database::open`](crate::database::Database::open).
     pub async fn open(&mut self, outbox: &str, settings: &Settings, when_down: WhenDown) -> Result<()> {
         if let Some(of) = settings.outboxes.get(outbox)
             && !self.0.contains_key(outbox)
         {
-            let store = when_down.retry(outbox, &*of.database, async || of.database.store().await).await?;
+            let store = when_down.retry(outbox, &of.database, async || of.database.open().await).await?;
             self.0.insert(outbox.to_owned(), store);
         }
         Ok(())

@@ -27,7 +27,7 @@ impl WhenDown {
     pub async fn retry<T>(
         self,
         outbox: &str,
-        database: &dyn Database,
+        database: &Database,
         question: impl AsyncFn() -> Result<T>,
     ) -> Result<T> {
         let mut wait = None;

@@ -4,7 +4,7 @@
 //! postrider-cli --test cli pages` then brings the docs up to date.
 
 mod adopt;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "bench")]
 mod bench;
 mod outbox_arg;
 mod completions;
@@ -41,7 +41,7 @@ pub enum Command {
     Adopt(adopt::Adopt),
     Config(config::Config),
     Doctor(doctor::Doctor),
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "bench")]
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -66,7 +66,7 @@ impl Command {
             Self::Adopt(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
-            #[cfg(feature = "sqlite")]
+            #[cfg(feature = "bench")]
             Self::Bench(command) => command.run(context),
             Self::Completions(command) => command.run(context),
         }

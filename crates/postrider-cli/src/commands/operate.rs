@@ -31,7 +31,7 @@ impl Target {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
         block_on(Threads::One, async {
-            let store = outbox.database.store().await?;
+            let store = outbox.database.open().await?;
             let decided = decision(&*store, &self.subscription).await;
             store.close().await;
             Ok(decided?)

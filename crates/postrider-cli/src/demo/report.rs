@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_audit::{Sighting, Verdict, audit};
 use serde::Serialize;
 
 use super::folder::Folder;

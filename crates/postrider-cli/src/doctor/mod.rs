@@ -2,13 +2,12 @@
 //!
 //! 1. [`check`]: every check there is, with its code, what it means and what to do
 //! 2. [`report`]: what was found
-//! 3. `config`: the configuration beside what it names
+//! 3. [`crate::sinks`]: what is particular about each type of sink
 //! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database
 //! 5. `layout`: a table with a state per row in any of them
 //! 6. `ledger`: the subscriptions of any database
 
 pub mod check;
-mod config;
 pub mod report;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod layout;
@@ -40,10 +39,21 @@ pub struct Options {
     pub transaction_age_max: Duration,
 }
 
+/// A server to check.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) struct Server<'a, C> {
+    pub(crate) config: &'a C,
+    pub(crate) schema: &'a postrider::Ident,
+    pub(crate) admin: &'a dyn postrider::store::admin::Admin,
+    pub(crate) shown: &'a str,
+}
+
 /// Runs every check. What cannot be looked at is a finding, not an error.
 pub async fn check(settings: &Settings, options: &Options) -> Report {
     let mut report = Report::default();
-    config::check(settings, &mut report).await;
+    for (name, sink) in &settings.sinks {
+        sink.target.check(&mut report.subject(format!("sink {name}"))).await;
+    }
     for (name, of) in &settings.outboxes {
         let mut subject = report.subject(format!("outbox {name}"));
         outbox(name, of, settings, options, &mut subject).await;
@@ -59,12 +69,12 @@ async fn outbox(
     options: &Options,
     subject: &mut Subject<'_>,
 ) {
-    let deletes = of.retention.deletes(of.database.rows());
+    let deletes = of.retention.deletes(of.database.admin().row_table());
     subject.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
     if !of.database.check(options, subject).await {
         return;
     }
-    match of.database.overview(BACKLOG_MAX).await {
+    match of.database.admin().overview(BACKLOG_MAX).await {
         Ok(overview) => ledger::check(name, &overview, settings, subject),
         Err(error) => subject.refused(Check::Readable, &error),
     }

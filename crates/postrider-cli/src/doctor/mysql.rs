@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
-use postrider::layout::RowTable;
 use postrider::store::Store;
-use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Clock, Code, Ident, Position, SystemClock};
 
-use super::layout::Findings;
-use super::{Check, Options, Subject};
+use super::{Check, Options, Subject, layout};
 use crate::output::age;
 
 /// Clocks of two machines may differ so much without harm.
@@ -46,18 +44,13 @@ const POSITIONS_FEW: i64 = i64::MAX / 2;
 /// Positions named in one line.
 const POSITIONS_SHOWN: usize = 5;
 
-/// The database to look at.
-pub(crate) struct Place<'a> {
-    pub(crate) config: &'a MySqlConfig,
-    pub(crate) schema: &'a Ident,
-    /// The table with a state per row, if that is the outbox.
-    pub(crate) rows: Option<&'a RowTable>,
-    pub(crate) shown: &'a str,
-}
-
-/// Looks at the server and says whether its tables can be read.
-pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Subject<'_>) -> bool {
-    let Place { config, schema, rows, shown } = place;
+/// Checks the server, and answers whether its tables can be read.
+pub(crate) async fn check(
+    server: super::Server<'_, MySqlConfig>,
+    options: &Options,
+    subject: &mut Subject<'_>,
+) -> bool {
+    let super::Server { config, schema, admin, shown } = server;
     let client = match config.client().await {
         Ok(client) => client,
         Err(error) => {
@@ -76,8 +69,8 @@ pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Sub
     server.durable(subject).await;
     server.transactions(options.transaction_age_max, subject).await;
     prepared(config, subject).await;
-    if let Some(rows) = rows {
-        return layout(config, rows, subject).await;
+    if let Some(rows) = admin.row_table() {
+        return layout::check(admin, rows, subject).await;
     }
     let usable = tables(config, subject).await;
     if usable {
@@ -123,23 +116,6 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
             false
         }
     }
-}
-
-/// Looks at a table with a state per row and says whether it can be worked on.
-async fn layout(config: &MySqlConfig, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
-    let opened = match MySqlRowStore::connect(config, rows).await {
-        Ok(store) => {
-            store.close().await;
-            Ok(())
-        }
-        Err(error) => Err(error),
-    };
-    let found = Findings {
-        differences: MySqlRowStore::differences(config, rows).await,
-        strangers: MySqlRowStore::foreign_claims(config, rows).await,
-        opened,
-    };
-    found.tell(rows, subject)
 }
 
 /// Positions that writers chose, and how many are left.

@@ -64,30 +64,30 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    pub(super) fn ok(&mut self, check: Check, what: impl Into<String>) {
+    pub(crate) fn ok(&mut self, check: Check, what: impl Into<String>) {
         self.find(Severity::Ok, check, what.into(), None);
     }
 
-    pub(super) fn warn(&mut self, check: Check, what: impl Into<String>) {
+    pub(crate) fn warn(&mut self, check: Check, what: impl Into<String>) {
         self.find(Severity::Warn, check, what.into(), Some(check.fix()));
     }
 
-    pub(super) fn fail(&mut self, check: Check, what: impl Into<String>) {
+    pub(crate) fn fail(&mut self, check: Check, what: impl Into<String>) {
         self.fail_with(check, what, check.fix());
     }
 
     /// A failure with advice for this case instead of the check's.
-    pub(super) fn fail_with(&mut self, check: Check, what: impl Into<String>, fix: &str) {
+    pub(crate) fn fail_with(&mut self, check: Check, what: impl Into<String>, fix: &str) {
         self.find(Severity::Fail, check, what.into(), Some(fix));
     }
 
     /// A failure that an error tells, with the error's own advice.
-    pub(super) fn refused(&mut self, check: Check, error: &Error) {
+    pub(crate) fn refused(&mut self, check: Check, error: &Error) {
         self.fail_with(check, error.one_line(), error.hint());
     }
 
     /// A part of this thing.
-    pub(super) fn part(&mut self, name: &str) -> Subject<'_> {
+    pub(crate) fn part(&mut self, name: &str) -> Subject<'_> {
         Subject { name: format!("{}, {name}", self.name), report: self.report }
     }
 

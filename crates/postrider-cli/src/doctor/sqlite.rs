@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use postrider::layout::RowTable;
-use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
+use postrider::store::admin::Admin;
+use postrider::store::sqlite::SqliteStore;
 use rusqlite::Connection;
 
-use super::Check;
-use super::config::is_writable;
-use super::layout::Findings;
 use super::report::Subject;
+use super::{Check, layout};
+use crate::context::is_writable;
 
 /// Tables are STRICT from this version on.
 const VERSION_MIN: i32 = 3_037_000;
@@ -21,7 +20,7 @@ const ROOM_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
 /// Looks at the file and says whether its tables can be read.
-pub(crate) fn check(path: &Path, rows: Option<&RowTable>, deep: bool, subject: &mut Subject<'_>) -> bool {
+pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &mut Subject<'_>) -> bool {
     let connection = match SqliteStore::connect_read_only(path) {
         Ok(connection) => {
             subject.ok(Check::Readable, format!("{} is readable", path.display()));
@@ -33,8 +32,8 @@ pub(crate) fn check(path: &Path, rows: Option<&RowTable>, deep: bool, subject: &
         }
     };
     writable(path, subject);
-    let usable = match rows {
-        Some(rows) => layout(path, rows, subject),
+    let usable = match admin.row_table() {
+        Some(rows) => layout::check(admin, rows, subject).await,
         None => schema(path, subject),
     };
     match SqliteStore::triggers(path) {
@@ -50,17 +49,6 @@ pub(crate) fn check(path: &Path, rows: Option<&RowTable>, deep: bool, subject: &
         undamaged(&connection, subject);
     }
     usable
-}
-
-/// Looks at a table with a state per row and says whether it can be worked on.
-fn layout(path: &Path, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
-    let found = Findings {
-        differences: SqliteRowStore::differences(path, rows),
-        // Looking is enough: what could not be worked on is refused all the same.
-        opened: SqliteRowStore::read_overview(path, rows, 0).map(drop),
-        strangers: SqliteRowStore::foreign_claims(path, rows),
-    };
-    found.tell(rows, subject)
 }
 
 fn writable(path: &Path, subject: &mut Subject<'_>) {

@@ -3,11 +3,13 @@
 mod age;
 mod count;
 mod paint;
+mod progress;
 mod table;
 
 pub use age::age;
 pub use count::count;
 pub use paint::{ColorWhen, Paint};
+pub(crate) use progress::Progress;
 pub use table::{Align, Table};
 
 use std::fmt::Display;

@@ -11,7 +11,7 @@ fn generated_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
     let renew = std::env::var_os("UPDATE_DOCS").is_some();
     for (name, text) in [
-        ("config.md", pages::config(Schema::POSTRIDER)),
+        ("config.md", pages::config(Schema::postrider())),
         ("cli.md", pages::cli()),
         ("doctor.md", pages::doctor()),
         ("errors.md", pages::errors()),
@@ -32,5 +32,5 @@ fn generated_pages_are_up_to_date() {
 #[test]
 fn the_program_prints_the_same_page() {
     let ran = crate::program::Program::new().run(&["config", "schema", "--markdown"]);
-    assert_eq!(ran.stdout, pages::config(Schema::POSTRIDER));
+    assert_eq!(ran.stdout, pages::config(Schema::postrider()));
 }

@@ -13,7 +13,7 @@ fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
     let environment: Environment = [("SHOP_PASSWORD", "secret")].into_iter().collect();
     let file = ConfigFile::new("test.toml", text);
     let sources = Sources { file: Some(&file), environment: &environment, flags: &[] };
-    let (effective, problems) = Effective::merge(Schema::POSTRIDER, &sources);
+    let (effective, problems) = Effective::merge(Schema::postrider(), &sources);
     if problems.is_empty() { Settings::new(&effective, &environment) } else { Err(problems) }
 }
 
@@ -33,7 +33,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if is_for_servers(section, key) {
         lines.insert("outbox.shop.url".into(), "'postgres://h/db'".into());
     }
-    let of_type = Schema::POSTRIDER.find(section, key).and_then(|entry| entry.of_type);
+    let of_type = Schema::postrider().find(section, key).and_then(|entry| entry.of_type);
     for (other, value) in if of_type == Some("kafka") { kafka(key) } else { &[] } {
         lines.insert(format!("sink.main.{other}"), (*value).to_owned());
     }
@@ -123,6 +123,7 @@ fn kafka(key: &str) -> &'static [(&'static str, &'static str)] {
             ("sasl_username", "'u'"),
             ("sasl_password", "'p'"),
         ],
+        Some(("create", _)) => &[("brokers", "'h:1'"), ("create_topics", "['t']")],
         Some(("tls", _)) => &[("brokers", "'h:1'"), ("tls", "true")],
         Some(("transactional", _)) => &[("brokers", "'h:1'"), ("transactional", "true")],
         _ => &[("brokers", "'h:1'")],
@@ -143,7 +144,7 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
 
 #[test]
 fn the_example_of_every_key_is_right_and_changes_something() {
-    for KeySpec { section, name, example, kind, .. } in Schema::POSTRIDER.0 {
+    for KeySpec { section, name, example, kind, .. } in Schema::postrider().0 {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
@@ -156,7 +157,7 @@ fn the_example_of_every_key_is_right_and_changes_something() {
 
 #[test]
 fn every_word_of_every_choice_is_understood() {
-    for entry in Schema::POSTRIDER.0.iter().filter(|entry| entry.name != "type") {
+    for entry in Schema::postrider().0.iter().filter(|entry| entry.name != "type") {
         let Kind::Choice(words) = entry.kind else { continue };
         let meanings = words.iter().map(|word| {
             format!("{:?}", settings(&file(entry.section, entry.name, &format!("'{word}'"))).unwrap())
@@ -168,7 +169,7 @@ fn every_word_of_every_choice_is_understood() {
 #[test]
 fn every_key_is_named_once_and_told_in_sentences() {
     let mut seen = BTreeSet::new();
-    for entry in Schema::POSTRIDER.0 {
+    for entry in Schema::postrider().0 {
         assert!(seen.insert((entry.section, entry.name)), "{} twice", entry.name);
         assert!(entry.doc.ends_with('.'), "{}", entry.doc);
     }
@@ -176,7 +177,7 @@ fn every_key_is_named_once_and_told_in_sentences() {
 
 #[test]
 fn the_json_schema_tells_types_defaults_and_what_is_required() {
-    let document = json_schema::document(Schema::POSTRIDER);
+    let document = json_schema::document(Schema::postrider());
     let name = "^[A-Za-z0-9_.-]{1,100}$";
     let outbox = &document["properties"]["outbox"]["patternProperties"][name];
     let sink = &document["properties"]["sink"]["patternProperties"][name];
@@ -187,7 +188,7 @@ fn the_json_schema_tells_types_defaults_and_what_is_required() {
     assert_eq!(subscription["properties"]["max_attempts"]["default"], 10);
     assert_eq!(subscription["properties"]["flush_interval"]["default"], "50ms");
     assert_eq!(subscription["properties"]["rule"]["items"]["properties"]["types"]["type"], "array");
-    for entry in Schema::POSTRIDER.0.iter().filter(|entry| entry.section == Section::Subscription) {
+    for entry in Schema::postrider().0.iter().filter(|entry| entry.section == Section::Subscription) {
         let has_default = subscription["properties"][entry.name].get("default").is_some();
         assert_eq!(has_default, matches!(entry.absent, Absent::Default(_)), "{}", entry.name);
     }

@@ -144,9 +144,14 @@ impl fmt::Debug for KafkaConfig {
             .field("brokers", &self.brokers)
             .field("client_id", &self.client_id)
             .field("topic", &self.topic)
+            .field("compression", &self.compression)
+            .field("delivery_timeout", &self.delivery_timeout)
+            .field("linger", &self.linger)
+            .field("message_bytes_max", &self.message_bytes_max)
             .field("sasl", &self.sasl)
             .field("tls", &self.tls)
             .field("transactional_id", &self.transactional_id)
+            .field("create_topics", &self.create_topics)
             .field("properties", &self.properties.keys())
             .finish_non_exhaustive()
     }
@@ -164,12 +169,13 @@ impl fmt::Debug for Sasl {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ca, certificate, key, key_password: _ } = self;
+        let Self { ca, certificate, key, key_password } = self;
         f.debug_struct("Tls")
             .field("ca", ca)
             .field("certificate", certificate)
             .field("key", key)
-            .finish_non_exhaustive()
+            .field("key_password", &key_password.as_ref().map(|_| "***"))
+            .finish()
     }
 }
 

@@ -14,7 +14,7 @@ use super::guard::Guard;
 use super::hosts::Hosts;
 
 /// Where requests go, who signs them, and what they may reach.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookConfig {
     /// Every event goes there. `None`: an event goes to the destination its route gives it, which must be a URL. The
@@ -127,8 +127,14 @@ impl fmt::Debug for WebhookConfig {
         f.debug_struct("WebhookConfig")
             .field("to", &self.shown())
             .field("keys", &self.keys)
+            .field("headers", &self.headers.keys())
             .field("timeout", &self.timeout)
             .field("concurrency", &self.concurrency)
+            .field("allow_private", &self.allow_private)
+            .field("allow_networks", &self.allow_networks)
+            .field("allow_hosts", &self.allow_hosts)
+            .field("allow_http", &self.allow_http)
+            .field("ca_file", &self.ca_file)
             .finish_non_exhaustive()
     }
 }

@@ -55,6 +55,15 @@ impl Key {
     }
 }
 
+impl PartialEq for Key {
+    /// Keys are equal if they sign alike: the bytes themselves are not kept.
+    fn eq(&self, other: &Self) -> bool {
+        self.sign("", 0, b"") == other.sign("", 0, b"")
+    }
+}
+
+impl Eq for Key {}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")

@@ -1,6 +1,5 @@
 //! `postrider adopt`
 
-mod progress;
 mod report;
 mod selection;
 
@@ -9,7 +8,6 @@ use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
-use self::progress::Progress;
 use self::report::Report;
 use self::selection::{NamedOutbox, find_outbox, find_subscription};
 use crate::config::Settings;
@@ -17,7 +15,7 @@ use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupts, Threads, block_on};
-use crate::output::{Output, count};
+use crate::output::{Output, Progress, count};
 
 const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --dry-run            count the events by state
@@ -68,7 +66,7 @@ impl Adopt {
             (find_outbox(&settings, "--from", &self.from)?, find_outbox(&settings, "--to", &self.to)?);
         selection::check(from, to)?;
         block_on(Threads::One, async {
-            let source = from.outbox.database.source().await?;
+            let source = from.outbox.database.admin().open_exclusive().await?;
             let adopted = self.adopt(context.output, &settings, &*source, from, to).await;
             source.close().await;
             adopted
@@ -92,7 +90,7 @@ impl Adopt {
         if self.dry_run {
             return Ok(());
         }
-        let there = to.outbox.database.store().await?;
+        let there = to.outbox.database.open().await?;
         let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
         there.close().await;
         if output.is_json() {
@@ -119,7 +117,7 @@ impl Adopt {
             batch_events_max: self.batch as usize,
             ..Adoption::of(name)
         };
-        let target = to.outbox.database.target(Outbox::anonymous().limits(to.outbox.limits.clone()));
+        let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
         let mut copying = Copying::begin(source, target, adoption, counts).await?;
         report::notes(output, to, counts);
@@ -148,7 +146,8 @@ async fn move_all(
     copying: &mut Copying<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
-    let progress = Progress::new(output, copying.total());
+    let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";
+    let progress = Progress::new(output, Some(copying.total()), template);
     loop {
         let mut is_interrupted = false;
         let more = {
@@ -162,7 +161,7 @@ async fn move_all(
                 }
             }
         };
-        progress.set(copying.copied());
+        progress.set(copying.copied(), "");
         match more {
             None => return Ok(()),
             Some(_) if is_interrupted => return Err(Failure::Interrupted),
@@ -179,7 +178,7 @@ async fn subscribe(
     to: NamedOutbox<'_>,
     events: u64,
 ) -> Result<(), Failure> {
-    if to.outbox.database.layout().is_some() || events == 0 {
+    if to.outbox.database.admin().layout().is_some() || events == 0 {
         return Ok(());
     }
     for (name, subscription) in settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name) {

@@ -18,7 +18,7 @@ pub(super) struct NamedOutbox<'a> {
 impl NamedOutbox<'_> {
     /// The name of its layout.
     pub(super) fn layout(&self) -> &'static str {
-        self.outbox.database.layout().map_or("postrider", |layout| layout.name())
+        self.outbox.database.admin().layout().map_or("postrider", |layout| layout.name())
     }
 }
 
@@ -54,8 +54,8 @@ pub(super) fn find_outbox<'a>(
 
 /// Refuses outboxes between which nothing can move.
 pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Failure> {
-    let (here, there) = (from.outbox.database.place(), to.outbox.database.place());
-    let what = match (from.outbox.database.layout(), to.outbox.database.layout()) {
+    let (here, there) = (from.outbox.database.location(), to.outbox.database.location());
+    let what = match (from.outbox.database.admin().layout(), to.outbox.database.admin().layout()) {
         (None, Some(RowLayout::Custom)) => {
             let what = format!(
                 "outbox {:?} has the layout custom, and Postrider does not write to such tables",
@@ -98,7 +98,7 @@ pub(super) async fn find_subscription(
     }
     let mut names: Vec<String> =
         source.overview(0).await?.subscriptions.into_iter().map(|of| of.name).collect();
-    if from.outbox.database.layout().is_some() {
+    if from.outbox.database.admin().layout().is_some() {
         // A table that no relay of ours has worked on yet: any process that is to work on it, or on the other one.
         for outbox in [from.name, to.name] {
             if names.is_empty() {

@@ -48,7 +48,7 @@ impl Init {
         } else {
             options.create_new(true);
         }
-        let text = starter::text(Schema::POSTRIDER, &self.layout);
+        let text = starter::text(Schema::postrider(), &self.layout);
         let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
         let shown = path.display();
         written.map_err(|e| match e.kind() {

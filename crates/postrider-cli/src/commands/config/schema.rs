@@ -24,9 +24,9 @@ pub(super) struct SchemaCommand {
 impl SchemaCommand {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         if self.markdown {
-            context.output.text(pages::config(Schema::POSTRIDER))
+            context.output.text(pages::config(Schema::postrider()))
         } else {
-            context.output.json(&json_schema::document(Schema::POSTRIDER))
+            context.output.json(&json_schema::document(Schema::postrider()))
         }
     }
 }

@@ -72,10 +72,11 @@ impl List {
             events_max: self.limit as usize,
         };
         if self.plan {
-            let lines = block_on(Threads::One, async { Ok(outbox.database.list_plan(&filter).await?) })?;
+            let lines =
+                block_on(Threads::One, async { Ok(outbox.database.admin().list_plan(&filter).await?) })?;
             return context.output.data(&Plan { lines });
         }
-        let events = block_on(Threads::One, async { Ok(outbox.database.list(&filter).await?) })?;
+        let events = block_on(Threads::One, async { Ok(outbox.database.admin().list(&filter).await?) })?;
         context.output.data(&Found { events })
     }
 }

@@ -24,7 +24,7 @@ impl Print {
         // Outboxes of one dialect have the same SQL; once is enough.
         let mut printed: Vec<String> = Vec::new();
         for (_, outbox) in self.outbox.all_or_named(&settings)? {
-            let sql = outbox.database.migrations();
+            let sql = outbox.database.admin().migration_sql();
             if !printed.contains(&sql) {
                 printed.push(sql);
             }

@@ -25,6 +25,6 @@ impl Roles {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        context.output.text(outbox.database.roles()?)
+        context.output.text(outbox.database.admin().roles_sql()?)
     }
 }

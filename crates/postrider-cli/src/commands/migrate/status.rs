@@ -1,11 +1,11 @@
 //! `postrider migrate status`
 
 use clap::Args;
+use postrider::store::Schema;
 use serde::Serialize;
 
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
-use crate::database::Schema;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 use crate::output::{Align, Table, View};
@@ -29,9 +29,15 @@ impl Status {
         let rows = block_on(Threads::One, async {
             let mut rows = Vec::new();
             for (name, outbox) in outboxes {
-                let schema = outbox.database.schema().await?;
+                let schema = outbox.database.admin().schema().await?;
                 let (outbox, database) = (name.to_owned(), outbox.database.to_string());
-                rows.push(Row { outbox, database, schema, state: state(schema) });
+                rows.push(Row {
+                    outbox,
+                    database,
+                    found: schema.found,
+                    needed: schema.needed,
+                    state: state(schema),
+                });
             }
             Ok(rows)
         })?;
@@ -58,8 +64,8 @@ struct Rows {
 struct Row {
     outbox: String,
     database: String,
-    #[serde(flatten)]
-    schema: Schema,
+    found: i64,
+    needed: i64,
     state: &'static str,
 }
 
@@ -73,8 +79,8 @@ impl View for Rows {
             ("state", Align::Left),
         ];
         let mut table = Table::new(columns, "no outbox is configured");
-        for Row { outbox, database, schema, state } in &self.rows {
-            let (found, needed) = (schema.found.to_string(), schema.needed.to_string());
+        for Row { outbox, database, found, needed, state } in &self.rows {
+            let (found, needed) = (found.to_string(), needed.to_string());
             table.row([outbox.clone(), database.clone(), found, needed, (*state).to_owned()]);
         }
         table

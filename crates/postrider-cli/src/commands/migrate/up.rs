@@ -1,11 +1,14 @@
 //! `postrider migrate up`
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use postrider::layout::RowLayout;
+use postrider::store::admin::MigrationReport;
+use postrider::store::{Migrated, RowExtras};
 
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
-use crate::database::{Database, Extras, Made};
+use crate::database::Database;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 
@@ -29,30 +32,12 @@ pub(super) struct Up {
     outbox: OutboxArg,
 
     /// Layout to create [default: the layout in the configuration]
-    #[arg(long, value_enum)]
-    layout: Option<Layout>,
+    #[arg(long, value_parser = PossibleValuesParser::new(RowLayout::ALL.map(RowLayout::name)))]
+    layout: Option<String>,
 
     /// Also create optional parts of the layout
     #[arg(long, value_enum)]
     with: Vec<Optional>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Layout {
-    EventOutbox,
-    Outbox,
-    OutboxEvents,
-}
-
-impl From<Layout> for RowLayout {
-    fn from(layout: Layout) -> Self {
-        match layout {
-            Layout::EventOutbox => Self::EventOutbox,
-            Layout::Outbox => Self::Outbox,
-            Layout::OutboxEvents => Self::OutboxEvents,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,17 +53,17 @@ impl Up {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
-            let layout = self.layout.map(RowLayout::from);
-            let extras = Extras {
+            let layout = self.layout.as_deref().and_then(RowLayout::from_name);
+            let extras = RowExtras {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
                 views: self.with.contains(&Optional::Views),
             };
-            let made =
-                block_on(Threads::One, async { Ok(outbox.database.migrate_as(layout, extras).await?) })?;
-            for line in report(&*outbox.database, &made) {
+            let migrated =
+                block_on(Threads::One, async { Ok(outbox.database.admin().migrate(layout, extras).await?) })?;
+            for line in report(&outbox.database, &migrated) {
                 context.output.say(format!("{name}: {line}"));
             }
-            if let Some(what) = outbox.retention.deletes(outbox.database.rows()) {
+            if let Some(what) = outbox.retention.deletes(outbox.database.admin().row_table()) {
                 context.output.say(format!("{name}: retention: {what}"));
             }
         }
@@ -87,19 +72,23 @@ impl Up {
 }
 
 /// What was created and what was left alone, one line each.
-fn report(database: &dyn Database, made: &Made) -> Vec<String> {
-    let Made { before, row_tables, differences } = made;
+fn report(database: &Database, report: &MigrationReport) -> Vec<String> {
+    let MigrationReport { schema: Migrated { from, to }, row_tables, differences } = report;
     let whose = if row_tables.is_some() { "Postrider's own tables" } else { "the tables" };
-    let mut lines = vec![match before.found {
-        0 => format!("created {whose} in {database}, schema {}", before.needed),
-        found if found == before.needed => format!("up to date, schema {found}"),
-        found => format!("updated {whose} in {database} from schema {found} to {}", before.needed),
+    let mut lines = vec![match from {
+        0 => format!("created {whose} in {database}, schema {to}"),
+        _ if from == to => format!("up to date, schema {to}"),
+        _ => format!("updated {whose} in {database} from schema {from} to {to}"),
     }];
     match row_tables.as_deref() {
         Some([]) => lines.push("the outbox table already exists; it was not changed".to_owned()),
         Some(created) => lines.push(format!("created {}", created.join(", "))),
         None => {}
     }
-    lines.extend(differences.iter().map(|it| format!("difference from the layout, not changed: {it}")));
+    lines.extend(
+        differences
+            .iter()
+            .map(|difference| format!("difference from the layout, not changed: {}", difference.what)),
+    );
     lines
 }

@@ -5,6 +5,7 @@ mod drain;
 use std::time::Duration;
 
 use clap::Args;
+use postrider::store::RowExtras;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
@@ -72,7 +73,11 @@ impl Relay {
         let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
         if self.migrate {
             for (name, outbox) in &settings.outboxes {
-                when_down.retry(name, &*outbox.database, async || outbox.database.migrate().await).await?;
+                when_down
+                    .retry(name, &outbox.database, async || {
+                        outbox.database.admin().migrate(None, RowExtras::default()).await
+                    })
+                    .await?;
             }
         }
         assemble(settings, stores, when_down).await?.spawn().await

@@ -83,9 +83,12 @@ impl Status {
         let mut report = Report::default();
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let overview =
-                block_on(Threads::One, async { Ok(outbox.database.overview(BACKLOG_MAX).await?) })?;
+                block_on(Threads::One, async { Ok(outbox.database.admin().overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
-            let undecided = block_on(Threads::One, async { Ok(outbox.database.undecided().await) })?;
+            let undecided =
+                block_on(Threads::One, async { Ok(outbox.database.admin().prepared_transactions().await) })?
+                    // `doctor` tells who may not list them.
+                    .unwrap_or_default();
             if !context.output.is_json() {
                 undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", held_up(xa))));
             }
@@ -97,7 +100,8 @@ impl Status {
     fn counts(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
         let mut counts = GroupedCounts::new(by);
         for (name, outbox) in self.outbox.all_or_named(settings)? {
-            let tally = block_on(Threads::One, async { Ok(outbox.database.tally(by, GROUPS_MAX).await?) })?;
+            let tally =
+                block_on(Threads::One, async { Ok(outbox.database.admin().tally(by, GROUPS_MAX).await?) })?;
             if tally.more {
                 context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }

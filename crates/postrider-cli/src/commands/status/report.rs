@@ -103,7 +103,8 @@ impl Report {
         let known = |name: &str| overview.subscriptions.iter().any(|subscription| subscription.name == name);
         let keep = settings.outboxes.get(outbox).and_then(|of| of.retention.keep);
         let held = keep.and_then(|keep| overview.held_back(keep)).map(|held| held.subscription);
-        let has_row_states = settings.outboxes.get(outbox).is_some_and(|of| of.database.layout().is_some());
+        let has_row_states =
+            settings.outboxes.get(outbox).is_some_and(|of| of.database.admin().layout().is_some());
         for subscription in &overview.subscriptions {
             let mut row = Row::new(outbox, subscription, overview, configured(&subscription.name));
             row.holds_retention_back = held.as_ref() == Some(&subscription.name);

@@ -3,17 +3,16 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
+use postrider::store::admin::EventWriter;
 use postrider::{Code, Error, Event, Limits, Outbox, Result, Written};
 use serde_json::json;
 
 use super::line;
-use super::progress::Progress;
 use super::stdin::{self, Line};
 use crate::config::settings::OutboxSettings;
-use crate::database::EventWriter;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::output::{Output, count};
+use crate::output::{Output, Progress, count};
 
 /// Payload of a batch beyond which it is written early: bounds memory and the time others wait for the lock.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -50,6 +49,17 @@ pub(super) async fn write(
 /// A payload in base64 takes a third more than it is; the rest of a line is small beside one.
 fn line_bytes_max(limits: &Limits) -> usize {
     limits.payload_bytes_max.saturating_mul(2).saturating_add(1024 * 1024)
+}
+
+/// A bar if the input is a file, whose end is known.
+fn progress(output: Output) -> Progress {
+    match stdin::file_bytes() {
+        Some(bytes) => {
+            let template = "{bar:30} {percent:>3}%  {msg} events  {elapsed}, {eta} left";
+            Progress::new(output, Some(bytes), template)
+        }
+        None => Progress::new(output, None, "{spinner} {msg} events  {elapsed}"),
+    }
 }
 
 /// Prints where events were written: a line each, as JSON if asked for.
@@ -89,7 +99,7 @@ impl Batch {
             output,
             outbox: settings.outbox(),
             writer: settings.writer().await?,
-            progress: Progress::new(output),
+            progress: progress(output),
             events: Vec::new(),
             events_max,
             bytes: 0,
@@ -143,7 +153,7 @@ impl Batch {
         self.bytes = 0;
         self.committed += count;
         self.committed_line = last;
-        self.progress.set(self.bytes_read, self.committed);
+        self.progress.set(self.bytes_read, self.committed.to_string());
         print(self.output, &written)
     }
 

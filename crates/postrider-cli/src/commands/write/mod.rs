@@ -3,7 +3,6 @@
 mod flags;
 mod line;
 mod lines;
-mod progress;
 mod stdin;
 
 use clap::Args;

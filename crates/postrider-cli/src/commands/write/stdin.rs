@@ -76,6 +76,20 @@ fn unreadable(error: io::Error) -> Error {
     Error::new(Code::InputMissing, "cannot read standard input").with_source(error)
 }
 
+/// The size of standard input, if it is a file.
+#[cfg(unix)]
+pub(super) fn file_bytes() -> Option<u64> {
+    use std::os::fd::AsFd;
+    let input = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    input.metadata().ok().filter(|input| input.is_file()).map(|input| input.len())
+}
+
+#[cfg(not(unix))]
+pub(super) fn file_bytes() -> Option<u64> {
+    let _ = io::stdin();
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,19 +1,24 @@
-//! What may stand in the configuration: sections, keys and their types. The table is in `keys.rs`; reading,
+//! What may stand in the configuration: sections, keys and their types. The table is in `keys.rs`, with the keys of each sink
+//! type beside its code in [`crate::sinks`]; reading,
 //! checking, showing, the starter file, the JSON Schema and the page in the docs all come from it.
 
 mod keys;
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use super::kind::Kind;
 
-/// A set of keys. There is one for people, [`Schema::POSTRIDER`]; tests make small ones of their own.
+/// A set of keys. There is one for people, [`Schema::postrider`]; tests make small ones of their own.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema(pub &'static [KeySpec]);
 
 impl Schema {
     /// The keys of `postrider.toml`.
-    pub const POSTRIDER: Self = Self(keys::KEYS);
+    pub fn postrider() -> Self {
+        static KEYS: LazyLock<Vec<KeySpec>> = LazyLock::new(keys::all);
+        Self(&KEYS)
+    }
 
     /// The keys of one section, in the order people read them.
     pub fn keys(self, section: Section) -> impl Iterator<Item = &'static KeySpec> {
@@ -56,6 +61,19 @@ pub enum Absent {
     Default(&'static str),
 }
 
+/// A number of things.
+pub(crate) const COUNT: Kind = Kind::Number { min: 1 };
+
+/// A key of one type of sink.
+pub(crate) const fn sink_key(
+    name: &'static str,
+    kind: Kind,
+    example: &'static str,
+    doc: &'static str,
+) -> KeySpec {
+    KeySpec::new(Section::Sink, name, kind, example, doc)
+}
+
 impl KeySpec {
     const fn new(
         section: Section,
@@ -67,12 +85,12 @@ impl KeySpec {
         Self { section, name, kind, absent: Absent::Nothing, of_type: None, doc, example }
     }
 
-    const fn required(mut self) -> Self {
+    pub(crate) const fn required(mut self) -> Self {
         self.absent = Absent::Error;
         self
     }
 
-    const fn default(mut self, text: &'static str) -> Self {
+    pub(crate) const fn default(mut self, text: &'static str) -> Self {
         self.absent = Absent::Default(text);
         self
     }

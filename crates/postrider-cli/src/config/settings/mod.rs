@@ -1,6 +1,5 @@
 //! The configuration as types: what the commands work with.
 
-mod kafka;
 mod outbox;
 mod table;
 mod relay;
@@ -8,20 +7,18 @@ mod routing;
 mod rows;
 mod sink;
 mod subscription;
-mod webhook;
 
-pub use kafka::{KafkaSettings, SaslSettings, TlsSettings};
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};
-pub use sink::{Encoding, SinkSettings, Target};
+pub use sink::{Encoding, SinkSettings};
 pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
-pub use webhook::WebhookSettings;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use postrider::Code;
 
-use self::table::ConfigTable;
+pub(crate) use self::table::ConfigTable;
 use super::effective::Effective;
 use super::environment::Environment;
 use super::problem::Problem;
@@ -47,15 +44,12 @@ impl Settings {
     /// Every secret that cannot be read, every URL nothing here can open, every policy that makes no sense.
     pub fn new(effective: &Effective, environment: &Environment) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let relay =
-            ConfigTable::all(effective, Section::Relay).into_iter().map(|table| RelaySettings::read(&table));
+        let tables = |section| ConfigTable::all(effective, environment, section);
+        let relay = tables(Section::Relay).into_iter().map(|table| RelaySettings::read(&table));
         let relay = kept(relay, &mut problems).pop();
-        let outboxes = named(effective, Section::Outbox, &mut problems, |table| {
-            OutboxSettings::read(table, environment)
-        });
-        let sinks =
-            named(effective, Section::Sink, &mut problems, |table| SinkSettings::read(table, environment));
-        let subscriptions = named(effective, Section::Subscription, &mut problems, |table| {
+        let outboxes = named(&tables(Section::Outbox), &mut problems, OutboxSettings::read);
+        let sinks = named(&tables(Section::Sink), &mut problems, SinkSettings::read);
+        let subscriptions = named(&tables(Section::Subscription), &mut problems, |table| {
             let subscription = SubscriptionSettings::read(table)?;
             check_patience(table, &subscription, &sinks)?;
             check_destinations(table, &subscription, &sinks)?;
@@ -75,13 +69,12 @@ fn check_patience(
     sinks: &BTreeMap<String, SinkSettings>,
 ) -> Result<(), Problem> {
     let name = &subscription.sink;
-    match sinks.get(name).map(|sink| &sink.target) {
-        Some(Target::Webhook(webhook)) if !webhook.fits_into(subscription.policy.publish_timeout) => {
-            let why = format!("it must be more than 1.5 times the timeout of sink {name:?}");
-            Err(table.problem("publish_timeout", Code::ConfigValue, &why))
-        }
-        _ => Ok(()),
+    let above = sinks.get(name).map_or(Duration::ZERO, |sink| sink.target.publish_timeout_above());
+    if subscription.policy.publish_timeout > above {
+        return Ok(());
     }
+    let why = format!("it must be more than 1.5 times the timeout of sink {name:?}");
+    Err(table.problem("publish_timeout", Code::ConfigValue, &why))
 }
 
 /// A rule whose destination the sink never uses, or that lets events choose where a token goes, is found before
@@ -102,13 +95,11 @@ fn check_destinations(
 
 /// All sections of a kind by name; the problems of each go to the others'.
 fn named<T>(
-    effective: &Effective,
-    section: Section,
+    tables: &[ConfigTable<'_>],
     problems: &mut Vec<Problem>,
     make: impl Fn(&ConfigTable<'_>) -> Result<T, Problem>,
 ) -> BTreeMap<String, T> {
-    let all = ConfigTable::all(effective, section);
-    kept(all.iter().map(|table| Ok((table.name(), make(table)?))), problems).into_iter().collect()
+    kept(tables.iter().map(|table| Ok((table.name(), make(table)?))), problems).into_iter().collect()
 }
 
 fn kept<T>(results: impl Iterator<Item = Result<T, Problem>>, problems: &mut Vec<Problem>) -> Vec<T> {

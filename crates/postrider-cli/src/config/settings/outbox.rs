@@ -8,7 +8,6 @@ use postrider::store::{AfterFailover, RetentionScope};
 use postrider::{Code, Limits};
 
 use super::{ConfigTable, rows};
-use crate::config::environment::Environment;
 use crate::config::problem::Problem;
 use crate::config::value::Keep;
 use crate::database::{self, Address, Database, PoolerChoice, Refused};
@@ -28,7 +27,7 @@ const POOLERS: [(&str, PoolerChoice); 3] = [
 #[derive(Debug, Clone)]
 pub struct OutboxSettings {
     /// Which.
-    pub database: Arc<dyn Database>,
+    pub database: Arc<Database>,
     /// What its writer accepts.
     pub limits: Limits,
     /// How long its delivered events stay.
@@ -36,10 +35,10 @@ pub struct OutboxSettings {
 }
 
 impl OutboxSettings {
-    pub(super) fn read(table: &ConfigTable<'_>, environment: &Environment) -> Result<Self, Problem> {
+    pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         let address = Address {
-            url: table.required("url", table.secret("url", environment)?)?,
-            password: table.secret("password", environment)?,
+            url: table.required("url", table.secret("url")?)?,
+            password: table.secret("password")?,
             schema: table.text("schema")?,
             tls_root_cert: table.path("tls_root_cert")?,
             tls_client_cert: table.path("tls_client_cert")?,
@@ -58,8 +57,8 @@ impl OutboxSettings {
         limits.headers_max = table.count("headers_max")?;
         limits.payload_bytes_max = table.count("payload_max")?;
         limits.events_per_call_max = table.count("events_per_call_max")?;
-        let retention = retention(table, database.rows())?;
-        Ok(Self { database, limits, retention })
+        let retention = retention(table, database.admin().row_table())?;
+        Ok(Self { database: Arc::new(database), limits, retention })
     }
 }
 

@@ -15,8 +15,9 @@ use crate::config::value::{Keep, Value};
 
 /// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
 /// something else, is a mistake of this program; it comes out as a problem and not as a panic.
-pub(super) struct ConfigTable<'a> {
+pub(crate) struct ConfigTable<'a> {
     effective: &'a Effective,
+    environment: &'a Environment,
     group: &'a Group,
     origin: &'a Origin,
 }
@@ -24,7 +25,7 @@ pub(super) struct ConfigTable<'a> {
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)+) => {
         $($(#[$doc])*
-        pub(super) fn $name(&self, key: &str) -> Result<Option<$type>, Problem> {
+        pub(crate) fn $name(&self, key: &str) -> Result<Option<$type>, Problem> {
             match self.value(key)? {
                 Some(Value::$variant(value)) => Ok(Some(value.clone())),
                 None => Ok(None),
@@ -35,17 +36,18 @@ macro_rules! getters {
 }
 
 impl<'a> ConfigTable<'a> {
-    pub(super) fn all(effective: &'a Effective, section: Section) -> Vec<Self> {
-        effective.groups(section).map(|(group, origin)| Self { effective, group, origin }).collect()
+    pub(crate) fn all(effective: &'a Effective, environment: &'a Environment, section: Section) -> Vec<Self> {
+        let table = |(group, origin)| Self { effective, environment, group, origin };
+        effective.groups(section).map(table).collect()
     }
 
     /// The rules of this subscription, in their order.
-    pub(super) fn rules(&self) -> Vec<Self> {
-        let all = Self::all(self.effective, Section::Rule);
+    pub(crate) fn rules(&self) -> Vec<Self> {
+        let all = Self::all(self.effective, self.environment, Section::Rule);
         all.into_iter().filter(|rule| rule.group.name == self.group.name).collect()
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.group.name.clone().unwrap_or_default()
     }
 
@@ -58,14 +60,14 @@ impl<'a> ConfigTable<'a> {
         start: Start -> postrider::store::Start;
     }
 
-    pub(super) fn bool(&self, key: &str) -> Result<bool, Problem> {
+    pub(crate) fn bool(&self, key: &str) -> Result<bool, Problem> {
         match self.value(key)? {
             Some(Value::Bool(truth)) => Ok(*truth),
             _ => Err(self.schema_bug(key)),
         }
     }
 
-    pub(super) fn duration(&self, key: &str) -> Result<Duration, Problem> {
+    pub(crate) fn duration(&self, key: &str) -> Result<Duration, Problem> {
         match self.value(key)? {
             Some(Value::Duration(duration)) => Ok(*duration),
             _ => Err(self.schema_bug(key)),
@@ -73,7 +75,7 @@ impl<'a> ConfigTable<'a> {
     }
 
     /// How long to keep something, if that is given.
-    pub(super) fn retention(&self, key: &str) -> Result<Option<Keep>, Problem> {
+    pub(crate) fn retention(&self, key: &str) -> Result<Option<Keep>, Problem> {
         match self.value(key)? {
             None => Ok(None),
             Some(Value::Retention(keep)) => Ok(Some(*keep)),
@@ -82,7 +84,7 @@ impl<'a> ConfigTable<'a> {
     }
 
     /// A number or size, as whichever integer the caller needs.
-    pub(super) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
+    pub(crate) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
         let (Some(Value::Number(number) | Value::Size(number)), setting) =
             (self.value(key)?, self.setting(key)?)
         else {
@@ -95,40 +97,40 @@ impl<'a> ConfigTable<'a> {
     }
 
     /// What a word stands for.
-    pub(super) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
+    pub(crate) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
         let word = self.required(key, self.text(key)?)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| meaning.clone());
         self.required(key, meaning)
     }
 
     /// The value of a key that the schema requires or has a default for.
-    pub(super) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
+    pub(crate) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| self.schema_bug(key))
     }
 
     /// Fetches a secret or URL, if one is given.
-    pub(super) fn secret(&self, key: &str, environment: &Environment) -> Result<Option<Secret>, Problem> {
+    pub(crate) fn secret(&self, key: &str) -> Result<Option<Secret>, Problem> {
         let protected = match self.value(key)? {
             Some(Value::Secret(protected)) => protected,
             None => return Ok(None),
             Some(_) => return Err(self.schema_bug(key)),
         };
-        let fetched = protected.resolve(environment);
+        let fetched = protected.resolve(self.environment);
         fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
     /// A number that need not be given.
-    pub(super) fn optional_count<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
+    pub(crate) fn optional_count<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
         if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
     }
 
     /// A duration that need not be given.
-    pub(super) fn optional_duration(&self, key: &str) -> Result<Option<Duration>, Problem> {
+    pub(crate) fn optional_duration(&self, key: &str) -> Result<Option<Duration>, Problem> {
         if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
     }
 
     /// Whether the user gave the key a value that is not `false`.
-    pub(super) fn is_given(&self, key: &str) -> bool {
+    pub(crate) fn is_given(&self, key: &str) -> bool {
         let says = |setting: &Setting| {
             setting.origin != Origin::Default
                 && setting.value.as_ref().is_some_and(|value| *value != Value::Bool(false))
@@ -137,14 +139,14 @@ impl<'a> ConfigTable<'a> {
     }
 
     /// A problem with the value of a key.
-    pub(super) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
+    pub(crate) fn problem(&self, key: &str, code: Code, why: &str) -> Problem {
         let origin = self.setting(key).map_or(self.origin, |setting| &setting.origin);
         let key = self.group.key(key);
         Problem::new(code, format!("{key}: {why}")).key(key).at(origin)
     }
 
     /// A problem with the table as a whole.
-    pub(super) fn table_problem(&self, code: Code, why: &str) -> Problem {
+    pub(crate) fn table_problem(&self, code: Code, why: &str) -> Problem {
         Problem::new(code, format!("{}: {why}", self.group)).at(self.origin)
     }
 

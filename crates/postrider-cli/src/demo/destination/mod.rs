@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::sink::Sink;
-use postrider_testkit::audit::Sighting;
+use postrider_audit::Sighting;
 
 /// A destination that can be asked what it received.
 pub(crate) trait Destination: Sink {

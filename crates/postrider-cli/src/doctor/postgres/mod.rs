@@ -2,37 +2,31 @@
 //!
 //! 1. `rights`: what this user may do, and what others may not
 //! 2. `server`: clock, durability, transactions, bloat
-//! 3. `layout`: a table with a state per row
+//! 3. `inbox`: the inbox beside a table of layout `outbox`
 //!
 //! Every question is one statement that changes nothing; one that cannot be answered is a warning.
 
-mod layout;
+mod inbox;
 mod rights;
 mod server;
 
 use std::time::Duration;
 
-use postrider::layout::RowTable;
 use postrider::store::Store;
 use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresStore};
 use postrider::{Code, Ident};
 use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
-use super::{Check, Options, Subject};
+use super::{Check, Options, Subject, layout};
 
-/// The database to look at.
-pub(crate) struct Place<'a> {
-    pub(crate) config: &'a PostgresConfig,
-    pub(crate) schema: &'a Ident,
-    /// The table with a state per row, if that is the outbox.
-    pub(crate) rows: Option<&'a RowTable>,
-    pub(crate) shown: &'a str,
-}
-
-/// Looks at the server and says whether its tables can be read.
-pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Subject<'_>) -> bool {
-    let Place { config, schema, rows, shown } = place;
+/// Checks the server, and answers whether its tables can be read.
+pub(crate) async fn check(
+    server: super::Server<'_, PostgresConfig>,
+    options: &Options,
+    subject: &mut Subject<'_>,
+) -> bool {
+    let super::Server { config, schema, admin, shown } = server;
     let client = match config.guarded_client().await {
         Ok((client, _)) => client,
         Err(error) => {
@@ -52,8 +46,9 @@ pub(crate) async fn check(place: Place<'_>, options: &Options, subject: &mut Sub
     server.durable(subject).await;
     server.transactions(options.transaction_age_max, subject).await;
     server.prepared(options.transaction_age_max, subject).await;
-    if let Some(rows) = rows {
-        return layout::check(config, rows, subject).await;
+    if let Some(rows) = admin.row_table() {
+        inbox::check(config, rows, subject).await;
+        return layout::check(admin, rows, subject).await;
     }
     let store = tables(config, subject).await;
     let usable = store.is_some();

@@ -158,7 +158,7 @@ impl MySqlConfig {
         self
     }
 
-    pub(super) fn schema_name(&self) -> &Ident {
+    pub(crate) fn schema_name(&self) -> &Ident {
         &self.schema
     }
 

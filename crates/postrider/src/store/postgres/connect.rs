@@ -206,7 +206,7 @@ impl PostgresConfig {
         Self { rows: Some(Arc::new(rows)), ..self.clone() }
     }
 
-    pub(super) fn schema_name(&self) -> &Ident {
+    pub(crate) fn schema_name(&self) -> &Ident {
         &self.schema
     }
 

@@ -1,0 +1,106 @@
+//! The verbs that every database has in both kinds of store: the log of layout `postrider`, and the table with a state per
+//! row. Which store answers depends on the outbox alone, so the choice is written once, here.
+
+/// The part of an `impl Admin` that asks `log` or `rows`, whose functions take the field `at` and, for rows, the table.
+/// `await` is there where those functions are async.
+macro_rules! by_layout {
+    (at: $at:ident, log: $Log:ident, rows: $Rows:ident, open: $open:ident $(, $await:tt)?) => {
+        fn row_table(&self) -> Option<&RowTable> {
+            self.table.as_ref()
+        }
+
+        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>> {
+            Box::pin(self.named(async move {
+                Ok(match &self.table {
+                    Some(table) => Arc::new($Rows::$open(&self.$at, table)$(.$await)??) as Arc<dyn Store>,
+                    None => Arc::new($Log::$open(&self.$at)$(.$await)??),
+                })
+            }))
+        }
+
+        fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+            Box::pin(self.named(async move {
+                Ok(match &self.table {
+                    Some(table) => {
+                        let store = $Rows::$open(&self.$at, &super::exclusive(table))$(.$await)??;
+                        Arc::new(store) as Arc<dyn HandsOver>
+                    }
+                    None => Arc::new($Log::$open(&self.$at)$(.$await)??),
+                })
+            }))
+        }
+
+        fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::tally(&self.$at, table, by, groups_max)$(.$await)?,
+                    None => $Log::tally(&self.$at, by, groups_max)$(.$await)?,
+                }
+            }))
+        }
+
+        fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::list(&self.$at, table, filter)$(.$await)?,
+                    None => $Log::list(&self.$at, filter)$(.$await)?,
+                }
+            }))
+        }
+
+        fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::list_plan(&self.$at, table, filter)$(.$await)?,
+                    None => $Log::list_plan(&self.$at, filter)$(.$await)?,
+                }
+            }))
+        }
+
+        fn schema(&self) -> BoxFuture<'_, Result<Schema>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(_) => $Rows::schema(&self.$at)$(.$await)?,
+                    None => $Log::schema(&self.$at)$(.$await)?,
+                }
+            }))
+        }
+
+        fn migrate(
+            &self,
+            layout: Option<RowLayout>,
+            extras: RowExtras,
+        ) -> BoxFuture<'_, Result<MigrationReport>> {
+            Box::pin(self.named(async move {
+                if let Some(table) = super::migrate::table_to_create(self.table.as_ref(), layout, extras)? {
+                    let table = placed(table, &self.$at)?;
+                    return Ok($Rows::migrate(&self.$at, &table, extras)$(.$await)??.into());
+                }
+                let migrated = $Log::migrate(&self.$at)$(.$await)??;
+                if extras.views {
+                    $Log::make_views(&self.$at)$(.$await)??;
+                }
+                Ok(migrated.into())
+            }))
+        }
+
+        fn differences(&self) -> BoxFuture<'_, Result<Vec<Difference>>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::differences(&self.$at, table)$(.$await)?,
+                    None => Ok(Vec::new()),
+                }
+            }))
+        }
+
+        fn foreign_claims(&self) -> BoxFuture<'_, Result<u64>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::foreign_claims(&self.$at, table)$(.$await)?,
+                    None => Ok(0),
+                }
+            }))
+        }
+    };
+}
+pub(super) use by_layout;

@@ -1,0 +1,54 @@
+//! Which tables a migration creates, and what it did.
+
+use crate::layout::{Difference, RowLayout, RowTable};
+use crate::store::{Migrated, RowExtras, RowsMigrated};
+use crate::{Code, Error, Result};
+
+/// What a migration did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigrationReport {
+    /// The schema of Postrider's own tables, before and after.
+    pub schema: Migrated,
+    /// The tables of a layout with a state per row that were created; `None` for the layout `postrider`.
+    pub row_tables: Option<Vec<String>>,
+    /// How tables that existed already differ from their layout. They were not altered.
+    pub differences: Vec<Difference>,
+}
+
+impl From<Migrated> for MigrationReport {
+    fn from(schema: Migrated) -> Self {
+        Self { schema, row_tables: None, differences: Vec::new() }
+    }
+}
+
+impl From<RowsMigrated> for MigrationReport {
+    fn from(RowsMigrated { ledger, created, differences }: RowsMigrated) -> Self {
+        Self { schema: ledger, row_tables: Some(created), differences }
+    }
+}
+
+/// The table with a state per row to create: the configured one, else the one of the layout that is asked for. `None` for
+/// the layout `postrider`.
+pub(super) fn table_to_create(
+    configured: Option<&RowTable>,
+    asked: Option<RowLayout>,
+    extras: RowExtras,
+) -> Result<Option<RowTable>> {
+    let table = match (configured, asked) {
+        (Some(table), Some(asked)) if table.layout() != asked => {
+            let (is, not) = (table.layout().name(), asked.name());
+            let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
+            return Err(
+                Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
+            );
+        }
+        (Some(table), _) => Some(table.clone()),
+        (None, asked) => asked.map(RowTable::new).transpose()?,
+    };
+    if table.is_none() && extras.aggregate_index {
+        let what = "the layout `postrider` has no optional index aggregate-index";
+        return Err(Error::new(Code::LayoutDiffers, what)
+            .with_hint("the index belongs to outbox_events; remove the option"));
+    }
+    Ok(table)
+}
