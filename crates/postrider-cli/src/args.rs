@@ -35,7 +35,7 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Config file [default: $POSTRIDER_CONFIG, else postrider.toml if there is one]
+    /// Config file [default: $POSTRIDER_CONFIG, otherwise postrider.toml if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

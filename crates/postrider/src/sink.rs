@@ -17,14 +17,14 @@ pub trait Sink: Send + Sync + 'static {
     /// Publishes a batch and returns one outcome per message, in the batch's order.
     ///
     /// # Contract
-    /// - [`Outcome::Acknowledged`] is said only of a message the destination holds as durably as it ever
-    ///   will: after this, the relay may forget the event.
+    /// - [`Outcome::Acknowledged`] means that the destination holds the message as durably as it ever will:
+    ///   after this, the relay may forget the event.
     /// - A message with an unknown outcome is [`Outcome::Ambiguous`], never acknowledged and never retryable.
-    /// - Messages are written in the batch's order. Several events of one key are in a batch only if
-    ///   [`Capabilities::prefix_safe`] says that they may be. One event may be there several times, each
-    ///   time for another destination.
-    /// - The relay drops the future at its publish timeout, and when it loses its lease. What was not
-    ///   written by then may still be written, or not; nothing else may break.
+    /// - Messages are written in the batch's order. A batch contains several events of one key only if
+    ///   [`Capabilities::prefix_safe`] allows it. It may contain an event several times, each time for another
+    ///   destination.
+    /// - The relay drops the future at its publish timeout, and when it loses its lease. Messages that
+    ///   are not written by then may still be written, or not; nothing else may break.
     /// - Several calls run at once, never with messages of the same key.
     /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
@@ -266,7 +266,7 @@ pub enum Outcome {
     Ambiguous(Failure),
     /// The destination is down. Counts against no message.
     Down(Failure),
-    /// Not sent, because of another message of the batch. counts against no message.
+    /// Not sent, because of another message of the batch. Counts against no message.
     Untried,
     /// The destination accepts nothing more from this relay: another relay has taken over, or must be assumed
     /// to have. The lease is lost.

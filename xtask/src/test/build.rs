@@ -47,6 +47,9 @@ const QUICK_STORES: [&str; 5] = [
     "postgres::row_state::conformance::",
 ];
 
+/// The program with the tests of the simulator.
+pub(super) const SIMULATOR: &str = "postrider-testkit/lib";
+
 /// The program with the tests of all stores.
 pub(super) const STORES: &str = "postrider/stores";
 
@@ -84,6 +87,19 @@ impl Choice {
     pub(super) fn has_doc_tests(&self) -> bool {
         let names = |argument: &String| argument.split('=').next().unwrap_or_default().to_owned();
         !self.cargo.iter().map(names).any(|name| TARGETS.contains(&name.as_str()))
+    }
+
+    /// Whether the simulator's tests are part of it as a whole, and so run optimised.
+    pub(super) fn has_simulator(&self) -> bool {
+        self.cargo.starts_with(&WHOLE.map(str::to_owned)) && self.program.is_empty()
+    }
+
+    /// The unit tests of the testkit, which are the simulator's, in a profile of their own: they compute, and nothing
+    /// else in the tests does.
+    pub(super) fn simulator() -> std::process::Command {
+        let mut command = process::cargo();
+        command.args(["test", "--profile", "sim", "-p", "postrider-testkit", "--lib", "--", "--show-output"]);
+        command
     }
 
     /// `cargo test --doc` for the same packages and features.
@@ -198,5 +214,11 @@ mod tests {
         assert!(choice("-p postrider -- --test").has_doc_tests());
         assert!(!choice("-p postrider --test relay").has_doc_tests());
         assert!(!choice("--test=relay").has_doc_tests());
+    }
+
+    #[test]
+    fn the_simulator_is_part_of_everything_and_of_the_quick_tests() {
+        assert!(choice("").has_simulator() && choice("quick").has_simulator());
+        assert!(!choice("-p postrider-testkit").has_simulator() && !choice("-- lease").has_simulator());
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::drivers;
 use crate::servers::{self, Missing};
-use build::{Choice, Program, STORES};
+use build::{Choice, Program, SIMULATOR, STORES};
 use count::Count;
 use job::{Ended, Job};
 use schedule::{DOC_TESTS, Needs, Schedule};
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
         run.count.skip(&name, &reason);
     }
     run.build();
-    run.to_the_end()?;
+    run.finish()?;
     println!(
         "\n{} s, of which {} s until all was built; the longest programs:",
         run.seconds(),
@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Runs what is built until nothing is left.
-    fn to_the_end(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), String> {
         while !self.schedule.is_over() {
             while let Some((needs, job)) = self.schedule.next() {
                 self.start(needs, job)?;
@@ -133,20 +133,31 @@ impl Run {
         Ok(())
     }
 
-    /// The build has ended: doc tests are what is left to add.
+    /// The build has ended: what is left to add are jobs that cargo builds and runs by itself.
     fn built(&mut self, result: Result<bool, String>) {
         if result != Ok(true) {
             println!("{}", result.err().unwrap_or_else(|| "not everything could be built".to_owned()));
             self.count.enter(None);
             self.count.fail("the build");
-        } else if self.choice.has_doc_tests() {
-            let job = Job::command(DOC_TESTS, self.choice.doc_tests());
-            self.schedule.add(schedule::needs(DOC_TESTS), job);
+            return;
+        }
+        let mut jobs = Vec::new();
+        if self.choice.has_doc_tests() {
+            jobs.push(Job::command(DOC_TESTS, self.choice.doc_tests()));
+        }
+        if self.choice.has_simulator() {
+            jobs.push(Job::command(SIMULATOR, Choice::simulator()));
+        }
+        for job in jobs {
+            self.schedule.add(schedule::needs(&job.name), job);
         }
     }
 
     /// A program that was built, and the same on other servers.
     fn add(&mut self, program: &Program) {
+        if program.name == SIMULATOR && self.choice.has_simulator() {
+            return;
+        }
         let threads = schedule::needs(&program.name).threads_per_core * self.cores;
         let mut jobs = vec![Job::of(program, threads, &self.choice.arguments_of(program))];
         if self.everywhere && program.name == STORES {

@@ -4,6 +4,8 @@
 //! run out and for retries that come due. Whoever computes all the time takes two. While the compiler works it has
 //! half of the places.
 
+use super::build::SIMULATOR;
+
 /// Places per core.
 const PLACES_PER_CORE: usize = 2;
 
@@ -47,8 +49,8 @@ const LIST: [(&str, Needs); 13] = [
     ("postrider-derive/derive", Needs { whole_build: true, ..computes(19) }),
     ("postrider-testkit/servers", waits(28)),
     ("postrider-writers-example/writers", waits(11)),
-    // Thousands of histories of the simulator.
-    ("postrider-testkit/lib", computes(8)),
+    // Built in its own profile, then thousands of histories.
+    (SIMULATOR, Needs { whole_build: true, ..computes(45) }),
     ("postrider/languages", waits(5)),
     (DOC_TESTS, Needs { whole_build: true, ..computes(5) }),
 ];

@@ -28,10 +28,10 @@ const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 
 /// Run a demo: a small shop on a new SQLite file
 ///
-/// Writers commit orders with their events, or roll both back; a relay carries the events to a file (audit) and to a
-/// handler in this process (analytics), which fails now and then and is down for a while. At the end, what was
-/// committed is compared with what arrived: exit code 1 if something is lost, invented or out of order.
-/// Ctrl-C closes the shop early, a second one ends at once; the exit code is then 130.
+/// Writers commit orders with their events, or roll both back; a relay delivers the events to a file (audit)
+/// and to a handler in this process (analytics), which fails sometimes and is down for a while. At the end,
+/// the committed events are compared with those that arrived: exit code 1 if an event is lost, invented or
+/// out of order. Ctrl-C closes the shop early, a second one exits immediately; the exit code is then 130.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Demo {
@@ -51,7 +51,7 @@ pub struct Demo {
     #[arg(long)]
     pub plain: bool,
 
-    /// Keep the temporary folder with the database and what was delivered
+    /// Keep the temporary folder with the database and the delivered events
     #[arg(long, conflicts_with = "folder")]
     pub keep: bool,
 

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Check configuration, databases, destinations and subscriptions
 ///
-/// Changes nothing and may run beside relays. Ends with exit code 5 if a check failed; warnings end with 0.
+/// Changes nothing and can run while relays run. Exits with code 5 if a check failed, and with 0 if there are only warnings.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Doctor {
@@ -26,7 +26,7 @@ pub struct Doctor {
     #[arg(long)]
     deep: bool,
 
-    /// Tell of transactions that are open for longer, on PostgreSQL
+    /// Report transactions that are open for longer than this, on PostgreSQL
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = age)]
     transaction_age: Duration,
 }

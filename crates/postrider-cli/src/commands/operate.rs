@@ -41,7 +41,7 @@ impl Target {
 
 /// Stop a subscription until `resume`
 ///
-/// What is in flight is finished and settled. Its lag grows; nothing is lost.
+/// Events in flight are finished and settled. Its backlog grows; nothing is lost.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   postrider pause orders --reason 'the warehouse is moving'
@@ -79,11 +79,12 @@ impl Resume {
     }
 }
 
-/// Let a subscription go on that stopped because the database's history changed
+/// Continue a subscription that halted because the history of the database changed
 ///
-/// Say from where: events from there on are delivered, again if consumers had them from the lost history. Rows
-/// parked from there on are removed, for their events are read again. `floor` is the safe choice where the
-/// reason offers it: it goes on after what the database itself knows as done, may repeat events and skips none.
+/// `--from` says where to continue: events from there on are delivered, even if consumers already received
+/// them from the lost history. Parked rows from there on are removed, because their events are read again.
+/// `floor` is the safe choice if the reason suggests it: it continues after the progress recorded in the
+/// database, may repeat events and skips none.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   postrider accept-history orders --from floor           repeats events that are not recorded as done; skips nothing

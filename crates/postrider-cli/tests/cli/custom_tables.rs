@@ -122,7 +122,7 @@ fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() 
     assert!(refused.exit != Some(0), "{refused:?}");
     for why in [
         "has no column \"aggregatetype\"",
-        "column outboxevent.payload is integer, and `payload` needs JSON, a text or bytes",
+        "column outboxevent.payload is integer, but `payload` needs JSON, a text or bytes",
     ] {
         assert!(refused.stderr.contains(why), "{why:?} is not in {refused:?}");
     }

@@ -1,15 +1,14 @@
 //! The relay's `Store` over a [`MemoryDatabase`].
 
-use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::store::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview, Purge, Purged, RelayReport,
-    Renewed, Settled, Settlement, Start, Store,
+    Acquired, AsyncClaimer, AsyncStore, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview,
+    Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start,
 };
-use postrider::{BoxFuture, Clock, Position, Result, StoredEvent};
+use postrider::{Clock, Position, Result, StoredEvent};
 
 use super::{Found, MemoryDatabase, Reader};
 
@@ -34,92 +33,70 @@ impl MemoryStore {
     fn now(&self) -> Duration {
         self.clock.now().elapsed
     }
-
-    fn done<T: Send + 'static>(&self, result: Result<T>) -> BoxFuture<'_, Result<T>> {
-        Box::pin(ready(result))
-    }
 }
 
-impl Store for MemoryStore {
-    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
-        let created = self.database().subscribe(subscription, start);
-        self.done(Ok(created))
+impl AsyncStore for MemoryStore {
+    async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
+        Ok(self.database().subscribe(&name, start))
     }
 
-    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
-        let acquired = self.database().acquire(&lease, self.now());
-        self.done(acquired)
+    async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
+        self.database().acquire(&lease, self.now())
     }
 
-    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        let renewed = self.database().renew(&lease, epoch, self.now());
-        self.done(renewed)
+    async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+        self.database().renew(&lease, epoch, self.now())
     }
 
-    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
-        self.database().release(subscription, epoch, clean);
-        self.done(Ok(()))
+    async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        self.database().release(&name, epoch, clean);
+        Ok(())
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
         Box::new(MemoryClaimer { store: self.clone(), reader: Reader::new(progress) })
     }
 
-    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
         let Found { events, gone } = self.database().fetch(&positions, bytes_max);
         let stored = |(position, event)| StoredEvent { position, event };
         let events = events.into_iter().map(stored).collect();
-        self.done(Ok(Fetched { events, gone, ..Fetched::default() }))
+        Ok(Fetched { events, gone, ..Fetched::default() })
     }
 
-    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
-        let settled = self.database().settle(settlement);
-        self.done(settled)
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
+        self.database().settle(settlement)
     }
 
-    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
-        let reason = reason.map(str::to_owned);
-        let paused = self.database().subscription_mut(subscription).map(|s| s.paused = reason);
-        self.done(paused)
+    async fn pause(&self, name: String, reason: Option<String>) -> Result<()> {
+        self.database().subscription_mut(&name).map(|s| s.paused = reason)
     }
 
-    fn pause_as_owner(
-        &self,
-        subscription: &str,
-        epoch: Epoch,
-        reason: &str,
-    ) -> BoxFuture<'_, Result<Settled>> {
-        let paused = self.database().pause_as_owner(subscription, epoch, reason);
-        self.done(paused)
+    async fn pause_as_owner(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.database().pause_as_owner(&name, epoch, &reason)
     }
 
-    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
-        let halted = self.database().halt(subscription, epoch, reason);
-        self.done(halted)
+    async fn halt(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.database().halt(&name, epoch, &reason)
     }
 
-    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
-        let accepted = self.database().accept_history(subscription, start);
-        self.done(accepted)
+    async fn accept_history(&self, name: String, start: Start) -> Result<()> {
+        self.database().accept_history(&name, start)
     }
 
-    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
-        let purged = self.database().purge(&purge, self.clock.now().wall);
-        self.done(Ok(purged))
+    async fn purge(&self, purge: Purge) -> Result<Purged> {
+        Ok(self.database().purge(&purge, self.clock.now().wall))
     }
 
-    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
+    async fn report(&self, report: RelayReport) -> Result<()> {
         let now = self.clock.now().wall;
-        let reported = self
-            .database()
+        self.database()
             .subscription_mut(&report.subscription.clone())
-            .map(|subscription| subscription.report(report, now));
-        self.done(reported)
+            .map(|subscription| subscription.report(report, now))
     }
 
-    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        let overview = self.database().overview(backlog_max, self.clock.now());
-        self.done(Ok(overview))
+    async fn overview(&self, backlog_max: u64) -> Result<Overview> {
+        Ok(self.database().overview(backlog_max, self.clock.now()))
     }
 }
 
@@ -128,9 +105,8 @@ struct MemoryClaimer {
     reader: Reader,
 }
 
-impl Claimer for MemoryClaimer {
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
-        let claimed = self.reader.claim(&self.store.database().log, budget);
-        Box::pin(ready(Ok(claimed)))
+impl AsyncClaimer for MemoryClaimer {
+    async fn claim(&mut self, budget: Budget) -> Result<Claimed> {
+        Ok(self.reader.claim(&self.store.database().log, budget))
     }
 }

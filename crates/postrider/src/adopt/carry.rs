@@ -81,9 +81,8 @@ pub(super) fn carried(
 
 #[cfg(test)]
 mod tests {
-    use crate::layout::RowLayout;
-
     use super::*;
+    use crate::layout::RowLayout;
 
     #[test]
     fn a_tried_row_carries_what_it_has_left_and_an_untried_one_no_limit() {

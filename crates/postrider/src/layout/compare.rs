@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_somebody_elses_matters_only_if_it_must_be_given() {
+    fn a_column_of_the_owner_matters_only_if_it_must_be_given() {
         let (table, mut columns, indexes) = found(RowLayout::EventOutbox);
         let own = FoundColumn {
             name: "tenant".into(),

@@ -24,6 +24,7 @@ mod spec;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[doc(hidden)]
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
 pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -38,6 +39,7 @@ pub(crate) use custom::{Times, length};
     feature = "sqlx-sqlite"
 ))]
 pub(crate) use derived_id::derived_id;
+#[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
 pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
@@ -256,7 +258,7 @@ impl RowTable {
     }
 
     /// The statement with the names of the table put in: `{table}` in the quotes of MySQL, `{views}` the database,
-    /// `{name}` as part of the name of an index, `{check}` the name of the seed's CHECK. Those are the database's, so
+    /// `{name}` as part of the name of an index, `{check}` the name of the layout's CHECK. Those are the database's, so
     /// a table of another name has another.
     #[cfg(feature = "_mysql")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {

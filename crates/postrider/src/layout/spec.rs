@@ -23,10 +23,14 @@ pub struct LayoutSpec {
 /// The tables of a layout, the outbox first. None where the layout does not exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
-    pub(crate) postgres: &'static [Shape],
-    pub(crate) mysql: &'static [Shape],
-    pub(crate) mariadb: &'static [Shape],
-    pub(crate) sqlite: &'static [Shape],
+    /// On PostgreSQL.
+    pub postgres: &'static [Shape],
+    /// On MySQL.
+    pub mysql: &'static [Shape],
+    /// On MariaDB, where JSON is a text.
+    pub mariadb: &'static [Shape],
+    /// On SQLite.
+    pub sqlite: &'static [Shape],
 }
 
 impl Tables {
@@ -96,19 +100,22 @@ pub enum Ability {
 #[derive(Debug, Clone, Copy)]
 pub struct Inserts {
     /// One array of texts per field, see `write/rows_postgres.rs`.
-    pub(crate) postgres: Option<&'static str>,
-    /// What stands before the rows, one row, and the fields of a row in their order.
-    pub(crate) mysql: Option<RowInsert>,
+    pub postgres: Option<&'static str>,
+    /// Any number of rows.
+    pub mysql: Option<RowInsert>,
     /// One row: aggregate type, aggregate id, type, payload. Answers its number and the microsecond of its creation.
-    pub(crate) sqlite: Option<&'static str>,
+    pub sqlite: Option<&'static str>,
 }
 
 /// An INSERT of any number of rows.
 #[derive(Debug, Clone, Copy)]
 pub struct RowInsert {
-    pub(crate) before: &'static str,
-    pub(crate) row: &'static str,
-    pub(crate) fields: &'static [EventField],
+    /// What stands before the rows.
+    pub before: &'static str,
+    /// One row.
+    pub row: &'static str,
+    /// The fields of a row, in the order of its columns.
+    pub fields: &'static [EventField],
 }
 
 impl Inserts {

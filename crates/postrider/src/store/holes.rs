@@ -1,6 +1,6 @@
 //! The book of holes: positions that were taken, hold no event yet, and may still get one.
 //!
-//! A writer takes its position before it commits, so a later position may become visible first. Any process that
+//! A writer takes its position before it commits, so a later position may become visible first. A reader that
 //! then reads on from the highest position seen loses the event of the slower writer. A claimer therefore
 //! asks in every scan for all holes and for what comes after them, in one stream, and drops a hole only
 //! when it is proven that no transaction is left that could fill it. Two proofs are known:
@@ -160,6 +160,7 @@ impl Holes {
     }
 
     /// Applies a scan. Answers the positions it proved dead.
+    #[cfg(test)]
     pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
         self.apply_between(scan, now, now)
     }
@@ -185,7 +186,7 @@ impl Holes {
         let dead = self.bury(scan.horizon, scan.left.map_or(END, Position::previous));
         let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
             (Some(left), ..) => left.previous(),
-            // Beyond the last event no process need have taken a position yet.
+            // Beyond the last event no position need have been taken yet.
             (None, END, last) => self.done.highest().max(last.copied().unwrap_or_default()),
             (None, up_to, _) => up_to,
         };
@@ -216,7 +217,7 @@ impl Holes {
         }
     }
 
-    /// Crosses out who is gone, and notes who is there for the holes that have come of age. Any process that took
+    /// Crosses out writers that are gone, and notes who is there for the holes that are old enough. The writer that took
     /// the position of such a hole is in this list or over; unless an event stands there that is not committed.
     fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);

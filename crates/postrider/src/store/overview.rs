@@ -26,7 +26,7 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Who keeps events from being deleted that happened longer ago than this, if one does.
+    /// The subscription that keeps events from being deleted that happened longer ago than this, if one does.
     pub fn held_back(&self, older_than: Duration) -> Option<RetentionHold> {
         // A halted one needs every event there is; see `trim`.
         let needs_above = |of: &SubscriptionOverview| match of.halted {

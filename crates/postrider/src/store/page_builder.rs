@@ -1,7 +1,30 @@
 //! A page that takes events in until its budget is used up.
 
-use super::Budget;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use std::sync::Arc;
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use bytes::Bytes;
+
+use super::{Budget, Fetched};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::{Action, Event, Headers};
 use crate::{Code, Error, Limits, Position, Result, StoredEvent};
+
+/// Room made for a page at once; a larger one grows.
+const ROOM_EVENTS_MAX: usize = 2_048;
+
+/// A payload, headers or action up to this size always come along with their event.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+const PAYLOAD_BYTES_SMALL: usize = 1_024;
+
+/// Payloads up to this size come along with their events: all together they keep to the budget. Larger ones
+/// are asked for in a second round trip, once it is known which of them fit.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn payload_limit(budget: Budget) -> i32 {
+    let fair = budget.bytes_max / budget.events_max.max(1);
+    i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX)
+}
 
 /// Takes events in until the budget is used up. The first always fits: a budget never stops the outbox.
 pub(super) struct PageBuilder {
@@ -10,46 +33,138 @@ pub(super) struct PageBuilder {
     pub(super) events: Vec<StoredEvent>,
     /// Rows that no event can be made of, and why.
     pub(super) damaged: Vec<(Position, String)>,
+    /// The first position that did not fit.
+    pub(super) left: Option<Position>,
+    /// Places of events of which some columns are still to come.
+    deferred: Vec<usize>,
+}
+
+/// Payload, headers and action of an event, where they are too large to come along with their row: they are read once it
+/// is known that they fit.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) struct DeferredColumns {
+    pub(super) payload: Bytes,
+    pub(super) headers: Headers,
+    pub(super) action: Option<Action>,
 }
 
 impl PageBuilder {
-    /// Nothing yet, with room made for `room` events.
-    pub(super) fn new(budget: Budget, room: usize) -> Self {
-        Self { budget, bytes: 0, events: Vec::with_capacity(room), damaged: Vec::new() }
+    /// Nothing yet, with room made for `expected` events.
+    pub(super) fn new(budget: Budget, expected: usize) -> Self {
+        let room = expected.min(budget.events_max).min(ROOM_EVENTS_MAX);
+        Self {
+            budget,
+            bytes: 0,
+            events: Vec::with_capacity(room),
+            damaged: Vec::new(),
+            left: None,
+            deferred: Vec::new(),
+        }
     }
 
-    /// Whether an event of this size is one too many. A damaged row counts as an event: any process that
+    /// Whether an event of this size is one too many. A damaged row counts as an event: a caller that
     /// asked for so many rows and got them must not take the last one for the end.
-    pub(super) fn is_full_for(&self, bytes_more: usize) -> bool {
+    fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);
         let taken = self.events.len() + self.damaged.len();
         taken > 0 && (taken >= self.budget.events_max || bytes > self.budget.bytes_max)
     }
 
-    fn push(&mut self, event: StoredEvent, bytes_more: usize) {
-        self.bytes = self.bytes.saturating_add(bytes_more);
-        self.events.push(event);
-    }
-
-    /// Takes a row's event in; `bytes` may be known before the payload itself is here. A row that cannot be read must neither stop the others nor be skipped in silence.
+    /// Takes the event of the next row in, unless it does not fit: then the page ends before it. `bytes` may be known
+    /// before the payload itself is here; the event comes with whether some of its columns are deferred. Answers whether
+    /// the page goes on.
+    ///
+    /// A row that cannot be read must neither stop the others nor be skipped in silence.
     ///
     /// # Errors
-    /// Any error but a damaged row's.
+    /// Any error except a damaged row's.
     pub(super) fn take<E>(
         &mut self,
         position: Position,
-        event: Result<StoredEvent, E>,
         bytes: usize,
-    ) -> Result<()>
+        event: impl FnOnce() -> Result<(StoredEvent, bool), E>,
+    ) -> Result<bool>
     where
         Error: From<E>,
     {
-        match event.map_err(Error::from) {
-            Ok(event) => self.push(event, bytes),
+        if self.left.is_some() {
+            return Ok(false);
+        }
+        if self.is_full_for(bytes) {
+            self.left = Some(position);
+            return Ok(false);
+        }
+        match event().map_err(Error::from) {
+            Ok((event, is_deferred)) => {
+                if is_deferred {
+                    self.deferred.push(self.events.len());
+                }
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.events.push(event);
+            }
             Err(error) if error.code() == Code::RowDamaged => self.damaged.push((position, error.one_line())),
             Err(error) => return Err(error),
         }
+        Ok(true)
+    }
+
+    /// The events of which some columns are still to come.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &StoredEvent> {
+        self.deferred.iter().map(|place| &self.events[*place])
+    }
+
+    /// Gives the events what they lack, in the order of [`deferred`](Self::deferred). One that cannot be read is damaged.
+    ///
+    /// # Errors
+    /// Any error except a damaged row's.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn complete(
+        &mut self,
+        columns: impl IntoIterator<Item = Result<DeferredColumns>>,
+    ) -> Result<()> {
+        let mut damaged = Vec::new();
+        for (place, columns) in std::mem::take(&mut self.deferred).into_iter().zip(columns) {
+            match columns {
+                // The event was not handed out yet.
+                Ok(columns) => {
+                    _ = Arc::get_mut(&mut self.events[place].event).map(|event| columns.put_into(event));
+                }
+                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.one_line())),
+                Err(error) => return Err(error),
+            }
+        }
+        for (place, why) in damaged.into_iter().rev() {
+            self.damaged.push((self.events.remove(place).position, why));
+        }
         Ok(())
+    }
+
+    /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn found(&self) -> Vec<Position> {
+        let events = self.events.iter().map(|event| event.position);
+        let mut found: Vec<Position> = events.chain(self.damaged.iter().map(|(at, _)| *at)).collect();
+        if !self.damaged.is_empty() {
+            found.sort_unstable();
+        }
+        found
+    }
+
+    /// The answer to [`Store::fetch`](super::Store::fetch), if the rows came in the order of these positions: what stands
+    /// before the first event that did not fit, and was not found, is gone.
+    pub(super) fn fetched(self, positions: &[Position]) -> Fetched {
+        let looked_at = positions.iter().take_while(|position| Some(**position) != self.left);
+        let mut found = self.events.iter().map(|event| event.position).peekable();
+        let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
+        Fetched { events: self.events, gone, ..Fetched::default() }
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+impl DeferredColumns {
+    fn put_into(self, event: &mut Event) {
+        (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Purged {
     pub reached: Position,
     /// The batch was full: there may be more above it to delete now.
     pub more: bool,
-    /// Who keeps old events from being deleted, if one does.
+    /// The subscription that keeps old events from being deleted, if one does.
     pub held: Option<RetentionHold>,
 }
 
@@ -84,7 +84,7 @@ pub struct PurgePlan {
 
 impl PurgeBound {
     /// The one with the lowest floor: nothing above that floor may be deleted. Without any subscription there is
-    /// no relay that could say what was delivered, and nothing may be.
+    /// no one to say what was delivered, and nothing may be deleted.
     pub fn lowest(all: &[Self]) -> Option<&Self> {
         all.iter().min_by_key(|bound| bound.floor)
     }
@@ -109,7 +109,7 @@ impl Purge {
     }
 
     /// Decides about `rows`: the first `events_max` events above `after` and up to the lowest floor, with their
-    /// times, ascending. `kept` are the positions that a subscription still needs.
+    /// times, ascending. `kept` are the positions that are still needed.
     ///
     /// The first event that is too young ends the batch: those after it are younger, as a rule, and the time has
     /// no index. An event from the future is no sign of that; it is kept and passed, so that one wrong clock does

@@ -1,6 +1,8 @@
 //! Tables as people have them, each with its map: the same on every database, except for what a database calls
 //! differently.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use postrider::Result;
 use postrider::layout::{ColumnMap, Field, StateWord, States};
 
@@ -53,6 +55,37 @@ impl Kind {
             Self::Deleted => map.deleting(),
             Self::Time | Self::Noted => map,
         })
+    }
+
+    /// The INSERT of a program that knows nothing of Postrider, and the id of its row, unless the database gives it. Ids
+    /// that are texts fall while rows are written. The quote is the database's for names.
+    pub(crate) fn insert_with_id(
+        self,
+        table: &str,
+        quote: char,
+        key: &str,
+        number: usize,
+    ) -> (String, Option<String>) {
+        static ID: AtomicU32 = AtomicU32::new(900_000);
+        let id = format!("e-{}", ID.fetch_sub(1, Ordering::Relaxed));
+        let table = format!("{quote}{table}{quote}");
+        let payload = format!("{{\"n\": {number}}}");
+        let sql = match self {
+            Self::Status => format!(
+                "INSERT INTO {table} ({quote}eventId{quote}, kind, {quote}group by{quote}, body)
+                 VALUES ('{id}', 'order.placed', '{key}', '{payload}')"
+            ),
+            Self::Time => {
+                format!(
+                    "INSERT INTO {table} (name, part, data) VALUES ('order.placed', '{key}', '{payload}')"
+                )
+            }
+            Self::Noted | Self::Deleted => format!(
+                "INSERT INTO {table} (id, aggregatetype, aggregateid, type, payload)
+                 VALUES ('{id}', 'Order', '{key}', 'order.placed', '{payload}')"
+            ),
+        };
+        (sql, (self != Self::Time).then_some(id))
     }
 
     /// Whether a row says itself that it was delivered.

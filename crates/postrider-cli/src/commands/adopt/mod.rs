@@ -23,16 +23,17 @@ const EXAMPLES: &str = "Examples:
   postrider adopt --from outbox_events --to postrider --start time:2026-01-31T00:00:00Z
   postrider adopt --from postrider --to outbox_events --start beginning    and back";
 
-/// Move undelivered events from one outbox to another of the same database
+/// Move undelivered events from one outbox to another in the same database
 ///
-/// Between a table with a state per row and the layout `postrider`, in either direction. Both outboxes are configured and
-/// migrated. Counts first; then it takes the lease of the subscription, makes sure that no other process is at work and that
-/// every event fits, and moves them in their order, in batches. Each batch is one transaction that writes the events
-/// there and settles them here: whatever stops it, running it again goes on where it was. Nothing is deleted here; what was
-/// moved counts as delivered.
+/// It moves events between a table with a state per row and the layout `postrider`, in either direction. Both
+/// outboxes must be configured and migrated. It counts first; then it takes the lease of the subscription,
+/// checks that no other publisher works on the table and that every event fits, and moves the events in
+/// order, in batches. Each batch is one transaction that writes the events to the new outbox and settles them
+/// in the old one: if it is interrupted, run it again to continue. Nothing is deleted; moved events count as
+/// delivered.
 ///
-/// Stop publishers of others first, and do not write to the other outbox before it is done: new events would stand before
-/// the old ones of their key.
+/// Stop other publishers first, and do not write to the new outbox before the command is done: new events
+/// would be delivered before older events with the same key.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Adopt {
@@ -42,16 +43,16 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events move: beginning (all), time:RFC3339 (those from then on), now (none). Required if there are any
+    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none). Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
     /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// Parts of events that may be lost where the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
+    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
     leave_out: Vec<Field>,
-    /// Events per transaction; fewer where payloads are large
+    /// Events per transaction; fewer if payloads are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
     /// Only count the events

@@ -27,13 +27,13 @@ const EXAMPLES: &str = "Examples:
 
 /// Measure this machine and database, each figure next to its physical limit
 ///
-/// Contenders run in turns in one process, on a database of their own in a temporary folder. Compare the
-/// ratios; figures alone say more about the machine.
+/// Candidates run in turns in one process, on a temporary database. Compare the ratios; absolute figures
+/// depend on the machine.
 ///
-/// On the other databases it starts a private server, or uses the one whose URL is in POSTRIDER_BENCH_URL: there it
-/// makes schemas, on MySQL and MariaDB databases, postrider_bench_* and drops them again. With Kafka it starts a
-/// private server as well, or uses the one whose address is in POSTRIDER_BENCH_KAFKA: there it makes topics
-/// postrider-bench-* and deletes them again.
+/// For the other databases it starts a private server, or uses the one in POSTRIDER_BENCH_URL: there it
+/// creates schemas (on MySQL and MariaDB databases) postrider_bench_* and drops them afterwards. For Kafka it
+/// also starts a private server, or uses the one in POSTRIDER_BENCH_KAFKA: there it creates topics
+/// postrider-bench-* and deletes them afterwards.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {

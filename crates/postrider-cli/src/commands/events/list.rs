@@ -25,8 +25,8 @@ const PAYLOAD_SHOWN: usize = 80;
 
 /// Show events, newest first
 ///
-/// Every filter that is given must hold. Asks the database and changes nothing; delivered events are there until they are
-/// cleaned up. An index serves the filter where the layout has one, as --plan shows.
+/// All filters must match. Reads the database and changes nothing; delivered events are listed until
+/// retention deletes them. A filter uses an index if the layout has one; see --plan.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct List {
@@ -41,7 +41,7 @@ pub(super) struct List {
     /// Created at or after this time, or since this age
     #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
     since: Option<Timestamp>,
-    /// Created before this time
+    /// Created at or before this time
     #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
     until: Option<Timestamp>,
     /// JSON payload contains all of this

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
-  postrider migrate up       bring every outbox up to date
+  postrider migrate up       create or update the tables of every outbox
   postrider migrate status   schema version of each outbox
   postrider migrate print    print the SQL, to run it yourself
   postrider migrate roles    print SQL for least-privilege roles";

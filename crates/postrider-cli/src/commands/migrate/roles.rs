@@ -12,8 +12,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Print SQL for least-privilege roles: writer, relay, inbox, viewer, migrator
 ///
-/// Runs nothing. Run what it prints after `migrate up`, as the owner of the database, then grant the roles to
-/// the users who log in.
+/// It only prints. Run the SQL after `migrate up`, as the owner of the database, then grant the roles to your
+/// database users.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Roles {

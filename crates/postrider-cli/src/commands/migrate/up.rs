@@ -19,11 +19,11 @@ const EXAMPLES: &str = "Examples:
 
 /// Create or update the tables
 ///
-/// Safe to run again and beside running relays: what already exists stays. Each outbox is brought up to date as
-/// a whole or not at all; the first that fails ends the command.
+/// Safe to run repeatedly and while relays run: existing tables and data are kept. Each outbox is updated
+/// completely or not at all; the first failure ends the command.
 ///
-/// A table of another layout that already exists is compared with it. Differences are reported, and nothing in it is
-/// changed.
+/// An existing table with a state per row is compared with its layout. Differences are reported; the table is
+/// not modified.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Up {

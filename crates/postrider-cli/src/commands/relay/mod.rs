@@ -25,13 +25,13 @@ const EXAMPLES: &str = "Examples:
   postrider relay --fail-fast             exit if a database is down, instead of waiting
   postrider relay --set relay.log=debug   with a more detailed log";
 
-/// Carry events to their destinations until told to stop
+/// Deliver events to their destinations until stopped
 ///
-/// The first Ctrl-C or SIGTERM finishes what is in flight, settles it and ends with exit code 0; the second ends
-/// at once with 130, and what was in flight is delivered again at the next start. With `--drain` the first one ends with
-/// 130 as well: not everything was delivered.
+/// The first Ctrl-C or SIGTERM finishes and settles the events in flight and exits with code 0; the second
+/// exits immediately with code 130, and the events in flight are delivered again at the next start. With
+/// `--drain` the first one also exits with 130, because not everything was delivered.
 ///
-/// A database server that is down at the start is waited for, and that is logged once.
+/// If a database server is down at startup, the relay waits for it and logs this once.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Relay {
@@ -39,16 +39,16 @@ pub struct Relay {
     #[arg(long)]
     migrate: bool,
 
-    /// End when every event that was committed at the start is delivered; exit code 1 if one was given up or waits
+    /// Exit when every event that was committed at startup is delivered; exit code 1 if one is dead or waits
     /// for an operator
     #[arg(long)]
     drain: bool,
 
-    /// With --drain: end with exit code 1 after this time, as 30s or 5m, if events are still undelivered
+    /// With --drain: exit with code 1 after this time, such as 30s or 5m, if events are still undelivered
     #[arg(long, value_name = "DURATION", requires = "drain", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// End with exit code 3 if a database is down at the start, instead of waiting for it
+    /// Exit with code 3 if a database is down at startup, instead of waiting for it
     #[arg(long)]
     fail_fast: bool,
 }
@@ -119,14 +119,14 @@ impl Relay {
         let drain = Drain::new(settings, stores);
         let at_start = drain.look().await?;
         at_start.tell();
-        let observer = relay.observer();
+        let handle = relay.handle();
 
         let ended = tokio::select! {
             biased;
             // To be told to stop is the end of a relay, and not of a drain.
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             died = relay.died() => Err(died.into()),
-            drained = drain.wait(&at_start, &observer), if self.drain => drained.map_err(Failure::from),
+            drained = drain.wait(&at_start, &handle), if self.drain => drained.map_err(Failure::from),
             late = &mut time_out, if self.drain => Err(late.into()),
         };
         let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
@@ -138,7 +138,7 @@ impl Relay {
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         };
         if self.drain
-            && let Some(summary) = drain.summary(&observer).await
+            && let Some(summary) = drain.summary(&handle).await
         {
             tracing::info!("{summary}");
         }

@@ -28,13 +28,13 @@ const BACKLOG_MAX: u64 = 100_000;
 /// Maximum number of groups shown; `more` says whether there are others.
 const GROUPS_MAX: usize = 1_000;
 
-/// Show how far each subscription is
+/// Show the progress of each subscription
 ///
-/// Asks the database, not the relays: it works whether one runs or not, beside running ones, and where the database
-/// can only be read. It changes nothing.
+/// Reads the database and does not contact relays: it works whether a relay runs or not, and with read-only
+/// access. It changes nothing.
 ///
-/// With `--by` the events that are still there are counted instead, each for every subscription: all of them are read,
-/// which takes a while in a large outbox. What a layout cannot tell is shown as `-`, in JSON as null.
+/// With `--by` it counts the events in the outbox instead, once per subscription. It reads all of them, which
+/// takes a while on a large outbox. A figure that a layout does not have is shown as `-`, in JSON as null.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Status {

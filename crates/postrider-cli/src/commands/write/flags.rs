@@ -11,43 +11,43 @@ use uuid::Uuid;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "One event")]
 pub(super) struct EventFlags {
-    /// What kind of fact, as order.placed
+    /// Event type, such as order.placed
     #[arg(long = "type", value_name = "TYPE", required_unless_present = "lines", conflicts_with = "lines")]
     event_type: Option<String>,
 
-    /// Its content: text, @FILE, or - for standard input
+    /// Payload: text, @FILE, or - for standard input
     #[arg(long, value_name = "PAYLOAD", default_value = "{}", conflicts_with = "lines")]
     payload: String,
 
-    /// What it is about, as Order:42
+    /// The entity it is about, such as Order:42
     #[arg(long, value_name = "TYPE:ID", value_parser = aggregate, conflicts_with = "lines")]
     aggregate: Option<Aggregate>,
 
-    /// What orders it among others, and the key of its message [default: the aggregate]
+    /// Events with the same key are delivered in order; also the message key [default: the aggregate]
     #[arg(long, conflicts_with = "lines")]
     key: Option<String>,
 
-    /// A header; may be repeated
+    /// A header; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = header, conflicts_with = "lines")]
     header: Vec<(String, String)>,
 
-    /// Where to send it, where no rules decide
+    /// Topic to send it to, unless routing rules decide
     #[arg(long, conflicts_with = "lines")]
     topic: Option<String>,
 
-    /// Which event it is, as a UUID [default: a new one]
+    /// Event id, a UUID [default: a new one]
     #[arg(long, value_name = "UUID", conflicts_with = "lines")]
     id: Option<Uuid>,
 
-    /// When it happened, as 2026-11-15T21:35:00Z [default: now]
+    /// Event time, such as 2026-11-15T21:35:00Z [default: now]
     #[arg(long, conflicts_with = "lines")]
     time: Option<Timestamp>,
 
-    /// Not to be delivered after this time
+    /// Do not deliver it after this time
     #[arg(long, value_name = "TIME", conflicts_with = "lines")]
     expires_at: Option<Timestamp>,
 
-    /// How often to try, whatever the subscription says
+    /// Maximum attempts; overrides the subscription's setting
     #[arg(long, value_name = "N", conflicts_with = "lines")]
     max_attempts: Option<u32>,
 

@@ -27,8 +27,8 @@ const EXAMPLES: &str = "Examples:
 /// id, aggregate {type, id}, key, headers, time, topic, max_attempts, expires_at, namespace, producer, action. The
 /// lines a file sink writes can be read back; their position is ignored.
 ///
-/// Lines are written in batches, each in one transaction: all of it or nothing. A line that is not an event ends
-/// the command; the batches before its own stay. So does Ctrl-C, with exit code 130.
+/// Lines are written in batches, each in one transaction. A line that is not a valid event ends the command;
+/// earlier batches stay committed. So does Ctrl-C, with exit code 130.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Write {

@@ -37,7 +37,7 @@ async fn delivered(tables: &Tables, how: Refusing, rows: usize, bad: &[usize]) -
     let overview = owner.store.overview(10).await?;
     let told = &overview.subscriptions[0].parked;
     assert_eq!(told.count(ParkedState::Dead), bad.len() as u64);
-    assert!(told.last_error().unwrap_or_default().contains("refuses"), "{:?}", told.last_error());
+    assert!(told.last_error().unwrap_or_default().contains("rejects"), "{:?}", told.last_error());
     let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!(next.read().await?, [], "nor by the next");
     assert_eq!((next.loaded.parked.len(), next.loaded.dead.len()), (0, 0), "its key waits for nothing");

@@ -156,8 +156,8 @@ mod tests {
         });
         let told = |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|told| told.what);
         assert_eq!(told("varchar(4)"), None);
-        assert!(told("character varying(3)").unwrap().contains("cannot hold 'done'"));
-        assert!(told("tinyint").unwrap().contains("cannot hold 'no'"));
+        assert!(told("character varying(3)").unwrap().contains("cannot hold the status value 'done'"));
+        assert!(told("tinyint").unwrap().contains("cannot hold the status value 'no'"));
     }
 
     #[test]
@@ -176,8 +176,8 @@ mod tests {
             told,
             [
                 "table \"shop\" has no column \"type\", which the column map names for `type`",
-                "column shop.aggregateid is jsonb, and `aggregate_id` needs a text, a number or a UUID",
-                "column shop.payload is bigint, and `payload` needs JSON, a text or bytes",
+                "column shop.aggregateid is jsonb, but `aggregate_id` needs a text, a number or a UUID",
+                "column shop.payload is bigint, but `payload` needs JSON, a text or bytes",
                 "column shop.sent is NOT NULL, but `delivered_at` is NULL until a row is delivered",
             ]
         );

@@ -50,20 +50,16 @@ impl Tongue for MySql {
     }
 
     fn actions(map: &ColumnMap) -> Vec<Piece> {
-        let [old_rows, old_id, old_at, old_order, is_old, is_noted] = old(map);
+        let [old_at, old_order, is_old] = old(map);
         vec![
             ("{c.done}", done(map)),
             ("{c.retried}", tried(map, "@postrider_retried", false)),
             ("{c.ended}", tried(map, "@postrider_ended", true)),
-            ("{c.old_rows}", old_rows),
-            ("{c.old_id}", old_id),
             ("{c.old_order}", old_order),
             ("{c.old_at}", old_at),
             ("{c.is_old}", is_old),
-            ("{c.is_noted}", is_noted),
             ("{c.order}", order(map)),
             ("{c.made}", made(map)),
-            ("{c.done_row}", Self::as_id(map, "row_done.row_id")),
         ]
     }
 
@@ -130,23 +126,18 @@ fn tried(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
     }
 }
 
-/// What is delivered and may be old: from where, by which id, since when, in which order, and whether at all. Notes go after
-/// their rows, in the same order.
-fn old(map: &ColumnMap) -> [String; 6] {
+/// What is delivered and may be old: since when, in which order, and whether at all. Where a note is all that tells of a
+/// delivery, retention goes by the notes.
+fn old(map: &ColumnMap) -> [String; 3] {
     let time = [Field::DeliveredAt, Field::CreatedAt].into_iter().find(|field| map.column(*field).is_some());
     match (map.delivered(), time) {
-        (Delivered::Noted, _) => {
-            let notes =
-                ["{schema}.row_done AS n", "{c.row_id}", "n.done_at", "n.done_at, n.row_id", "TRUE", "TRUE"];
-            notes.map(str::to_owned)
-        }
         (Delivered::Status | Delivered::Time, Some(time)) => {
             let at = format!("t.{}", quoted::<MySql>(map, time));
             let order = format!("{at}, t.{{c.id}}");
-            ["{table} AS t", "t.{c.id}", &at, &order, "{c.is_done}", "FALSE"].map(str::to_owned)
+            [at, order, "{c.is_done}".to_owned()]
         }
-        (Delivered::Deleted, _) | (_, None) => {
-            ["{table} AS t", "t.{c.id}", "NULL", "t.{c.id}", "FALSE", "FALSE"].map(str::to_owned)
+        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => {
+            ["NULL", "t.{c.id}", "FALSE"].map(str::to_owned)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rows that turn up at positions which were settled as empty.
 //!
-//! Any process that may INSERT may also choose the position, by `SET insert_id`. Where the position is still to be read, its event is
-//! delivered like any other. Where it was settled as empty, no process would ever read it: so the claimer keeps the newest of
+//! A user that may INSERT may also choose the position, by `SET insert_id`. Where the position is still to be read, its event is
+//! delivered like any other. Where it was settled as empty, it would never be read: so the claimer keeps the newest of
 //! these positions in mind, looks at them from time to time, and names every row it finds there, once (ADR 42).
 //!
 //! They are also written down, so that a row which turns up while no relay runs is found by the next one, and by `doctor`.
@@ -42,7 +42,7 @@ pub(super) struct Absent {
     floor: i64,
     looked_at: Option<Duration>,
     written_at: Option<Duration>,
-    /// Proven and not written down yet; no process settles these, or a row that turns up before the next relay starts would not be
+    /// Proven and not written down yet; these are not settled, or a row that turns up before the next relay starts would not be
     /// noticed.
     unwritten: Vec<(Position, Position)>,
     /// Written down and not handed out yet.

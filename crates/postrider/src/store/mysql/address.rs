@@ -1,11 +1,10 @@
 //! The address of a database, and whether the way to it has to be encrypted.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::path::PathBuf;
 
 use mysql_async::{Opts, OptsBuilder, UrlError};
 
+use crate::store::address::{Certificates, TlsParameter, TlsUrl, is_loopback};
 use crate::{Code, Error, Result};
 
 /// What a URL says, in the driver's words and ours.
@@ -18,40 +17,20 @@ pub(super) struct Address {
     pub(super) is_encrypted: bool,
 }
 
-/// Files that say whom to believe and who we are, in PEM.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Certificates {
-    /// The authorities to believe; those of the system if not given.
-    pub(super) root: Option<PathBuf>,
-    /// What proves to the server who we are: the certificate, then those that vouch for it.
-    pub(super) client: Option<PathBuf>,
-    /// The key of that certificate.
-    pub(super) client_key: Option<PathBuf>,
-}
-
 impl Address {
     /// From a URL. Of MySQL's `ssl-mode`s only two meanings are left: `disabled`, and verified. `required`,
     /// `verify_ca` and `verify_identity` demand a certificate that is right for the host; `preferred` and none
     /// decide by the way to the server: within this machine plain, elsewhere as `required`.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let (rest, parameters) = split(text);
-        let mut certificates = Certificates::default();
-        let mut wish = None;
-        let mut kept = Vec::new();
-        for parameter in parameters {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let file = || Some(PathBuf::from(decoded(value)));
-            match name.replace('_', "-").as_str() {
-                "ssl-mode" | "sslmode" => wish = Some(value),
-                "ssl-ca" => certificates.root = file(),
-                "ssl-cert" => certificates.client = file(),
-                "ssl-key" => certificates.client_key = file(),
-                _ => kept.push(parameter),
-            }
-        }
-        let mark = if kept.is_empty() { "" } else { "?" };
-        let rest = rest.replacen("mariadb://", "mysql://", 1);
-        let opts = Opts::from_url(&format!("{rest}{mark}{}", kept.join("&"))).map_err(unreadable)?;
+        let TlsUrl { url, certificates, mode: wish } =
+            TlsUrl::parse(text, |name, _| match name.replace('_', "-").as_str() {
+                "ssl-mode" | "sslmode" => Some(TlsParameter::Mode),
+                "ssl-ca" => Some(TlsParameter::Root),
+                "ssl-cert" => Some(TlsParameter::Client),
+                "ssl-key" => Some(TlsParameter::ClientKey),
+                _ => None,
+            });
+        let opts = Opts::from_url(&url.replacen("mariadb://", "mysql://", 1)).map_err(unreadable)?;
         let host = opts.ip_or_hostname().to_owned();
         let is_encrypted = match wish.map(mode).transpose()? {
             Some(Wish::Plain) => false,
@@ -109,40 +88,6 @@ fn unreadable(error: UrlError) -> Error {
     Error::new(Code::ConfigValue, what).with_hint("write it as mysql://user@host:3306/database")
 }
 
-fn split(text: &str) -> (&str, Vec<&str>) {
-    // A password may hold a question mark.
-    let after_user = text.find('@').unwrap_or(0);
-    match text[after_user..].find('?') {
-        Some(at) => {
-            let (rest, parameters) = text.split_at(after_user + at);
-            (rest, parameters[1..].split('&').filter(|parameter| !parameter.is_empty()).collect())
-        }
-        None => (text, Vec::new()),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
-/// `%2F` is `/`. What is not such a code stands for itself.
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = value_of(after).filter(|_| *first == b'%');
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn value_of(digits: &[u8]) -> Option<u8> {
-    let digits = std::str::from_utf8(digits.get(..2)?).ok()?;
-    u8::from_str_radix(digits, 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,11 +120,9 @@ mod tests {
     fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
         let url = "mysql://u:p%3F@h/db?ssl-ca=%2Fca%20s.pem&tcp_nodelay=true&ssl-cert=a&ssl-key=b";
         let Address { opts, certificates, .. } = read(url);
-        let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(
-            certificates,
-            Certificates { root: path("/ca s.pem"), client: path("a"), client_key: path("b") }
-        );
+        let Certificates { root, client, client_key } = certificates;
+        let paths = [root, client, client_key].map(|path| path.unwrap().to_string_lossy().into_owned());
+        assert_eq!(paths, ["/ca s.pem", "a", "b"]);
         let opts = Opts::from(opts);
         assert_eq!((opts.pass(), opts.db_name()), (Some("p?"), Some("db")));
     }

@@ -2,15 +2,16 @@
 
 use mysql_async::Value;
 
-use super::connection::Reached;
-use super::progress::{RECORD, recorded};
 use super::ranges::listed;
 use super::row::get;
 use super::session::{Params, Tx, params};
-use super::{MySqlStore, overview, row_state};
+use super::settle::{RECORD, recorded};
+use super::{MySqlStore, row_state};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
 use crate::layout::RowTable;
 use crate::ledger::Progress;
+use crate::store::connection::Reached;
+use crate::store::log_tx;
 use crate::{BoxFuture, Result, Written};
 
 impl HandsOver for MySqlStore {
@@ -31,14 +32,14 @@ impl HandsOver for MySqlStore {
     fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
-            let (name, epoch) = (parcel.settlement.subscription.clone(), parcel.settlement.epoch);
+            let name = parcel.settlement.subscription.clone();
             conn.check_lease(&name)?;
-            let reached = Reached { epoch, floor: parcel.settlement.done.floor() };
+            let reached = Reached::of(&parcel.settlement);
             let mut tx = conn.begin().await?;
             let handed_over = hand_over(&mut tx, parcel).await;
             let handed_over = tx.finish(handed_over).await?;
             if handed_over == HandedOver::Done {
-                conn.set_reached(&name, Some(reached));
+                conn.remember_reached(&name, reached);
             }
             Ok(handed_over)
         })
@@ -49,7 +50,7 @@ async fn counts(snapshot: &mut Tx<'_>, name: &str) -> Result<Counts> {
     // Index: the smallest there is, all of it.
     let total = snapshot.query_opt("SELECT COUNT(*) FROM {schema}.events", Params::new()).await?;
     let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
-    let overview = overview::overview(snapshot, Counts::BACKLOG_MAX).await?;
+    let overview = log_tx::overview(snapshot, Counts::BACKLOG_MAX).await?;
     Counts::of(&overview, name, total.unsigned_abs())
 }
 

@@ -15,15 +15,18 @@ use uuid::Uuid;
 use super::absent::Absent;
 use super::connect::MySqlConfig;
 use super::history::{NEXT, before};
-use super::page::{Read, small};
+use super::page::{self, small};
 use super::ranges::within;
 use super::row::{self, event_columns, get_opt};
 use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
-use crate::ledger::{Intervals, Mark, Progress};
-use crate::store::holes::{Holes, Ranges, Scan};
-use crate::store::{Budget, Claimed, Claimer, Loaded, Page, history};
-use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
+use crate::ledger::{Intervals, Progress};
+use crate::store::connection::{Link, link_lost};
+use crate::store::holes::Ranges;
+use crate::store::page_builder::PageBuilder;
+use crate::store::tail::{ScanFacts, Tail};
+use crate::store::{AsyncClaimer, Budget, Claimed, Loaded};
+use crate::{Code, Error, Position, Result};
 
 /// Index: the primary key (position), one range per hole and one for the tail, read in order.
 const READ: &str = concat!(
@@ -47,31 +50,20 @@ const HEAD: &str = "
 /// more: what it knows may belong to another history. Dropping the future of a claim costs the connection.
 pub(super) struct MySqlClaimer {
     config: MySqlConfig,
-    link: Link,
+    link: Link<Session>,
     /// The server the state was loaded from.
     server: Option<String>,
-    clock: SystemClock,
-    holes: Holes,
+    tail: Tail,
     lister: Lister,
     /// What was done at the start, and the positions of it that are empty.
     done: Intervals,
     absent: Absent,
-    /// The highest event known: it tells this history from another.
-    highest: Option<Mark>,
-    /// The outbox was seen to reach at least here.
-    reached: Position,
-}
-
-enum Link {
-    Unopened,
-    Open(Box<Session>),
-    Lost,
 }
 
 /// Everything one claim learnt from the database.
 struct Answer {
     listed: Option<Listed>,
-    read: Read,
+    read: PageBuilder,
     /// The event that stands where the highest known one stood.
     found: Option<Uuid>,
     /// How far the outbox reaches.
@@ -90,97 +82,67 @@ impl MySqlClaimer {
     }
 
     pub(super) fn new(config: MySqlConfig, server: Option<String>, progress: &Progress) -> Self {
-        let highest = progress.highest;
         Self {
             done: progress.done.clone(),
             absent: Absent::default(),
-            holes: Holes::new(&progress.done, config.patience()),
+            tail: Tail::new(progress, config.patience()),
             lister: Lister::default(),
-            reached: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
             config,
             link: Link::Unopened,
             server,
-            clock: SystemClock::new(),
-            highest,
         }
+    }
+
+    async fn open(&mut self) -> Result<()> {
+        let session = self.config.connect().await?;
+        // Whether the subscription may go on at another server is decided when its state is loaded again.
+        if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
+            self.link = Link::Lost;
+            return Err(link_lost());
+        }
+        if session.server.locks.is_none() {
+            let age = self.config.statements_end();
+            tracing::warn!(
+                age_ms = age.as_millis(),
+                "the server does not report which sessions write to the outbox: rolled-back positions stay \
+                 undecided for this long, and until every transaction that had written by then has ended"
+            );
+            self.tail.holes.wait_at_least(age);
+        }
+        self.link = Link::Open(Box::new(session));
+        Ok(())
     }
 
     async fn claim_next(&mut self, budget: Budget) -> Result<Claimed> {
         if matches!(self.link, Link::Unopened) {
-            let session = self.config.connect().await?;
-            // Whether the subscription may go on at another server is decided when its state is loaded again.
-            if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
-                self.link = Link::Lost;
-                return Err(lost());
-            }
-            if session.server.locks.is_none() {
-                let age = self.config.statements_end();
-                tracing::warn!(
-                    age_ms = age.as_millis(),
-                    "the server does not report which sessions write to the outbox: rolled-back positions stay \
-                     undecided for this long, and until every transaction that had written by then has ended"
-                );
-                self.holes.wait_at_least(age);
-            }
-            self.link = Link::Open(Box::new(session));
+            self.open().await?;
         }
-        let now = self.clock.now().elapsed;
-        let was_full = self.holes.is_full();
-        let asked = self.holes.ranges(budget.events_max);
-        let answer = self.ask(&asked, budget, now).await?;
-        if let Some(change) = history::change(answer.last, self.reached, self.highest, answer.found) {
+        let now = self.tail.now();
+        let asked = self.tail.holes.ranges(budget.events_max);
+        let Answer { listed, mut read, found, last } = self.ask(&asked, budget, now).await?;
+        if let Some(change) = self.tail.history_change(last, found) {
             return Ok(Claimed::HistoryChanged(change));
         }
-        let Link::Open(session) = &mut self.link else { return Err(lost()) };
+        let session = self.link.session()?;
         self.absent.check(session, &self.done, now).await?;
-        let mut read = answer.read.complete(session).await?;
-
-        // From here on nothing waits and nothing fails.
-        self.reached = self.reached.max(answer.last);
-        if let Some(last) = read.builder.events.last()
-            && self.highest.is_none_or(|mark| mark.position < last.position)
-        {
-            self.highest = Some(Mark { position: last.position, id: last.event.id });
-        }
-        let to_the_end = asked.reach_the_tail() && read.left.is_none();
-        let has_left = read.left.is_some();
-        let found = read.found();
-        let (writers, taken, held) = match answer.listed {
+        page::complete(session, &mut read).await?;
+        let (writers, taken, held) = match listed {
             Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
-            None => (None, Position::new(i64::MAX), Vec::new()),
+            None => (None, Position::LAST, Vec::new()),
         };
-        let (left, held) = (read.left, &held);
-        let scan = Scan { asked, found: &found, left, stamp: None, horizon: None, writers, taken, held };
-        let dead = self.holes.apply_between(scan, now, self.clock.now().elapsed);
-        let dead = self.absent.add(dead);
-        read.builder.damaged.extend(self.absent.take());
-        let holes_full = self.holes.is_full();
-        if holes_full && !was_full {
-            tracing::warn!(
-                holes = self.holes.len(),
-                "too many open transactions: no new events are read until they end"
-            );
-        }
-        // At the limit, looking again at once does not help; but no process may believe that all has been read.
-        let more_at_once = !to_the_end && (has_left || !holes_full);
-        Ok(Claimed::Page(Page {
-            events: read.builder.events,
-            dead,
-            damaged: read.builder.damaged,
-            more_at_once,
-            left_unread: !to_the_end,
-            holes: self.holes.len(),
-            holes_full,
-            taken: 0,
-        }))
+        let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
+        let mut page = self.tail.page(asked, now, read, facts);
+        page.dead = self.absent.add(page.dead);
+        page.damaged.extend(self.absent.take());
+        Ok(Claimed::Page(page))
     }
 
     async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
-        let Link::Open(session) = &mut self.link else { return Err(lost()) };
-        let listed = self.lister.list(session, &self.holes, now).await?;
+        let session = self.link.session()?;
+        let listed = self.lister.list(session, &self.tail.holes, now).await?;
 
         let read = read(session, asked, budget).await?;
-        let mark = self.highest.map_or(0, |mark| mark.position.get());
+        let mark = self.tail.mark().map_or(0, Position::get);
         let mut head = None;
         let mut keep = |row: Row| {
             head = Some((row::uuid_opt(&row, 0)?, get_opt::<i64>(&row, 1)?));
@@ -190,8 +152,8 @@ impl MySqlClaimer {
         let (found, last) =
             head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
-        if last < self.reached {
-            // Another process has deleted the last events. What was given stays given, if the counter knows of it.
+        if last < self.tail.reached() {
+            // The last events were deleted. Their positions stay taken, if the counter knows of them.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
@@ -201,9 +163,9 @@ impl MySqlClaimer {
 }
 
 /// The events of the ranges, as far as the budget goes.
-async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<Read> {
-    let mut read = Read::new(budget);
-    let mut take = |row| read.take(row);
+async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<PageBuilder> {
+    let mut read = PageBuilder::new(budget, usize::MAX);
+    let mut take = |row| page::take(&mut read, row);
     // One more than fits, to know whether there is more.
     let (mut values, limit) = (small(budget), budget.events_max.max(1).saturating_add(1));
     match (asked.first.as_slice(), asked.last.as_slice()) {
@@ -222,20 +184,9 @@ async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<R
     Ok(read)
 }
 
-impl Claimer for MySqlClaimer {
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
-        Box::pin(async move {
-            if let Link::Open(session) = &self.link
-                && !session.is_usable()
-            {
-                self.link = Link::Lost;
-            }
-            self.claim_next(budget).await
-        })
+impl AsyncClaimer for MySqlClaimer {
+    async fn claim(&mut self, budget: Budget) -> Result<Claimed> {
+        self.link.close_if_lost();
+        self.claim_next(budget).await
     }
-}
-
-fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the connection that events were read from was lost")
-        .with_hint("nothing to do: the subscription is loaded again")
 }

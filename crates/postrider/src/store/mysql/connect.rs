@@ -179,7 +179,7 @@ impl MySqlConfig {
         self.patience
     }
 
-    /// A connection to read the database or write to it, without any check of the server and
+    /// A connection for the caller, to read the database or write to it, without any check of the server and
     /// its tables. Its session is set up as the store's own: UTC, strict, `READ COMMITTED`.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl MySqlConfig {
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
         if let Some(rows) = &self.rows {
-            // Rows are due by their state, no matter which other process writes and whatever the numbers are.
+            // Rows are due by their state, whatever else writes and whatever the numbers are.
             row_state::check(&mut session, rows).await?;
             return Ok(session);
         }

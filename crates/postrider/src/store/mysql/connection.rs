@@ -1,184 +1,45 @@
-//! A connection that is made again when it is lost, and the transactions on it.
-
-use std::collections::HashMap;
-use std::sync::{Mutex as StdMutex, PoisonError};
-
-use tokio::sync::{Mutex, MutexGuard};
+//! The connection that several callers share: what MySQL and MariaDB add to [`connection`](crate::store::connection).
 
 use super::connect::MySqlConfig;
 use super::session::{Session, Tx};
-use crate::ledger::KnownRows;
-use crate::store::Epoch;
-use crate::{Code, Error, Position, Result};
+use crate::store::connection::{self, Connect, ServerSession};
+use crate::{Error, Result};
 
-/// One connection for many callers, one after the other.
-///
-/// Nothing that was learnt over a connection survives it: the server behind the next one may be another, with
-/// another history and the same epochs. Leases taken over a lost connection are therefore refused.
-pub(super) struct SharedConnection {
-    config: MySqlConfig,
-    slot: Mutex<Slot>,
-    /// The server behind the latest connection, for callers that cannot wait for the lock.
-    server: StdMutex<Option<String>>,
-}
+pub(super) type SharedConnection = connection::SharedConnection<MySqlConfig>;
+pub(super) type Guard<'a> = connection::Guard<'a, MySqlConfig>;
 
-#[derive(Default)]
-struct Slot {
-    open: Option<Open>,
-    /// The owner of the store has given it up.
-    is_closed: bool,
-    /// Connections made so far.
-    connections: u64,
-    /// Leases that were taken, by subscription.
-    leases: HashMap<String, Taken>,
-    /// How far subscriptions had come. Outlives connections: a server that was put back to an older state
-    /// does not know that it was.
-    reached: HashMap<String, Reached>,
-    /// The parked rows of those subscriptions, as their owner here knows them.
-    known: HashMap<String, KnownRows>,
-}
+impl Connect for MySqlConfig {
+    type Session = Session;
 
-/// How far a subscription had come when this process last knew of it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reached {
-    pub(super) epoch: Epoch,
-    pub(super) floor: Position,
-}
-
-/// The connection of the moment.
-struct Open {
-    session: Session,
-    /// The how manieth.
-    number: u64,
-}
-
-/// Where a lease was taken.
-struct Taken {
-    connection: u64,
-    server: String,
-}
-
-/// The right to use the connection.
-pub(super) struct Guard<'a>(MutexGuard<'a, Slot>);
-
-impl Slot {
-    fn refuse_closed(&self) -> Result<()> {
-        if self.is_closed { Err(Error::new(Code::StoreFailed, "the store is closed")) } else { Ok(()) }
+    async fn connect(&self) -> Result<Session> {
+        Self::connect(self).await
     }
 }
 
-impl SharedConnection {
-    /// A connection that is not made yet.
-    pub(super) fn new(config: MySqlConfig) -> Self {
-        Self { config, slot: Mutex::default(), server: StdMutex::new(None) }
+impl ServerSession for Session {
+    type Server = String;
+
+    fn server(&self) -> String {
+        self.server.history.clone()
     }
 
-    /// The server behind the latest connection.
-    pub(super) fn server(&self) -> Option<String> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn is_usable(&self) -> bool {
+        Self::is_usable(self)
     }
 
-    /// Waits for the connection; makes a new one if it is lost.
-    pub(super) async fn lock(&self) -> Result<Guard<'_>> {
-        let mut slot = self.slot.lock().await;
-        slot.refuse_closed()?;
-        if slot.open.as_ref().is_none_or(|open| !open.session.is_usable()) {
-            slot.open = None;
-            let session = self.config.connect().await?;
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(session.server.history.clone());
-            slot.connections += 1;
-            slot.open = Some(Open { session, number: slot.connections });
-        }
-        Ok(Guard(slot))
-    }
-
-    /// Refuses whatever is asked after the owner of the store has given it up.
-    pub(super) async fn refuse_closed(&self) -> Result<()> {
-        self.slot.lock().await.refuse_closed()
-    }
-
-    /// Gives the connection back after the callers that wait for it; there is none afterwards.
-    pub(super) async fn close(&self) {
-        *self.slot.lock().await = Slot { is_closed: true, ..Slot::default() };
+    fn give_up(&mut self) -> Error {
+        Self::give_up(self)
     }
 }
 
 impl Guard<'_> {
-    fn open(&mut self) -> Result<&mut Open> {
-        // `lock` put it there; the type cannot know.
-        self.0
-            .open
-            .as_mut()
-            .ok_or_else(|| Error::new(Code::StoreFailed, "the connection to the database was lost"))
-    }
-
-    /// The connection itself.
-    pub(super) fn session(&mut self) -> Result<&mut Session> {
-        Ok(&mut self.open()?.session)
-    }
-
-    /// Which server this is.
-    pub(super) fn server(&mut self) -> Result<String> {
-        Ok(self.open()?.session.server.history.clone())
-    }
-
-    /// How far a subscription had come, if this process has ever owned it.
-    pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
-        self.0.reached.get(subscription).copied()
-    }
-
-    /// Remembers how far a subscription has come, or forgets it.
-    pub(super) fn set_reached(&mut self, subscription: &str, reached: Option<Reached>) {
-        match reached {
-            Some(reached) => _ = self.0.reached.insert(subscription.to_owned(), reached),
-            None => _ = self.0.reached.remove(subscription),
-        }
-    }
-
-    /// The parked rows of a subscription as its owner here knows them.
-    pub(super) fn known(&mut self, subscription: &str) -> &mut KnownRows {
-        self.0.known.entry(subscription.to_owned()).or_default()
-    }
-
-    /// Remembers that a lease was taken over this connection.
-    pub(super) fn remember_lease(&mut self, subscription: &str) -> Result<()> {
-        let open = self.open()?;
-        let taken = Taken { connection: open.number, server: open.session.server.history.clone() };
-        self.0.leases.insert(subscription.to_owned(), taken);
-        Ok(())
-    }
-
-    /// On which server a lease was taken, whatever became of the connection.
-    pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<String> {
-        self.0.leases.get(subscription).map(|taken| taken.server.clone())
-    }
-
-    /// Refuses a lease that was taken over a connection that is lost.
-    pub(super) fn check_lease(&mut self, subscription: &str) -> Result<()> {
-        let number = self.open()?.number;
-        if self.0.leases.get(subscription).is_some_and(|taken| taken.connection == number) {
-            return Ok(());
-        }
-        let what = format!("the connection that held the lease of {subscription:?} was lost");
-        Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is acquired again"))
-    }
-
-    /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.
-    pub(super) fn give_up(&mut self) -> Error {
-        match self.open() {
-            Ok(open) => open.session.give_up(),
-            Err(error) => error,
-        }
-    }
-
     /// Begins a transaction that sees one snapshot and writes nothing.
     pub(super) async fn begin_read(&mut self) -> Result<Tx<'_>> {
-        self.open()?.session.begin_read().await
+        self.session()?.begin_read().await
     }
 
     /// Begins a transaction; dropped without its end it takes the connection along.
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
-        self.open()?.session.begin().await
+        self.session()?.begin().await
     }
 }

@@ -1,13 +1,13 @@
 //! Who may still commit an event, on a server that tells no metadata locks: the transactions of its engine.
 //!
-//! `INNODB_TRX` is no list of the moment. It is a copy that is not made again while another process reads it more often than
+//! `INNODB_TRX` is no list of the moment. It is a copy that is not refreshed while it is read more often than
 //! every 0.1 s, and a writer is in it from its first row on, not from where it took its position. It counts under these
 //! conditions, all of them needed (ADR 26):
 //!
 //! - The copy was made during the very statement that reads it: it shows this connection with that statement, by a
 //!   number that no other has.
 //! - Transactions go by their numbers, which are never given twice. No time is compared.
-//! - The hole was noticed longer ago than a statement may need to take a position and write there. So any process that took it
+//! - The hole was noticed longer ago than a statement may need to take a position and write there. So the writer that took it
 //!   has either written, and is listed for as long as it may commit, or never will.
 //! - No row stands there that is not committed; see [`uncommitted`](super::writers::uncommitted).
 
@@ -65,7 +65,7 @@ impl Engine {
     }
 }
 
-/// Whether the server shows this connection its own transaction. Without the right it shows no process's.
+/// Whether the server shows this connection its own transaction. Without the right it shows none.
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let product = session.server.product;
     let mut tx = session.begin().await?;

@@ -1,59 +1,18 @@
-//! Leases: who works a subscription, and the load that comes with taking one.
+//! Leases: who works a subscription.
 //!
 //! A transaction that locks more than one row locks the one in `subscriptions` first.
 
 use std::time::Duration;
 
-use super::connection::{Guard, Reached};
-use super::progress::SubscriptionRow;
+use super::connection::Guard;
+use super::park;
 use super::row::{get, get_opt};
 use super::session::{Access, Tx, params};
-use super::{failover, park, progress};
-use crate::ledger::{KnownRows, ParkedState};
-use crate::store::{Acquired, AfterFailover, Epoch, LeaseRequest, Loaded, Renewed};
-use crate::{Code, Error, Result};
+use crate::Result;
+pub(super) use crate::store::subscription::unknown;
+use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
 
-/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
-pub(super) async fn acquire(
-    tx: &mut Tx<'_>,
-    lease: &LeaseRequest,
-    after_failover: AfterFailover,
-    reached: Option<Reached>,
-) -> Result<(Acquired, Option<KnownRows>)> {
-    let name = &lease.subscription;
-    // Relays that stand by ask often; they must not lock the row that the owner settles on.
-    if let Some(refused) = refusal(tx, lease).await? {
-        return Ok((refused, None));
-    }
-    let row = progress::lock(tx, name).await?.ok_or_else(|| unknown(name))?;
-    if let Some(refused) = refusal(tx, lease).await? {
-        return Ok((refused, None));
-    }
-    let moved = failover::refusal(tx, name, &row, after_failover).await?;
-    if let Some(reason) = moved.or_else(|| went_back(&row, reached)) {
-        super::admin::set_halted(tx, name, &reason).await?;
-        return Ok((Acquired::Halted(reason), None));
-    }
-    let epoch = Epoch(row.epoch.0 + 1);
-    take(tx, lease, epoch).await?;
-    let rows = park::load(tx, name).await?;
-    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
-    let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
-    let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
-    let loaded = Loaded {
-        epoch,
-        progress: row.progress,
-        parked,
-        dead,
-        parked_count,
-        clean: row.clean,
-        paused: row.paused,
-        origin: Some(tx.server().origin()),
-    };
-    Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
-}
-
-/// Why the lease cannot be had now, if so: the subscription is halted, or another process has it.
+/// Why the lease cannot be had now, if so: the subscription is halted, or another relay has it.
 pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
@@ -69,23 +28,6 @@ pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Opt
     let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
     let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
     Ok(Some(Acquired::Held { holder, remaining }))
-}
-
-/// How the progress went back since this process knew of it, if it did: then everything was put back to an older
-/// state, and agrees with itself. Another owner only ever raises both, and an operator who sets the progress
-/// back raises the epoch.
-fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
-    let Reached { epoch, floor } = reached?;
-    let found = row.progress.done.floor();
-    (row.epoch < epoch || row.epoch == epoch && found < floor).then(|| {
-        format!(
-            "all events up to position {floor} were settled with epoch {}, but the database has {found} with \
-             epoch {}: it is an older copy, and may lack events that were already published. {}",
-            epoch.0,
-            row.epoch.0,
-            crate::store::history::floor_offer(found)
-        )
-    })
 }
 
 /// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
@@ -143,11 +85,6 @@ pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, c
         tx.execute(free, params![subscription, epoch.0]).await?;
     }
     Ok(())
-}
-
-/// The error for a subscription that does not exist.
-pub(super) fn unknown(subscription: &str) -> Error {
-    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
 }
 
 fn micros(duration: Duration) -> i64 {

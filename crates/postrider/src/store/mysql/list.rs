@@ -41,12 +41,12 @@ const ENDS: &str = "SELECT COALESCE(MIN(position), 1), LEAST(COALESCE(MAX(positi
 
 /// The conditions that a filter makes, and their parameters.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Conditions {
     pub(super) sql: String,
     pub(super) params: Params,
 }
 
-impl Asked {
+impl Conditions {
     /// One more condition, with one question mark, if there is a value for it.
     pub(super) fn when(mut self, condition: &str, value: Option<impl Into<mysql_async::Value>>) -> Self {
         if let Some(value) = value {
@@ -94,7 +94,7 @@ pub(super) async fn plan(client: &mut Conn, schema: &Ident, filter: &EventFilter
     refuse_status(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
     let rows = ask(client, schema, EXPLAIN, filter, (lower, upper, page(filter, 0))).await?;
-    Ok(rows.iter().map(told).collect())
+    Ok(rows.iter().map(plan_line).collect())
 }
 
 async fn ask(
@@ -104,7 +104,7 @@ async fn ask(
     filter: &EventFilter,
     (lower, upper, most): (i64, i64, usize),
 ) -> Result<Vec<Row>> {
-    let asked = Asked::of(filter);
+    let asked = Conditions::of(filter);
     let sql = schema.put_into_mysql(&format!("{before}{}", LIST.replace("{asked}", &asked.sql)));
     let mut values = params![lower, upper];
     values.extend(asked.params);
@@ -153,7 +153,7 @@ fn listed(mut row: Row) -> Result<ListedEvent> {
 pub(super) const EXPLAIN: &str = "EXPLAIN FORMAT = TRADITIONAL ";
 
 /// A line of such a plan in the server's own words.
-pub(super) fn told(row: &Row) -> String {
+pub(super) fn plan_line(row: &Row) -> String {
     let shown = ["table", "type", "key", "ref", "rows", "Extra"].map(|name| {
         let value: Option<String> = row.get_opt(name).and_then(Result::ok).flatten();
         format!("{name}: {}", value.unwrap_or_else(|| "-".to_owned()))

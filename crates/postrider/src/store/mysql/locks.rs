@@ -37,7 +37,7 @@ pub(super) struct Holders {
     pub(super) prepared: BTreeMap<String, Option<String>>,
 }
 
-/// Locks under which no process writes. Any other counts: also that of `LOCK TABLES`, which an INSERT then uses.
+/// Locks that no writer holds. Any other counts: also that of `LOCK TABLES`, which an INSERT then uses.
 macro_rules! reading {
     () => {
         "('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')"

@@ -10,8 +10,8 @@ use crate::{Code, Error, Ident, Result};
 const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
 
-/// The database, and the book of migrations, made before the first. Any process that creates or moves a subscription, and
-/// any process that deletes events, locks the row of the first migration.
+/// The database, and the book of migrations, made before the first. A process that creates or moves a subscription, or
+/// deletes events, locks the row of the first migration.
 const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 USE {schema};
 CREATE TABLE IF NOT EXISTS {schema}.migrations (

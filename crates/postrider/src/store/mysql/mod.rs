@@ -17,13 +17,13 @@ mod adopt;
 mod claim;
 mod connect;
 mod engine;
-mod failover;
 mod failure;
 mod history;
 mod lease;
 mod connection;
 mod list;
 mod locks;
+mod log_tx;
 mod maintain;
 mod migrate;
 mod names;
@@ -39,6 +39,7 @@ mod row_state;
 mod server;
 mod session;
 mod settle;
+mod takeover;
 mod tally;
 #[cfg(feature = "mysql-tls")]
 mod tls;
@@ -53,14 +54,17 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use row_state::MySqlRowStore;
 pub use server::Product;
 
-use self::connection::{Reached, SharedConnection};
+use self::connection::SharedConnection;
 use self::session::Session;
+use super::connection::again_if_cut;
+use super::takeover::acquire;
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
+    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
+    Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Tally,
+    TallyBy,
 };
-use crate::ledger::{Change, Progress};
-use crate::{BoxFuture, Ident, Position, Recovery, Result};
+use crate::ledger::Progress;
+use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
@@ -85,7 +89,7 @@ impl MySqlStore {
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
-        // Any process that makes the tables is reported now what a relay would be refused for. Later, that is the relay's to say.
+        // The process that makes the tables reports now what a relay would be refused for. Later, the relay reports it.
         if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
             engine::check(&mut session).await?;
         }
@@ -114,7 +118,7 @@ impl MySqlStore {
         roles::roles(schema)
     }
 
-    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
     ///
     /// # Errors
@@ -144,14 +148,14 @@ impl MySqlStore {
         Ok(store)
     }
 
-    /// As [`Store::overview`], by a user who may only read, and on a server that tells a relay too little.
+    /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a relay too little.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), but for `ServerUnfit`.
+    /// As [`connect`](Self::connect), except `ServerUnfit`.
     pub async fn read_overview(config: &MySqlConfig, backlog_max: u64) -> Result<Overview> {
         let mut session = config.connect_read_only().await?;
         let mut tx = session.begin_read().await?;
-        let seen = overview::overview(&mut tx, backlog_max).await;
+        let seen = super::log_tx::overview(&mut tx, backlog_max).await;
         tx.finish(seen).await
     }
 
@@ -234,7 +238,7 @@ impl MySqlStore {
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -258,64 +262,38 @@ impl fmt::Debug for MySqlStore {
     }
 }
 
-impl Store for MySqlStore {
-    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            // A relay asks at every start; only the first time there is something to do.
-            if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
-                return Ok(false);
-            }
-            let mut apart = self.0.apart().await?;
-            let mut tx = apart.begin().await?;
-            let created = admin::subscribe(&mut tx, &name, start).await;
-            tx.finish(created).await
-        })
+impl AsyncStore for MySqlStore {
+    async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
+        // A relay asks at every start; only the first time there is something to do.
+        if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
+            return Ok(false);
+        }
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
+        let created = admin::subscribe(&mut tx, &name, start).await;
+        tx.finish(created).await
     }
 
-    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            let reached = conn.reached(&lease.subscription);
-            let choice = self.0.config.failover_choice();
-            let mut tx = conn.begin().await?;
-            let acquired = lease::acquire(&mut tx, &lease, choice, reached).await;
-            let (acquired, known) = tx.finish(acquired).await?;
-            match &acquired {
-                Acquired::Granted(loaded) => {
-                    *conn.known(&lease.subscription) = known.unwrap_or_default();
-                    let (epoch, floor) = (loaded.epoch, loaded.progress.done.floor());
-                    conn.set_reached(&lease.subscription, Some(Reached { epoch, floor }));
-                    conn.remember_lease(&lease.subscription)?;
-                }
-                // From here on it is for the operator to know.
-                Acquired::Halted(_) => conn.set_reached(&lease.subscription, None),
-                Acquired::Held { .. } => {}
-            }
-            Ok(acquired)
-        })
+    async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
+        let mut conn = self.0.settler.lock().await?;
+        let reached = conn.reached(&lease.subscription);
+        let after_failover = self.0.config.failover_choice();
+        let mut tx = conn.begin().await?;
+        let takeover = acquire(&mut tx, &lease, after_failover, reached).await;
+        let takeover = tx.finish(takeover).await?;
+        conn.remember(&lease.subscription, takeover)
     }
 
-    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            conn.check_lease(&lease.subscription)?;
-            lease::renew(&mut conn, &lease, epoch).await
-        })
+    async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+        let mut conn = self.0.settler.lock().await?;
+        conn.check_lease(&lease.subscription)?;
+        lease::renew(&mut conn, &lease, epoch).await
     }
 
-    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            match self.0.release(&name, epoch, clean).await {
-                // A cut connection took the request or its answer with it. Asked again over another, it does the
-                // same once at most; left at that, everybody would wait for the lease to run out.
-                Err(error) if error.code().recovery() == Recovery::Reload => {
-                    self.0.release(&name, epoch, clean).await
-                }
-                answer => answer,
-            }
-        })
+    async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        let release = || self.0.release(&name, epoch, clean);
+        // It happens once at most. Left undone, every relay would wait for the lease to run out.
+        again_if_cut(release(), release()).await
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
@@ -328,104 +306,71 @@ impl Store for MySqlStore {
         Box::new(claim::MySqlClaimer::of(self.0.config.clone(), server, subscription, loaded))
     }
 
-    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
-        Box::pin(async move {
-            let mut conn = self.0.reader.lock().await?;
-            // What is fetched belongs to leases that were taken on the settler's server.
-            if self.0.settler.server().is_some_and(|server| conn.server().ok() != Some(server)) {
-                return Err(conn.give_up());
-            }
-            page::fetch(conn.session()?, &positions, bytes_max).await
-        })
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
+        let mut conn = self.0.reader.lock_beside(&self.0.settler).await?;
+        page::fetch(conn.session()?, &positions, bytes_max).await
     }
 
-    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            conn.check_lease(&settlement.subscription)?;
-            let name = settlement.subscription.clone();
-            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
-            let change = Change::of(&settlement);
-            let settled = settle::settle(&mut conn, settlement).await?;
-            if settled == Settled::Done {
-                conn.known(&name).settle(change);
-                conn.set_reached(&name, Some(reached));
-            }
-            Ok(settled)
-        })
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
+        let mut conn = self.0.settler.lock().await?;
+        let settling = conn.settling(&settlement)?;
+        let settled = settle::settle(&mut conn, settlement).await?;
+        conn.remember_settled(settling, settled);
+        Ok(settled)
     }
 
-    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
-        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            let mut tx = conn.begin().await?;
-            let paused = admin::pause(&mut tx, &name, reason.as_deref()).await;
-            tx.finish(paused).await
-        })
+    async fn pause(&self, name: String, reason: Option<String>) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let paused = admin::pause(&mut tx, &name, reason.as_deref()).await;
+        tx.finish(paused).await
     }
 
-    fn pause_as_owner(
-        &self,
-        subscription: &str,
-        epoch: Epoch,
-        reason: &str,
-    ) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            let mut tx = conn.begin().await?;
-            let paused = admin::pause_as_owner(&mut tx, &name, epoch, &reason).await;
-            tx.finish(paused).await
-        })
+    async fn pause_as_owner(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let paused = admin::pause_as_owner(&mut tx, &name, epoch, &reason).await;
+        tx.finish(paused).await
     }
 
-    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            let mut tx = conn.begin().await?;
-            let halted = admin::halt(&mut tx, &name, epoch, &reason).await;
-            tx.finish(halted).await
-        })
+    async fn halt(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let halted = admin::halt(&mut tx, &name, epoch, &reason).await;
+        tx.finish(halted).await
     }
 
-    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            let mut apart = self.0.apart().await?;
-            let mut tx = apart.begin().await?;
-            let accepted = admin::accept_history(&mut tx, &name, start).await;
-            tx.finish(accepted).await
-        })
+    async fn accept_history(&self, name: String, start: Start) -> Result<()> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
+        let accepted = admin::accept_history(&mut tx, &name, start).await;
+        tx.finish(accepted).await
     }
 
-    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
-        Box::pin(async move {
-            let mut conn = self.0.cleaner.lock().await?;
-            let mut tx = conn.begin().await?;
-            let purged = maintain::purge(&mut tx, &purge).await;
-            tx.finish(purged).await
-        })
+    async fn purge(&self, purge: Purge) -> Result<Purged> {
+        let mut conn = self.0.cleaner.lock().await?;
+        let mut tx = conn.begin().await?;
+        let purged = super::log_tx::purge(&mut tx, &purge).await;
+        tx.finish(purged).await
     }
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
-    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
+    async fn report(&self, report: RelayReport) -> Result<()> {
+        relays::record(&mut self.0.cleaner.lock().await?, &report).await
     }
 
-    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(async move {
-            let mut conn = self.0.reader.lock().await?;
-            let mut tx = conn.begin_read().await?;
-            let seen = overview::overview(&mut tx, backlog_max).await;
-            tx.finish(seen).await
-        })
+    async fn overview(&self, backlog_max: u64) -> Result<Overview> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let seen = super::log_tx::overview(&mut tx, backlog_max).await;
+        tx.finish(seen).await
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
-        })
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    async fn close(&self) {
+        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
     }
 }

@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// Whether whoever was listed first may still commit, after each later list.
+    /// Whether the writers listed first may still commit, after each later list.
     fn awaited(lists: &[Holders]) -> Vec<bool> {
         let mut names = Names::default();
         let mut lists = lists.iter().cloned();

@@ -1,23 +1,13 @@
-//! The progress row of a subscription: read as a whole, written as a whole.
+//! The row of a subscription, read as a whole. [`settle`](super::settle) writes it.
 
-use mysql_async::{Row, Value};
+use mysql_async::Row;
 
 use super::row::{self, get, get_opt};
-use super::session::{Params, Tx, params};
-use crate::ledger::{Mark, Progress, Trial};
+use super::session::{Tx, params};
+use crate::ledger::{Mark, Progress};
 use crate::store::Epoch;
-use crate::{Code, Error, Position, Result};
-
-/// A row of `subscriptions`.
-#[derive(Debug)]
-pub(super) struct SubscriptionRow {
-    pub(super) epoch: Epoch,
-    pub(super) progress: Progress,
-    pub(super) clean: bool,
-    pub(super) paused: Option<String>,
-    pub(super) history: Option<String>,
-    pub(super) halted: Option<String>,
-}
+use crate::store::subscription::{ProgressColumns, SubscriptionRow};
+use crate::{Position, Result};
 
 /// A row of `subscriptions` by name. Index: the primary key (name).
 macro_rules! subscription {
@@ -48,55 +38,16 @@ fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
         history: get(&row, 3)?,
         progress: progress(name, &row)?,
         halted: get(&row, 9)?,
+        seen_tx: None,
     }))
 }
 
-/// The UPDATE that replaces the progress if the epoch is still the subscription's, with the parameters of
-/// [`recorded`]. Index: the primary key (name).
-pub(super) const RECORD: &str = "
-    UPDATE {schema}.subscriptions
-    SET floor = ?, done = ?, highest_position = ?, highest_id = ?, trial = ?, trial_deaths = ?,
-        updated_at = UTC_TIMESTAMP(6)
-    WHERE name = ? AND epoch = ?";
-
-/// The parameters of [`RECORD`].
-pub(super) fn recorded(name: &str, epoch: Epoch, progress: &Progress) -> Params {
-    params![
-        progress.done.floor().get(),
-        progress.done.to_string(),
-        progress.highest.map(|mark| mark.position.get()),
-        progress.highest.map(|mark| mark.id.as_bytes().to_vec()),
-        progress.trial.as_ref().map(Trial::to_string),
-        progress.trial.as_ref().map_or(0, |trial| trial.deaths),
-        name,
-        epoch.0,
-    ]
-}
-
-/// Replaces the progress of a subscription whose row is locked.
-pub(super) async fn put(tx: &mut Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
-    tx.execute(RECORD, recorded(name, epoch, progress)).await?;
-    Ok(())
-}
-
 fn progress(name: &str, row: &Row) -> Result<Progress> {
-    let damaged = |column: &str, text: &str| {
-        Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
-            .with_hint("repair the row, or restore the subscription's progress from a backup")
-    };
-    let done: String = get(row, 4)?;
-    let done = done.parse().map_err(|_| damaged("done", &done))?;
-    let highest = match (get_opt(row, 5)?, row.as_ref(6)) {
-        (Some(position), Some(value)) if *value != Value::NULL => {
-            Some(Mark { position: Position::new(position), id: row::uuid(row, 6)? })
-        }
+    let highest = match (get_opt(row, 5)?, row::uuid_opt(row, 6)?) {
+        (Some(position), Some(id)) => Some(Mark { position: Position::new(position), id }),
         _ => None,
     };
-    let trial = match get_opt::<String>(row, 7)? {
-        Some(text) => {
-            Some(Trial::from_words(&text, row::count(row, 8)?).map_err(|_| damaged("trial", &text))?)
-        }
-        None => None,
-    };
-    Ok(Progress { done, highest, trial })
+    let (done, trial): (String, Option<String>) = (get(row, 4)?, get_opt(row, 7)?);
+    let trial_deaths = row::count(row, 8)?;
+    ProgressColumns { done: &done, highest, trial: trial.as_deref(), trial_deaths }.read(name)
 }

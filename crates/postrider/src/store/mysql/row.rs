@@ -12,8 +12,8 @@ use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
-use crate::store::page_builder::Widths;
-use crate::{Action, Aggregate, Code, Error, Event, Headers, Position, Result, StoredEvent, Timestamp};
+use crate::store::page_builder::{DeferredColumns, Widths};
+use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
 /// A time as microseconds since 1970, whatever the session's zone: `DATETIME` has none.
 macro_rules! micros {
@@ -109,7 +109,7 @@ fn widths(row: &Row) -> Result<Widths> {
     Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
 }
 
-/// The event of the row, and whether some of it stayed behind; see [`Rest`].
+/// The event of the row, and whether some of it stayed behind; see [`deferred`].
 pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
     let position = position(&row, 0)?;
     match read(row) {
@@ -153,30 +153,17 @@ fn read(mut row: Row) -> Result<(Event, bool)> {
     Ok((event, is_bare))
 }
 
-/// Payload, headers and action of an event, read once it is known that they fit.
-pub(super) struct Rest {
-    payload: Bytes,
-    headers: Headers,
-    action: Option<Action>,
+/// The columns `payload, headers, action` from the third on.
+pub(super) fn deferred(mut row: Row) -> Result<DeferredColumns> {
+    let (headers, action) = (text(&mut row, 3)?, text(&mut row, 4)?);
+    Ok(DeferredColumns {
+        payload: bytes(&mut row, 2)?.map(Bytes::from).ok_or_else(|| unreadable(2))?,
+        headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
+        action: action.map(|text| columns::action_from_json(&text)).transpose()?,
+    })
 }
 
-impl Rest {
-    /// The columns `payload, headers, action` from the third on.
-    pub(super) fn of(mut row: Row) -> Result<Self> {
-        let (headers, action) = (text(&mut row, 3)?, text(&mut row, 4)?);
-        Ok(Self {
-            payload: bytes(&mut row, 2)?.map(Bytes::from).ok_or_else(|| unreadable(2))?,
-            headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
-            action: action.map(|text| columns::action_from_json(&text)).transpose()?,
-        })
-    }
-
-    pub(super) fn put_into(self, event: &mut Event) {
-        (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
-    }
-}
-
-/// Bytes that no process asks the row for again.
+/// Bytes that are taken out of the row.
 pub(super) fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
     match row.take(column) {
         Some(Value::Bytes(bytes)) => Ok(Some(bytes)),

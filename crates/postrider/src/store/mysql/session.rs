@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error as SqlError, Row, Value};
+use mysql_async::{Conn, Error as SqlError, Params as SqlParams, Row, Value};
 
 use super::failure::{commit_failed, failed};
 use super::row_state::Names;
@@ -15,7 +15,7 @@ use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says, unless the operator gives another limit. Longer than any process waits for a lock.
+/// says, unless the operator gives another limit. Longer than any wait for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The same within a transaction: an operator's verb may read all of a large outbox.
@@ -30,8 +30,17 @@ macro_rules! params {
 }
 pub(super) use params;
 
+/// Parameters by name: `:floor` in the text of a statement is the parameter `floor`.
+pub(super) type NamedParams = Vec<(&'static str, Value)>;
+
+/// Values of several types as parameters by name.
+macro_rules! named {
+    ($($name:literal => $value:expr),* $(,)?) => { vec![$(($name, mysql_async::Value::from($value))),*] };
+}
+pub(super) use named;
+
 /// A connection to one server.
-pub(super) struct Session {
+pub(in crate::store) struct Session {
     conn: Conn,
     schema: Ident,
     /// The table with a state per row, if it is about one.
@@ -97,22 +106,26 @@ impl Session {
         &mut self,
         access: Access,
         statement: &str,
-        params: Params,
+        params: impl Into<SqlParams>,
     ) -> Result<Vec<Row>> {
         self.is_busy = true;
-        let rows = self.ask(self.answer_within, access, statement, params).await;
+        let rows = self.ask(self.answer_within, access, statement, params.into()).await;
         self.is_busy = false;
         rows
     }
 
     /// The same; answers how many rows it found to change.
-    pub(super) async fn autocommit_changes(&mut self, statement: &str, params: Params) -> Result<u64> {
+    pub(super) async fn autocommit_changes(
+        &mut self,
+        statement: &str,
+        params: impl Into<SqlParams>,
+    ) -> Result<u64> {
         self.autocommit(Access::Writes, statement, params).await?;
         Ok(self.conn.affected_rows())
     }
 
     /// Runs one statement that reads, as a transaction of its own, and hands every row over as it comes: what is
-    /// done with it is done while the server gets the next ones ready. An error of their consumer is the
+    /// done with it is done while the server gets the next ones ready. An error of the caller that takes them is the
     /// answer, once the last row is here.
     ///
     /// Prepared, because then values come as they are: texts cost the server as much again.
@@ -149,7 +162,7 @@ impl Session {
     }
 
     /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
-    /// them to the end, whether a caller waits or not. An error leaves out those that follow.
+    /// them to the end, whether the caller waits or not. An error leaves out those that follow.
     pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);
@@ -194,12 +207,17 @@ impl Session {
         within: Duration,
         access: Access,
         statement: &str,
-        params: Params,
+        params: SqlParams,
     ) -> Result<Vec<Row>> {
         let text = self.text(statement);
+        let has_params = match &params {
+            SqlParams::Empty => false,
+            SqlParams::Positional(values) => !values.is_empty(),
+            SqlParams::Named(_) => true,
+        };
         // A statement without parameters is not worth preparing, and some cannot be.
         let answer = async {
-            if params.is_empty() { self.conn.query(text).await } else { self.conn.exec(text, params).await }
+            if has_params { self.conn.exec(text, params).await } else { self.conn.query(text).await }
         };
         let answer = tokio::time::timeout(within, answer).await;
         self.in_time(within, access, answer)
@@ -234,8 +252,8 @@ pub(super) struct Tx<'a> {
 }
 
 impl Tx<'_> {
-    pub(super) async fn query(&mut self, statement: &str, params: Params) -> Result<Vec<Row>> {
-        self.session.ask(LONG_ANSWER_WITHIN, Access::Reads, statement, params).await
+    pub(super) async fn query(&mut self, statement: &str, params: impl Into<SqlParams>) -> Result<Vec<Row>> {
+        self.session.ask(LONG_ANSWER_WITHIN, Access::Reads, statement, params.into()).await
     }
 
     /// The first row, if there is one.
@@ -244,7 +262,7 @@ impl Tx<'_> {
     }
 
     /// How many rows were found to change.
-    pub(super) async fn execute(&mut self, statement: &str, params: Params) -> Result<u64> {
+    pub(super) async fn execute(&mut self, statement: &str, params: impl Into<SqlParams>) -> Result<u64> {
         self.query(statement, params).await?;
         Ok(self.session.conn.affected_rows())
     }
@@ -274,7 +292,7 @@ impl Tx<'_> {
             Ok(_) => (Access::Writes, "COMMIT"),
             Err(_) => (Access::Reads, "ROLLBACK"),
         };
-        let ended = self.session.ask(self.session.answer_within, access, last, Params::new()).await;
+        let ended = self.session.ask(self.session.answer_within, access, last, SqlParams::Empty).await;
         match (result, ended) {
             (Ok(answer), Ok(_)) => {
                 self.session.is_busy = false;

@@ -1,29 +1,57 @@
 //! Settling: progress and parked rows in one transaction, fenced by the epoch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mysql_async::Row;
+use serde::Serialize;
 
 use super::connection::Guard;
-use super::park::{self, seal};
-use super::progress::{RECORD, recorded};
+use super::park::seal;
 use super::ranges::listed;
 use super::row::get;
-use super::session::{Access, params};
-use crate::ledger::Progress;
-use crate::store::{Settled, Settlement};
-use crate::{Code, Error, Position, Result};
+use super::session::{Access, NamedParams, Tx, named};
+use crate::ledger::{KnownRows, ParkedRow, Progress, Trial};
+use crate::store::{Epoch, Settled, Settlement};
+use crate::{Code, Error, Position, Result, Timestamp};
 
-/// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
-/// middle leaves no lock behind.
+/// The UPDATE that replaces the progress if the epoch is still the subscription's, with the parameters of
+/// [`recorded`]. Index: the primary key (name).
+pub(super) const RECORD: &str = "
+    UPDATE {schema}.subscriptions
+    SET floor = :floor, done = :done, highest_position = :highest, highest_id = :highest_id,
+        trial = :trial, trial_deaths = :trial_deaths, updated_at = UTC_TIMESTAMP(6)
+    WHERE name = :name AND epoch = :epoch";
+
+/// The parameters of [`RECORD`].
+pub(super) fn recorded(name: &str, epoch: Epoch, progress: &Progress) -> NamedParams {
+    let Progress { done, highest, trial } = progress;
+    named! {
+        "name" => name,
+        "epoch" => epoch.0,
+        "floor" => done.floor().get(),
+        "done" => done.to_string(),
+        "highest" => highest.map(|mark| mark.position.get()),
+        "highest_id" => highest.map(|mark| mark.id.as_bytes().to_vec()),
+        "trial" => trial.as_ref().map(Trial::to_string),
+        "trial_deaths" => trial.as_ref().map_or(0, |trial| trial.deaths),
+    }
+}
+
+/// What [`SETTLE`] needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
+/// middle leaves no lock behind. The parameters are those of [`recorded`], and rows as JSON: `:parked` are
+/// [`ParkedJson`], `:removed` are [`RemovedJson`].
 const REMEMBER: &str = "
-    SET @postrider_floor = ?, @postrider_done = ?, @postrider_highest = ?, @postrider_highest_id = ?,
-        @postrider_trial = ?, @postrider_deaths = ?, @postrider_name = ?, @postrider_epoch = ?,
-        @postrider_parked = ?, @postrider_removed = ?";
+    SET @postrider_name = :name, @postrider_epoch = :epoch,
+        @postrider_floor = :floor, @postrider_done = :done,
+        @postrider_highest = :highest, @postrider_highest_id = :highest_id,
+        @postrider_trial = :trial, @postrider_deaths = :trial_deaths,
+        @postrider_parked = :parked, @postrider_removed = :removed";
 
 /// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either. Of the parked rows, one that another process has changed is left alone.
-/// Tables made of JSON belong to the current database, so there has to be one.
+/// nothing else finds the epoch either. Of the parked rows, one that another process has changed is left alone: its seal `w`
+/// is not the one that is expected. Tables made of JSON belong to the current database, so there has to be one.
+///
+/// `{removed}` and `{written}` are the positions of these rows: they let the server use the index.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = concat!(
@@ -69,6 +97,40 @@ const SETTLE: &str = concat!(
     SELECT @postrider_owns"
 );
 
+/// A row to write. The server takes it apart by these names.
+#[derive(Debug, Serialize)]
+struct ParkedJson {
+    /// Its position.
+    p: i64,
+    /// Its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<String>,
+    /// Its destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d: Option<String>,
+    /// Its state.
+    s: &'static str,
+    /// Its attempts.
+    a: u32,
+    /// Its next attempt, in microseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<i64>,
+    /// Its last error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    e: Option<String>,
+    /// The seal it must have now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    w: Option<String>,
+}
+
+/// A row to remove, in the same way.
+#[derive(Debug, Serialize)]
+struct RemovedJson {
+    p: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    w: Option<String>,
+}
+
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
     let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
@@ -82,11 +144,13 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
     let known = conn.known(&subscription);
-    values
-        .extend(params![park::to_json(park, epoch, known)?, park::removed_to_json(&removed, epoch, known)?]);
-    conn.session()?.autocommit(Access::Reads, REMEMBER, values).await?;
-    let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
+    values.extend(named! {
+        "parked" => parked_json(park, epoch, known)?,
+        "removed" => removed_json(&removed, epoch, known)?,
+    });
     let session = conn.session()?;
+    session.autocommit(Access::Reads, REMEMBER, values).await?;
+    let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let settled = owns(session.several(Access::Writes, &statements).await);
     if settled.is_err() && session.several(Access::Reads, "ROLLBACK").await.is_err() {
         // An error leaves out what follows, the end of the transaction as well. The next one would commit it.
@@ -102,4 +166,45 @@ fn owns(answers: Result<Vec<Vec<Row>>>) -> Result<Settled> {
     let owns =
         owns.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
     Ok(if get::<i64>(owns, 0)? == 1 { Settled::Done } else { Settled::Fenced })
+}
+
+/// Replaces the progress of a subscription whose row is locked.
+pub(super) async fn put_progress(
+    tx: &mut Tx<'_>,
+    name: &str,
+    epoch: Epoch,
+    progress: &Progress,
+) -> Result<()> {
+    tx.execute(RECORD, recorded(name, epoch, progress)).await.map(|_| ())
+}
+
+/// Rows to write as one JSON text. Of several for one position the last counts.
+fn parked_json(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Result<String> {
+    let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
+    let written = rows.into_values().map(|row| ParkedJson {
+        p: row.position.get(),
+        k: row.key,
+        d: row.destination,
+        s: row.state.as_str(),
+        a: row.attempts,
+        n: row.next_attempt_at.map(Timestamp::as_micros),
+        e: row.last_error,
+        w: known.expected(epoch, row.position).map(str::to_owned),
+    });
+    json(&written.collect::<Vec<_>>())
+}
+
+/// Rows to remove as one JSON text.
+fn removed_json(positions: &[Position], epoch: Epoch, known: &KnownRows) -> Result<String> {
+    let removed = positions.iter().map(|position| RemovedJson {
+        p: position.get(),
+        w: known.expected(epoch, *position).map(str::to_owned),
+    });
+    json(&removed.collect::<Vec<_>>())
+}
+
+fn json(rows: &impl Serialize) -> Result<String> {
+    serde_json::to_string(rows).map_err(|cause| {
+        Error::new(Code::StoreFailed, "parked rows cannot be written as JSON").with_source(cause)
+    })
 }

@@ -1,9 +1,11 @@
 //! TLS that proves whom we talk to: the chain up to an authority we believe, and the name of the host.
 
+use std::path::Path;
+
 use mysql_async::{ClientIdentity, SslOpts};
 use rustls::RootCertStore;
 
-use super::address::Certificates;
+use crate::store::address::{Certificates, roots_missing};
 use crate::{Code, Error, Result};
 
 /// What encrypts a connection. The files are read at every connection, so that a renewed certificate counts from
@@ -29,21 +31,12 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
         }
     };
     if roots.is_empty() {
-        let what = "there is no root certificate to verify the server's certificate";
-        return Err(Error::new(Code::TlsFailed, what).with_hint(
-            "install the system's certificates (ca-certificates), or configure a file with the server's root certificate",
-        ));
+        return Err(roots_missing());
     }
-    let identity = match (&certificates.client, &certificates.client_key) {
-        (None, None) => None,
-        (Some(certificate), Some(key)) => {
-            Some(ClientIdentity::new(certificate.clone().into(), key.clone().into()))
-        }
-        _ => {
-            let what = "only one of client certificate and client key is configured";
-            return Err(Error::new(Code::ConfigValue, what).with_hint("configure both or none"));
-        }
+    let identity = |(certificate, key): (&Path, &Path)| {
+        ClientIdentity::new(certificate.to_owned().into(), key.to_owned().into())
     };
+    let identity = certificates.identity()?.map(identity);
     let opts = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);
     Ok(opts.with_client_identity(identity))
 }

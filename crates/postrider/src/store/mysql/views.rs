@@ -1,4 +1,4 @@
-//! Views over the default layout, for people with a tool of their own. Created on request.
+//! Views over the default layout, for operators with their own tools. Made on request.
 
 use super::migrate;
 use super::session::{Access, Session};
@@ -19,7 +19,7 @@ pub(super) fn events() -> String {
     )
 }
 
-/// Makes the views, or makes them again. Several processes may do so at once. Where it breaks off it goes on the next time.
+/// Makes the views, or replaces them. Several processes may do so at once. Where it breaks off it goes on the next time.
 pub(super) async fn make(session: &mut Session) -> Result<()> {
     migrate::check(session).await?;
     let lock = migrate::lock(session).await?;

@@ -1,6 +1,6 @@
 //! Who may still commit an event at a position that was taken long ago.
 //!
-//! Any process that writes to a table holds a metadata lock on it, from before it takes a position until after its
+//! Every writer of a table holds a metadata lock on it, from before it takes a position until after its
 //! transaction has ended. The list of the holders is therefore a list of writers, once a name stands for one
 //! transaction and every transaction keeps its name; see [`Names`]. Why each part of it is needed is explained in
 //! ADR 18. Where the locks are not told there is [`Engine`].
@@ -39,7 +39,7 @@ pub(super) struct Listed {
     pub(super) writers: Writers,
     /// Every position up to here was taken when they had been listed, committed or not. Higher ones were taken later.
     pub(super) taken: Position,
-    /// Positions of old holes at which a row stands that is not committed, no matter which process wrote it.
+    /// Positions of old holes at which a row stands that is not committed, whichever process wrote it.
     pub(super) held: Vec<Position>,
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn count(session: &mut Session) -> Result<Option<usize>> {
 /// Rows in old holes that are not committed. On MariaDB and with the engine's list a transaction may be
 /// unknown to every list and have its rows all the same (ADR 26); then its holes stay.
 ///
-/// Reads without a lock and without a snapshot, so no process waits and none is mistaken for a writer.
+/// Reads without a lock and without a snapshot, so nothing waits for it and it is not taken for a writer.
 pub(super) async fn uncommitted(
     session: &mut Session,
     holes: &Holes,
@@ -159,7 +159,7 @@ async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
     let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();
     for statement in statements.split(";\n") {
-        answers.push(tx.query(statement, Vec::new()).await?);
+        answers.push(tx.query(statement, Params::new()).await?);
     }
     Ok(locks.read(answers)?.map(|holders| names.of(holders)))
 }

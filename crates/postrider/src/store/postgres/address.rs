@@ -1,11 +1,11 @@
 //! The address of a database, and whether the way to it has to be encrypted.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::store::address::{self, Certificates, TlsParameter, TlsUrl};
 use crate::{Code, Error, Result};
 
 /// What a URL says, in the driver's words and ours.
@@ -16,40 +16,20 @@ pub(super) struct Address {
     pub(super) is_plain_by_choice: bool,
 }
 
-/// Files that say whom to believe and who we are, in PEM.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Certificates {
-    /// The authorities to believe; those of the system if not given.
-    pub(super) root: Option<PathBuf>,
-    /// What proves to the server who we are: the certificate, then those that vouch for it.
-    pub(super) client: Option<PathBuf>,
-    /// The key of that certificate.
-    pub(super) client_key: Option<PathBuf>,
-}
-
 impl Address {
     /// From a URL or libpq's words. Of libpq's `sslmode`s only two meanings are left: `disable`, and verified.
     /// `require`, `verify-ca` and `verify-full` demand a certificate that is right for the host. `prefer`,
     /// `allow` and none decide by the way to the server: within this machine plain, elsewhere as `require`.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let (rest, parameters) = split(text);
-        let mut certificates = Certificates::default();
-        let mut wish = None;
-        let mut kept = Vec::new();
-        for parameter in parameters {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let file = || Some(PathBuf::from(decoded(value)));
-            match name {
-                "sslmode" => wish = Some(value),
-                "sslrootcert" if value != "system" => certificates.root = file(),
-                "sslrootcert" => {}
-                "sslcert" => certificates.client = file(),
-                "sslkey" => certificates.client_key = file(),
-                _ => kept.push(parameter),
-            }
-        }
-        let mark = if kept.is_empty() { "" } else { "?" };
-        let parsed = format!("{rest}{mark}{}", kept.join("&")).parse();
+        let TlsUrl { url, certificates, mode: wish } = TlsUrl::parse(text, |name, value| match name {
+            "sslmode" => Some(TlsParameter::Mode),
+            "sslrootcert" if value == "system" => Some(TlsParameter::SystemRoot),
+            "sslrootcert" => Some(TlsParameter::Root),
+            "sslcert" => Some(TlsParameter::Client),
+            "sslkey" => Some(TlsParameter::ClientKey),
+            _ => None,
+        });
+        let parsed = url.parse();
         let mut config: Config = parsed.map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             let why = without_values(why.as_deref().unwrap_or_default());
@@ -113,22 +93,6 @@ fn without_values(said: &str) -> &str {
     }
 }
 
-/// The parameters of a URL; of words none: the driver reads those.
-fn split(text: &str) -> (&str, Vec<&str>) {
-    if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
-        return (text, Vec::new());
-    }
-    // A password may hold a question mark.
-    let after_user = text.find('@').unwrap_or(0);
-    match text[after_user..].find('?') {
-        Some(at) => {
-            let (rest, parameters) = text.split_at(after_user + at);
-            (rest, parameters[1..].split('&').filter(|parameter| !parameter.is_empty()).collect())
-        }
-        None => (text, Vec::new()),
-    }
-}
-
 fn mode(word: &str) -> Result<SslMode> {
     match word {
         "disable" => Ok(SslMode::Disable),
@@ -156,27 +120,10 @@ fn is_socket(host: &Host) -> bool {
 
 fn is_loopback(host: &Host) -> bool {
     match host {
-        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
+        Host::Tcp(name) => address::is_loopback(name),
         #[cfg(unix)]
         Host::Unix(_) => true,
     }
-}
-
-/// `%2F` is `/`. What is not such a code stands for itself.
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = value_of(after).filter(|_| *first == b'%');
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn value_of(digits: &[u8]) -> Option<u8> {
-    let digits = std::str::from_utf8(digits.get(..2)?).ok()?;
-    u8::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
@@ -216,11 +163,9 @@ mod tests {
     fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
         let url = "postgres://u:p%3F@h/db?sslrootcert=%2Fca%20s.pem&application_name=shop&sslcert=a&sslkey=b";
         let Address { config, certificates, .. } = read(url);
-        let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(
-            certificates,
-            Certificates { root: path("/ca s.pem"), client: path("a"), client_key: path("b") }
-        );
+        let Certificates { root, client, client_key } = certificates;
+        let paths = [root, client, client_key].map(|path| path.unwrap().to_string_lossy().into_owned());
+        assert_eq!(paths, ["/ca s.pem", "a", "b"]);
         assert_eq!((config.get_application_name(), config.get_dbname()), (Some("shop"), Some("db")));
         assert_eq!(config.get_password(), Some(&b"p?"[..]));
     }

@@ -3,15 +3,14 @@
 use tokio_postgres::Row;
 
 use super::connection::Guard;
-use super::history::{Incarnation, last_position, mark_at_or_below};
 use super::lease::unknown;
 use super::session::Tx;
-use super::time::Time;
-use super::writers::decided_up_to;
-use super::{maintain, progress, row};
-use crate::ledger::{Intervals, Progress};
+use super::settle::put_progress;
+use super::{maintain, row};
+use crate::ledger::Intervals;
+use crate::store::log_tx::start_progress;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Position, Result, Timestamp};
+use crate::{Error, Position, Result};
 
 /// Whether the subscription exists.
 pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
@@ -21,75 +20,18 @@ pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result
 }
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
-pub(super) async fn subscribe(
-    tx: &Tx<'_>,
-    subscription: &str,
-    start: Start,
-    server: &Incarnation,
-) -> Result<bool> {
+pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
     maintain::keep_events(tx).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
                ON CONFLICT (name) DO NOTHING";
-    let created = tx.execute(sql, &[&subscription, &server.history]).await?;
+    let created = tx.execute(sql, &[&subscription, &tx.server().history]).await?;
     if created > 0 {
-        progress::put(tx, subscription, Epoch::default(), &begin(tx, start).await?).await?;
+        let progress = start_progress(tx, start).await?;
+        put_progress(tx, subscription, Epoch::default(), &progress).await?;
     }
     Ok(created > 0)
-}
-
-/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
-/// counts as its end: beyond it there is no history to compare with.
-async fn begin(tx: &Tx<'_>, start: Start) -> Result<Progress> {
-    let done = match start {
-        Start::Now => visible(tx, None).await?,
-        Start::Beginning => Intervals::default(),
-        Start::Position(position) => {
-            let end = last_position(tx).await?;
-            Intervals::up_to(position.max(Position::new(1)).previous().min(end))
-        }
-        Start::Time(time) => visible(tx, Some(time)).await?,
-    };
-    let highest = mark_at_or_below(tx, done.highest()).await?;
-    Ok(Progress { done, highest, trial: None })
-}
-
-/// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
-/// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
-/// its event is later than the snapshot.
-async fn visible(tx: &Tx<'_>, until: Option<Timestamp>) -> Result<Intervals> {
-    // Before the snapshot, or its proof is none.
-    let decided = decided_up_to(tx).await?;
-    // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
-    // before it and where it ends; and where the last event stands, with the end of what is decided.
-    let sql = "WITH first AS MATERIALIZED (
-                   SELECT position FROM ONLY {schema}.events
-                   WHERE $1::timestamptz IS NOT NULL AND time >= $1
-                   ORDER BY position
-                   LIMIT 1
-               ), seen AS NOT MATERIALIZED (
-                   SELECT position FROM ONLY {schema}.events
-                   WHERE position < coalesce((SELECT position FROM first), 9223372036854775807)
-               )
-               SELECT before, position, NULL::bigint
-               FROM (SELECT lag(position, 1, 0::bigint) OVER (ORDER BY position) AS before, position FROM seen)
-                    AS steps
-               WHERE position <> before + 1
-               UNION ALL
-               SELECT max(position), NULL, least($2::bigint, (SELECT position - 1 FROM first)) FROM seen
-               ORDER BY 1";
-    let mut done = Intervals::default();
-    let mut first = Position::new(1);
-    for step in tx.query(sql, &[&until.map(Time), &decided.get()]).await? {
-        let (last, next): (Option<i64>, Option<i64>) = (row::get(&step, 0)?, row::get(&step, 1)?);
-        if let Some(decided) = row::get::<Option<i64>>(&step, 2)? {
-            done.insert_range(Position::new(1), Position::new(decided));
-        }
-        done.insert_range(first, last.map_or(Position::ZERO, Position::new));
-        first = next.map_or(first, Position::new);
-    }
-    Ok(done)
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
@@ -142,7 +84,7 @@ pub(super) async fn halt(
     fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// Halts a subscription whose row is locked: no relay can be given an epoch meanwhile.
+/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
 pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions
@@ -160,24 +102,19 @@ fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
-pub(super) async fn accept_history(
-    tx: &Tx<'_>,
-    subscription: &str,
-    start: Start,
-    server: &Incarnation,
-) -> Result<()> {
+pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
     maintain::keep_events(tx).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2
                WHERE name = $1
                RETURNING epoch";
-    let raised = tx.query_opt(sql, &[&subscription, &server.history]).await?;
+    let raised = tx.query_opt(sql, &[&subscription, &tx.server().history]).await?;
     let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
     tx.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
-    let progress = begin(tx, start).await?;
+    let progress = start_progress(tx, start).await?;
     forget_parked(tx, subscription, &progress.done).await?;
-    progress::put(tx, subscription, epoch, &progress).await
+    put_progress(tx, subscription, epoch, &progress).await
 }
 
 /// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is

@@ -1,14 +1,14 @@
 //! Handing events over to a table with a state per row in the same database.
 
-use super::connection::Reached;
 use super::failure::failed;
 use super::row::get;
 use super::session::Tx;
 use super::statement::{Params, query_unnamed};
-use super::{PostgresStore, overview, row_state, settle};
+use super::{PostgresStore, row_state, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
 use crate::layout::{Ability, RowTable};
-use crate::store::Settled;
+use crate::store::connection::Reached;
+use crate::store::{Settled, log_tx};
 use crate::{BoxFuture, Result, Written};
 
 impl HandsOver for PostgresStore {
@@ -20,11 +20,11 @@ impl HandsOver for PostgresStore {
         let name = subscription.to_owned();
         Box::pin(async move {
             let mut conn = self.0.reader.lock().await?;
-            let snapshot = conn.begin_read().await?;
+            let mut snapshot = conn.begin_read().await?;
             // Index: the primary key (position), all of it.
             let total = snapshot.query_opt("SELECT count(*) FROM ONLY {schema}.events", &[]).await?;
             let total = total.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
-            let overview = overview::overview(&snapshot, Counts::BACKLOG_MAX).await?;
+            let overview = log_tx::overview(&mut snapshot, Counts::BACKLOG_MAX).await?;
             Counts::of(&overview, &name, total.unsigned_abs())
         })
     }
@@ -35,15 +35,15 @@ impl HandsOver for PostgresStore {
             let settlement = parcel.settlement.clone();
             let name = settlement.subscription.clone();
             conn.check_lease(&name)?;
-            let server = conn.incarnation()?;
-            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
+            let server = conn.server()?;
+            let reached = Reached::of(&settlement);
             let tx = conn.begin().await?;
             if settle::settle_in(&tx, settlement, &server).await? == Settled::Fenced {
                 return Ok(HandedOver::Fenced);
             }
             write(&tx, parcel).await?;
             tx.commit().await?;
-            conn.set_reached(&name, Some(reached));
+            conn.remember_reached(&name, reached);
             Ok(HandedOver::Done)
         })
     }
@@ -64,7 +64,7 @@ pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
     }
     let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
     for call in parcel.calls() {
-        // Rows with UUIDs are told apart within one microsecond by the number of their statement.
+        // Rows with UUIDs of one microsecond are ordered by the number of their statement.
         if table.layout().has(Ability::Uuids) {
             for event in call {
                 written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);

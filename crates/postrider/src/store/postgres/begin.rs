@@ -21,7 +21,7 @@ pub(super) struct Begins {
 impl Begins {
     /// `events_in` is the schema of the table `events`, where that is the outbox.
     ///
-    /// Any process that has to wait for the lock of a table takes his snapshot before he waits. If the table was written again
+    /// A transaction that has to wait for the lock of a table takes its snapshot before it waits. If the table was rewritten
     /// meanwhile (`ALTER TABLE`, `VACUUM FULL`, `CLUSTER`), that snapshot shows none of its rows, and every event would
     /// look deleted. A lock of its own is waited for without a snapshot; the one that follows shows the table as it is.
     pub(super) fn new(sharing: Sharing, version: i32, events_in: Option<&Ident>) -> Self {
@@ -44,7 +44,7 @@ impl Begins {
     }
 }
 
-/// The statement that waits until no session rewrites the events, and keeps others from it until the transaction ends. Readers
+/// The statement that waits until no process rewrites the events, and keeps others from it until the transaction ends. Readers
 /// and writers are not disturbed.
 fn lock(schema: &Ident) -> String {
     schema.put_into(LOCK)

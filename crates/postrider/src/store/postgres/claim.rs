@@ -19,17 +19,19 @@ use tokio_postgres::Row;
 use super::connect::PostgresConfig;
 use super::failure::failed;
 use super::history::{Incarnation, last_taken, started, timeline};
-use super::page::{Read, payload_limit};
+use super::page::{self, payload_limit};
 use super::row::{self, event_columns, get};
 use super::session::{Access, Session};
 use super::shape::{self, SHAPE};
 use super::statement::Params;
 use super::writers::{self, WRITERS};
-use crate::ledger::{Mark, Progress};
-use crate::store::holes::{Holes, Ranges, Scan};
+use crate::ledger::Progress;
+use crate::store::connection::{Link, link_lost};
+use crate::store::holes::Ranges;
+use crate::store::tail::{ScanFacts, Tail};
 use crate::store::writer_watch::Writers;
-use crate::store::{Budget, Claimed, Claimer, Page, history};
-use crate::{BoxFuture, Clock, Code, Error, Position, Result, SystemClock};
+use crate::store::{AsyncClaimer, Budget, Claimed};
+use crate::{Code, Error, Position, Result};
 
 /// A transaction id of our own, and whose it is.
 const STAMP: &str = concat!("SELECT pg_current_xact_id()::text::bigint, ", started!(), ", ", timeline!());
@@ -82,21 +84,10 @@ const READ: &str = concat!(
 /// reads it again.
 pub(super) struct PostgresClaimer {
     config: PostgresConfig,
-    link: Link,
+    link: Link<Session>,
     /// The server the state was loaded from.
     server: Option<Incarnation>,
-    clock: SystemClock,
-    holes: Holes,
-    /// The highest event known: it tells this history from another.
-    highest: Option<Mark>,
-    /// The sequence was seen at least here.
-    sequence: Position,
-}
-
-enum Link {
-    Unopened,
-    Open(Box<Session>),
-    Lost,
+    tail: Tail,
 }
 
 /// Everything one claim learnt from the database.
@@ -109,26 +100,17 @@ struct Answer {
 
 impl PostgresClaimer {
     pub(super) fn new(config: PostgresConfig, server: Option<Incarnation>, progress: &Progress) -> Self {
-        let highest = progress.highest;
-        Self {
-            holes: Holes::new(&progress.done, config.patience()),
-            sequence: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
-            config,
-            link: Link::Unopened,
-            server,
-            clock: SystemClock::new(),
-            highest,
-        }
+        let tail = Tail::new(progress, config.patience());
+        Self { config, link: Link::Unopened, server, tail }
     }
 
     async fn claim_next(&mut self, budget: Budget) -> Result<Claimed> {
         if matches!(self.link, Link::Unopened) {
             self.link = Link::Open(Box::new(self.config.connect().await?));
         }
-        let Link::Open(session) = &self.link else { return Err(lost()) };
-        let now = self.clock.now().elapsed;
-        let was_full = self.holes.is_full();
-        let asked = self.holes.ranges(budget.events_max);
+        let Link::Open(session) = &self.link else { return Err(link_lost()) };
+        let now = self.tail.now();
+        let asked = self.tail.holes.ranges(budget.events_max);
         let ask = |payload_bytes_max| {
             session.in_time(Access::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
         };
@@ -138,52 +120,20 @@ impl PostgresClaimer {
             answer => answer?,
         };
         let sequence = row::position(&answer.head, 2)?;
-        if let Some(change) = self.history_change(&answer.head, sequence)? {
+        self.refuse_other_server(&answer.head)?;
+        if let Some(change) = self.tail.history_change(sequence, get(&answer.head, 4)?) {
             return Ok(Claimed::HistoryChanged(change));
         }
-        let read = Read::of(&answer.rows, budget)?.complete(session).await?;
-
-        // From here on nothing waits and nothing fails.
-        self.sequence = sequence;
-        if let Some(last) = read.events.last()
-            && self.highest.is_none_or(|mark| mark.position < last.position)
-        {
-            self.highest = Some(Mark { position: last.position, id: last.event.id });
-        }
-        let to_the_end = asked.reach_the_tail() && read.left.is_none();
-        let has_left = read.left.is_some();
-        let found = read.found();
-        let horizon = u64::try_from(get::<i64>(&answer.head, 3)?).ok();
-        let scan = Scan {
-            asked,
-            found: &found,
-            left: read.left,
+        let facts = ScanFacts {
+            last: sequence,
             stamp: answer.stamp,
-            horizon,
+            horizon: u64::try_from(get::<i64>(&answer.head, 3)?).ok(),
             writers: answer.writers,
             taken: sequence,
-            held: &[],
+            held: Vec::new(),
         };
-        let dead = self.holes.apply(scan, now);
-        let holes_full = self.holes.is_full();
-        if holes_full && !was_full {
-            tracing::warn!(
-                holes = self.holes.len(),
-                "too many open transactions: no new events are read until they end"
-            );
-        }
-        // At the limit, read_transaction again at once does not help; but no process may believe that all has been read.
-        let more_at_once = !to_the_end && (has_left || !holes_full);
-        Ok(Claimed::Page(Page {
-            events: read.events,
-            dead,
-            damaged: read.damaged,
-            more_at_once,
-            left_unread: !to_the_end,
-            holes: self.holes.len(),
-            holes_full,
-            taken: 0,
-        }))
+        let read = page::read(session, &answer.rows, budget).await?;
+        Ok(Claimed::Page(self.tail.page(asked, now, read, facts)))
     }
 
     /// Sends the statements of a claim without waiting in between, in the order they must run.
@@ -202,21 +152,22 @@ impl PostgresClaimer {
             ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
             _ => (READ, &[&payload_bytes_max, &asked.first, &asked.last, &limit]),
         };
-        let mark = self.highest.map(|mark| mark.position.get());
+        let mark = self.tail.mark().map(Position::get);
         let head_params: Params<'_> = &[&mark];
         let head = statements.get(client, HEAD, head_params).await?;
         let read = statements.get(client, read, read_params).await?;
         let (stamp, writers) =
             (statements.get(client, STAMP, &[]).await?, statements.get(client, WRITERS, &[]).await?);
         let shape = statements.get(client, SHAPE, &[]).await?;
-        let (wants_stamp, wants_writers) = (self.holes.wants_stamp(), self.holes.wants_writers(now));
+        let (wants_stamp, wants_writers) =
+            (self.tail.holes.wants_stamp(), self.tail.holes.wants_writers(now));
         // Only a hole that was noticed before can be buried now, and only where positions mean what they should.
-        let wants_shape = self.holes.len() > 0;
+        let wants_shape = self.tail.holes.len() > 0;
         // Each future sends its statement when it is first asked, and they are asked in this order.
         let (stamp, writers, begun, shape, head, rows, ended) = tokio::join!(
             biased;
-            async { if wants_stamp { session.apart(&stamp, &[]).await.map(Some) } else { Ok(None) } },
-            async { if wants_writers { session.apart(&writers, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_stamp { session.in_own_transaction(&stamp, &[]).await.map(Some) } else { Ok(None) } },
+            async { if wants_writers { session.in_own_transaction(&writers, &[]).await.map(Some) } else { Ok(None) } },
             client.batch_execute(session.begin_events()),
             async { if wants_shape { shape.query(client, &[]).await.map(Some) } else { Ok(None) } },
             head.query(client, head_params),
@@ -246,36 +197,19 @@ impl PostgresClaimer {
         Ok(Answer { stamp, writers, head, rows })
     }
 
-    /// What is different about the database, if anything is.
-    fn history_change(&self, head: &Row, sequence: Position) -> Result<Option<String>> {
-        let (started, timeline): (&str, &str) = (get(head, 0)?, get(head, 1)?);
-        if let Some(server) = &self.server {
-            // Another life of the server, or another server: whether the subscription may go on there is decided
-            // when its state is loaded again.
-            if timeline != server.timeline() || started != server.started {
-                return Err(lost());
-            }
+    /// Refuses another life of the server, or another server: whether the subscription may go on there is decided when its
+    /// state is loaded again.
+    fn refuse_other_server(&self, head: &Row) -> Result<()> {
+        match &self.server {
+            Some(server) if !server.is_same(get(head, 0)?, get(head, 1)?) => Err(link_lost()),
+            _ => Ok(()),
         }
-        let found = get(head, 4)?;
-        Ok(history::change(sequence, self.sequence, self.highest, found))
     }
 }
 
-impl Claimer for PostgresClaimer {
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
-        Box::pin(async move {
-            let claimed = self.claim_next(budget).await;
-            if let Link::Open(session) = &self.link
-                && !session.is_usable()
-            {
-                self.link = Link::Lost;
-            }
-            claimed
-        })
+impl AsyncClaimer for PostgresClaimer {
+    async fn claim(&mut self, budget: Budget) -> Result<Claimed> {
+        self.link.close_if_lost();
+        self.claim_next(budget).await
     }
-}
-
-fn lost() -> Error {
-    Error::new(Code::StoreFailed, "the PostgreSQL connection that events were read from was lost")
-        .with_hint("nothing to do: the subscription is loaded again")
 }

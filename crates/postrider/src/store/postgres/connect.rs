@@ -11,13 +11,14 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Socket};
 
-use super::address::{Address, Certificates};
+use super::address::Address;
 use super::failure::connect_failed;
-use super::pooler::{Pooler, Told, Word, options_refused, set_for_session};
+use super::pooler::{Pooler, SessionSettings, StartupToken, options_refused, set_for_session};
 use super::session::{ANSWER_WITHIN, Access, Session, Sharing, read_transaction};
 use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
+use crate::store::address::Certificates;
 use crate::store::holes::Patience;
 use crate::{BoxFuture, Ident, Result};
 
@@ -41,10 +42,10 @@ pub struct PostgresConfig {
 
 /// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
 type Connector =
-    Arc<dyn Fn(Config, Option<Ears>) -> BoxFuture<'static, Result<Client, SqlError>> + Send + Sync>;
+    Arc<dyn Fn(Config, Option<WakeSignal>) -> BoxFuture<'static, Result<Client, SqlError>> + Send + Sync>;
 
 /// Rung when a notification arrives, and when the connection has ended.
-pub(super) type Ears = Arc<Notify>;
+pub(super) type WakeSignal = Arc<Notify>;
 
 impl PostgresConfig {
     /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words.
@@ -213,7 +214,7 @@ impl PostgresConfig {
         self.patience
     }
 
-    /// A connection to read the database or write to it, with the settings that the server has for
+    /// A connection for the caller, to read the database or write to it, with the settings that the server has for
     /// the user, and without any check of the server and its tables.
     ///
     /// # Errors
@@ -230,7 +231,7 @@ impl PostgresConfig {
     /// # Errors
     /// As [`client`](Self::client).
     pub async fn guarded_client(&self) -> Result<(Client, bool)> {
-        let (client, sharing) = self.open_told(None, Told::Guard).await?;
+        let (client, sharing) = self.open_with(None, SessionSettings::Guard).await?;
         Ok((client, sharing == Sharing::Pooled))
     }
 
@@ -293,35 +294,39 @@ impl PostgresConfig {
         })
     }
 
-    /// A connection, and whether it is ours alone. Notifications go to `ears`.
-    pub(super) async fn open(&self, ears: Option<Ears>) -> Result<(Client, Sharing)> {
-        self.open_told(ears, Told::Everything).await
+    /// A connection, and whether it is ours alone. Notifications ring `wake`.
+    pub(super) async fn open(&self, wake: Option<WakeSignal>) -> Result<(Client, Sharing)> {
+        self.open_with(wake, SessionSettings::All).await
     }
 
-    async fn open_told(&self, ears: Option<Ears>, told: Told) -> Result<(Client, Sharing)> {
+    async fn open_with(
+        &self,
+        wake: Option<WakeSignal>,
+        settings: SessionSettings,
+    ) -> Result<(Client, Sharing)> {
         let dial = self.connector()?;
         if self.pooler == Pooler::Transaction {
-            let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
+            let client = dial(self.config.clone(), wake).await.map_err(connect_failed)?;
             return Ok((client, Sharing::Pooled));
         }
-        let word = Word::new();
-        match dial(word.said_in(&self.config, told), ears.clone()).await {
-            Ok(client) if word.is_known_to(&client).await? => Ok((client, Sharing::Own)),
-            Ok(client) => self.without_options(client, told).await,
+        let token = StartupToken::new();
+        match dial(token.startup_options(&self.config, settings), wake.clone()).await {
+            Ok(client) if token.is_known_to(&client).await? => Ok((client, Sharing::Own)),
+            Ok(client) => self.without_options(client, settings).await,
             Err(error) if !options_refused(&error) => Err(connect_failed(error)),
             Err(_) => {
-                let client = dial(self.config.clone(), ears).await.map_err(connect_failed)?;
-                self.without_options(client, told).await
+                let client = dial(self.config.clone(), wake).await.map_err(connect_failed)?;
+                self.without_options(client, settings).await
             }
         }
     }
 
     /// What a connection is on which our startup options did not arrive.
-    async fn without_options(&self, client: Client, told: Told) -> Result<(Client, Sharing)> {
+    async fn without_options(&self, client: Client, settings: SessionSettings) -> Result<(Client, Sharing)> {
         if self.pooler != Pooler::None {
             return Ok((client, Sharing::Pooled));
         }
-        set_for_session(&client, told).await?;
+        set_for_session(&client, settings).await?;
         Ok((client, Sharing::Own))
     }
 }
@@ -347,21 +352,21 @@ where
     T::TlsConnect: Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    Arc::new(move |config, ears| {
+    Arc::new(move |config, wake| {
         let tls = tls.clone();
         Box::pin(async move {
             let (client, mut connection) = config.connect(tls).await?;
-            // Ends with the client. Its error is also told to any process that waits for an answer.
+            // Ends with the client. Its error also reaches every caller that waits for an answer.
             tokio::spawn(async move {
                 while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-                    if let (AsyncMessage::Notification(_), Some(ears)) = (message, &ears) {
-                        ears.notify_one();
+                    if let (AsyncMessage::Notification(_), Some(wake)) = (message, &wake) {
+                        wake.notify_one();
                     }
                 }
                 // The client learns that it is closed before the listener looks.
                 drop(connection);
-                if let Some(ears) = ears {
-                    ears.notify_one();
+                if let Some(wake) = wake {
+                    wake.notify_one();
                 }
             });
             Ok(client)

@@ -12,7 +12,7 @@ use crate::{Code, Error, Position, Result};
 
 /// One life of one server. A restart begins another, and so does a failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Incarnation {
+pub(in crate::store) struct Incarnation {
     /// The cluster and its timeline. A standby that was promoted has the same cluster and another timeline;
     /// what its old primary had not sent is not part of it.
     pub(super) history: String,
@@ -20,12 +20,12 @@ pub(super) struct Incarnation {
     pub(super) started: String,
 }
 
-/// What a server is, whatever it is.
+/// What kind of server it is.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
-    /// A standby that replays another server's history.
+    /// A standby that replays the history of another server.
     pub(super) in_recovery: bool,
     /// What its texts are made of, such as `UTF8`.
     pub(super) encoding: String,
@@ -141,7 +141,7 @@ const TOP_EVENTS: i64 = 1_000;
 /// would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its events in the
 /// free positions it went through, of which the highest are looked at.
 ///
-/// An event in a gap of what is done says nothing: any process that took the position may have committed late, and it is still to be
+/// An event in a gap of what is done says nothing: the writer that took the position may have committed late, and it is still to be
 /// read. Nor does one that comes from a dump of another server: its id is not of this one, and the row itself was stored
 /// before the progress was.
 pub(super) async fn given_again(

@@ -15,12 +15,13 @@ mod adopt;
 mod begin;
 mod claim;
 mod connect;
-mod failover;
 mod failure;
 mod history;
 mod lease;
 mod connection;
+mod deferred;
 mod list;
+mod log_tx;
 mod maintain;
 mod migrate;
 mod notify;
@@ -30,7 +31,6 @@ mod park;
 mod pooler;
 mod progress;
 mod relays;
-mod rest;
 mod roles;
 mod row;
 mod row_state;
@@ -38,6 +38,7 @@ mod session;
 mod settle;
 mod shape;
 mod statement;
+mod takeover;
 mod tally;
 mod time;
 #[cfg(feature = "postgres-tls")]
@@ -55,18 +56,19 @@ pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
 
-use self::connection::{Reached, SharedConnection};
+use self::connection::SharedConnection;
 use self::history::Incarnation;
-use self::lease::Tried;
 use self::session::{Access, Session, Sharing, read_transaction};
 use self::shape::SHAPE;
+use super::connection::again_if_cut;
+use super::takeover::acquire;
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated, Migration,
-    Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Store, Tally, TallyBy,
-    Wakes,
+    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
+    Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Tally,
+    TallyBy, Wakes,
 };
-use crate::ledger::{Change, Progress};
-use crate::{BoxFuture, Ident, Position, Recovery, Result};
+use crate::ledger::Progress;
+use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -83,7 +85,7 @@ struct Connections {
 impl Connections {
     /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
     /// it. It ends with the value.
-    async fn apart(&self) -> Result<Session> {
+    async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
     }
@@ -143,7 +145,7 @@ impl PostgresStore {
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
-    /// Makes the views over a database that was migrated, or makes them again: `vw_outbox`, `vw_outbox_due`,
+    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
     ///
     /// # Errors
@@ -202,66 +204,40 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-impl Store for PostgresStore {
-    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
-                return Ok(false);
-            }
-            let mut apart = self.0.apart().await?;
-            let server = apart.incarnation.clone();
-            let tx = apart.begin(Access::Writes).await?;
-            let created = admin::subscribe(&tx, &name, start, &server).await?;
-            tx.commit().await.map(|()| created)
-        })
+impl AsyncStore for PostgresStore {
+    async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
+        // A relay asks at every start; only the first time there is something to do.
+        if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
+            return Ok(false);
+        }
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
+        let created = admin::subscribe(&mut tx, &name, start).await?;
+        tx.commit().await.map(|()| created)
     }
 
-    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            let (server, reached) = (conn.incarnation()?, conn.reached(&lease.subscription));
-            let tx = conn.begin().await?;
-            let choice = self.0.config.failover_choice();
-            let Tried { acquired, reached, known } =
-                lease::acquire(&tx, &lease, &server, choice, reached).await?;
-            tx.commit().await?;
-            match &acquired {
-                Acquired::Granted(_) => {
-                    *conn.known(&lease.subscription) = known.unwrap_or_default();
-                    conn.set_reached(&lease.subscription, reached);
-                    conn.remember_lease(&lease.subscription)?;
-                }
-                // From here on it is for the operator to know.
-                Acquired::Halted(_) => conn.set_reached(&lease.subscription, None),
-                Acquired::Held { .. } => conn.raise_reached(&lease.subscription, reached),
-            }
-            Ok(acquired)
-        })
+    async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
+        let mut conn = self.0.settler.lock().await?;
+        let reached = conn.reached(&lease.subscription);
+        let mut tx = conn.begin().await?;
+        let takeover = acquire(&mut tx, &lease, self.0.config.failover_choice(), reached).await?;
+        tx.commit().await?;
+        conn.remember(&lease.subscription, takeover)
     }
 
-    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            conn.check_lease(&lease.subscription)?;
-            let renewed = lease::renew(&mut conn, &lease, epoch).await?;
-            shape::check(&conn.read(SHAPE, &[]).await?)?;
-            Ok(renewed)
-        })
+    async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
+        let mut conn = self.0.settler.lock().await?;
+        conn.check_lease(&lease.subscription)?;
+        let renewed = lease::renew(&mut conn, &lease, epoch).await?;
+        shape::check(&conn.read(SHAPE, &[]).await?)?;
+        Ok(renewed)
     }
 
-    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            let release =
-                async || lease::release(&mut self.0.settler.lock().await?, &name, epoch, clean).await;
-            match release().await {
-                // A cut connection took the request or its answer with it. Asked again over another, it does the
-                // same once at most; left at that, everybody would wait for the lease to run out.
-                Err(error) if error.code().recovery() == Recovery::Reload => release().await,
-                answer => answer,
-            }
-        })
+    async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        let release =
+            || async { lease::release(&mut self.0.settler.lock().await?, &name, epoch, clean).await };
+        // It happens once at most. Left undone, every relay would wait for the lease to run out.
+        again_if_cut(release(), release()).await
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
@@ -274,96 +250,64 @@ impl Store for PostgresStore {
         Box::new(claim::PostgresClaimer::new(self.0.config.clone(), server, &loaded.progress))
     }
 
-    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
-        Box::pin(async move {
-            let mut conn = self.0.reader.lock().await?;
-            // What is fetched belongs to leases that were taken on the settler's server.
-            if self.0.settler.server().is_some_and(|server| conn.incarnation().ok() != Some(server)) {
-                return Err(conn.give_up());
-            }
-            page::fetch(&mut conn, &positions, bytes_max).await
-        })
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
+        let mut conn = self.0.reader.lock_beside(&self.0.settler).await?;
+        page::fetch(&mut conn, &positions, bytes_max).await
     }
 
-    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
-        Box::pin(async move {
-            let mut conn = self.0.settler.lock().await?;
-            conn.check_lease(&settlement.subscription)?;
-            let name = settlement.subscription.clone();
-            let reached = Reached { epoch: settlement.epoch, floor: settlement.done.floor() };
-            let change = Change::of(&settlement);
-            let settled = settle::settle(&mut conn, settlement).await?;
-            if settled == Settled::Done {
-                conn.known(&name).settle(change);
-                conn.set_reached(&name, Some(reached));
-            }
-            Ok(settled)
-        })
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
+        let mut conn = self.0.settler.lock().await?;
+        let settling = conn.settling(&settlement)?;
+        let settled = settle::settle(&mut conn, settlement).await?;
+        conn.remember_settled(settling, settled);
+        Ok(settled)
     }
 
-    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
-        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
-        Box::pin(
-            async move { admin::pause(&mut self.0.settler.lock().await?, &name, reason.as_deref()).await },
-        )
+    async fn pause(&self, name: String, reason: Option<String>) -> Result<()> {
+        admin::pause(&mut self.0.settler.lock().await?, &name, reason.as_deref()).await
     }
 
-    fn pause_as_owner(
-        &self,
-        subscription: &str,
-        epoch: Epoch,
-        reason: &str,
-    ) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move {
-            admin::pause_as_owner(&mut self.0.settler.lock().await?, &name, epoch, &reason).await
-        })
+    async fn pause_as_owner(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        admin::pause_as_owner(&mut self.0.settler.lock().await?, &name, epoch, &reason).await
     }
 
-    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(async move { admin::halt(&mut self.0.settler.lock().await?, &name, epoch, &reason).await })
+    async fn halt(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        admin::halt(&mut self.0.settler.lock().await?, &name, epoch, &reason).await
     }
 
-    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(async move {
-            let mut apart = self.0.apart().await?;
-            let server = apart.incarnation.clone();
-            let tx = apart.begin(Access::Writes).await?;
-            admin::accept_history(&tx, &name, start, &server).await?;
-            tx.commit().await
-        })
+    async fn accept_history(&self, name: String, start: Start) -> Result<()> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
+        admin::accept_history(&mut tx, &name, start).await?;
+        tx.commit().await
     }
 
-    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
-        Box::pin(async move {
-            let mut conn = self.0.cleaner.lock().await?;
-            let tx = conn.begin().await?;
-            let purged = maintain::purge(&tx, &purge).await?;
-            tx.commit().await.map(|()| purged)
-        })
+    async fn purge(&self, purge: Purge) -> Result<Purged> {
+        let mut conn = self.0.cleaner.lock().await?;
+        let mut tx = conn.begin().await?;
+        let purged = super::log_tx::purge(&mut tx, &purge).await?;
+        tx.commit().await.map(|()| purged)
     }
 
     /// Not over the connection that leases are renewed on: nothing waits for a report.
-    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { relays::record(&mut self.0.cleaner.lock().await?, &report).await })
+    async fn report(&self, report: RelayReport) -> Result<()> {
+        relays::record(&mut self.0.cleaner.lock().await?, &report).await
     }
 
-    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(async move {
-            let mut conn = self.0.reader.lock().await?;
-            overview::overview(&conn.begin_read().await?, backlog_max).await
-        })
+    async fn overview(&self, backlog_max: u64) -> Result<Overview> {
+        let mut conn = self.0.reader.lock().await?;
+        super::log_tx::overview(&mut conn.begin_read().await?, backlog_max).await
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
-        })
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    async fn close(&self) {
+        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
     }
 }

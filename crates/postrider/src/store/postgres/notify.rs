@@ -12,14 +12,14 @@ use super::connect::PostgresConfig;
 use super::failure::failed;
 use crate::Result;
 
-/// Shortest time between two NOTIFYs. A caller in between shares the next one.
+/// Shortest time between two NOTIFYs. Calls in between share the next one.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// First wait before a lost connection is made again; doubles with each failure.
-const AGAIN_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Wakes the relays that [listen](PostgresConfig::listen). For writers: call [`notify`](Self::notify) after
 /// the commit.
@@ -67,10 +67,10 @@ impl fmt::Debug for PostgresNotifier {
 }
 
 async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
-    // A notification need not survive a crash: no process waits for the disk.
+    // A notification need not survive a crash: it does not wait for the disk.
     let sql =
         config.schema_name().put_into("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {schema}; COMMIT");
-    let (mut client, mut again) = (None, AGAIN_MIN);
+    let (mut client, mut backoff) = (None, BACKOFF_MIN);
     loop {
         rung.notified().await;
         // A connection that was lost meanwhile is noticed only by using it.
@@ -82,11 +82,11 @@ async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
                 tracing::warn!("cannot notify relays; they find new events by polling: {what}");
             }
             if tries > 1 {
-                tokio::time::sleep(again).await;
-                again = (again * 2).min(AGAIN_MAX);
+                tokio::time::sleep(backoff).await;
+                backoff = (backoff * 2).min(BACKOFF_MAX);
             }
         }
-        again = AGAIN_MIN;
+        backoff = BACKOFF_MIN;
         tokio::time::sleep(PAUSE).await;
     }
 }

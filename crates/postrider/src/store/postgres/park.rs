@@ -1,16 +1,14 @@
 //! Parked rows of a subscription.
 
-use std::collections::BTreeMap;
-
 use tokio_postgres::Row;
 
 use super::connection::Guard;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
-use crate::ledger::{KnownRows, ParkedRow, ParkedState};
-use crate::store::Epoch;
-use crate::{Code, Error, Position, Result};
+use crate::ledger::ParkedRow;
+use crate::store::subscription::parked_state;
+use crate::{Position, Result};
 
 /// All rows of a subscription, by position.
 pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
@@ -51,52 +49,15 @@ pub(super) async fn seals(
 
 fn read(row: &Row) -> Result<ParkedRow> {
     let position = row::position(row, 0)?;
-    let word: &str = get(row, 3)?;
-    let state = ParkedState::from_word(word).ok_or_else(|| {
-        Error::new(Code::RowDamaged, format!("parked position {position} has state {word:?}"))
-    })?;
     Ok(ParkedRow {
         position,
         key: get(row, 1)?,
         destination: get(row, 2)?,
-        state,
+        state: parked_state(position, get(row, 3)?)?,
         attempts: row::count(row, 4)?,
         next_attempt_at: get::<Option<Time>>(row, 5)?.map(|time| time.0),
         last_error: get(row, 6)?,
     })
-}
-
-/// Rows to write as one array per column, each position once: a statement may not meet a row twice.
-#[derive(Debug, Default)]
-pub(super) struct Rows {
-    pub(super) positions: Vec<i64>,
-    pub(super) keys: Vec<Option<String>>,
-    pub(super) destinations: Vec<Option<String>>,
-    pub(super) states: Vec<&'static str>,
-    pub(super) attempts: Vec<i64>,
-    pub(super) next_attempts_at: Vec<Option<Time>>,
-    pub(super) last_errors: Vec<Option<String>>,
-    /// The seals they must have now.
-    pub(super) seals: Vec<Option<String>>,
-}
-
-impl Rows {
-    /// Of several rows for one position the last counts.
-    pub(super) fn new(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Self {
-        let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
-        let mut arrays = Self::default();
-        for (position, row) in rows {
-            arrays.positions.push(position.get());
-            arrays.keys.push(row.key.map(storable));
-            arrays.destinations.push(row.destination.map(storable));
-            arrays.states.push(row.state.as_str());
-            arrays.attempts.push(row.attempts.into());
-            arrays.next_attempts_at.push(row.next_attempt_at.map(Time));
-            arrays.last_errors.push(row.last_error.map(storable));
-            arrays.seals.push(known.expected(epoch, position).map(str::to_owned));
-        }
-        arrays
-    }
 }
 
 /// PostgreSQL's text holds every character but one, and a destination may answer with that one.

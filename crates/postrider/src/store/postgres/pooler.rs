@@ -2,7 +2,7 @@
 //!
 //! A pooler in transaction mode (PgBouncer's `pool_mode=transaction` and its like) lends a server process to a
 //! client for one transaction at a time. What a session has there, names of prepared statements, settings and
-//! LISTEN, is lost between two transactions or met by another process. The relay works through such a pooler: it
+//! LISTEN, is lost between two transactions or found by another user of the pooler. The relay works through such a pooler: it
 //! then sends unnamed statements, sets what matters with `SET LOCAL`, and does not LISTEN.
 //!
 //! To be alone is proven, to be pooled is presumed. A connection is opened with startup options that hold our
@@ -38,10 +38,10 @@ pub enum Pooler {
 }
 
 /// What guards every session of ours, each with its value as SQL has it. Names are looked up in `pg_catalog`
-/// alone: any process that may create a function or an operator in some schema would otherwise have it run with the relay's
+/// alone: a user that may create a function or an operator in some schema would otherwise have it run with the relay's
 /// rights. Where a policy would hide rows, the server says so instead of hiding them. Time limits of the role are
-/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that no process waits
-/// longer than a lease behind a session that has stopped; and a transaction that is left open is ended by the server.
+/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that no relay waits
+/// longer than a lease behind a process that has stopped; and a transaction that is left open is ended by the server.
 const SETTINGS: [(&str, &str); 6] = [
     ("search_path", "pg_catalog, pg_temp"),
     ("row_security", "off"),
@@ -63,16 +63,16 @@ const PLANNER: [(&str, &str); 5] = [
 
 /// Which settings a connection begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SessionSettings {
     /// The guard alone: a search needs every plan there is.
     Guard,
     /// All of them.
-    Everything,
+    All,
 }
 
-impl Told {
-    fn settings(self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        SETTINGS.iter().chain(PLANNER.iter().take(if self == Self::Everything { PLANNER.len() } else { 0 }))
+impl SessionSettings {
+    fn values(self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        SETTINGS.iter().chain(PLANNER.iter().take(if self == Self::All { PLANNER.len() } else { 0 }))
     }
 }
 
@@ -112,19 +112,19 @@ pub const BEGIN_GUARDED: &str = concat!("BEGIN; ", guard_here!());
 pub(super) const BEGIN_READ: &str =
     concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", guard_here!());
 
-/// The word of one connection, under a name that the server keeps without knowing it.
+/// A token that one connection sends at its start, as a setting that the server keeps without knowing it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Word(Uuid);
+pub(super) struct StartupToken(Uuid);
 
-impl Word {
+impl StartupToken {
     pub(super) fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
-    /// The caller's configuration, with our settings and the word as startup options after its own.
-    pub(super) fn said_in(self, config: &Config, told: Told) -> Config {
+    /// The caller's configuration, with our settings and the token as startup options after its own.
+    pub(super) fn startup_options(self, config: &Config, settings: SessionSettings) -> Config {
         let mut options = config.get_options().unwrap_or_default().to_owned();
-        for (name, value) in told.settings() {
+        for (name, value) in settings.values() {
             let value = value.replace('\'', "").replace(' ', "\\ ");
             options.push_str(&format!(" -c {name}={value}"));
         }
@@ -134,9 +134,9 @@ impl Word {
         config
     }
 
-    /// Whether the server process heard the word when it started.
+    /// Whether the server process received the token when it started.
     pub(super) async fn is_known_to(self, client: &Client) -> Result<bool> {
-        // Nothing is looked up: where the word is unknown, so are our settings.
+        // Nothing is looked up: where the token is unknown, so are our settings.
         let said = match client.simple_query("SHOW postrider.word").await {
             Ok(said) => said,
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_OBJECT) => return Ok(false),
@@ -158,8 +158,8 @@ pub(super) fn options_refused(error: &SqlError) -> bool {
 }
 
 /// Our settings for a private connection that could not be started with them.
-pub(super) async fn set_for_session(client: &Client, told: Told) -> Result<()> {
-    let settings: String = told.settings().map(|(name, value)| format!("SET {name} = {value};")).collect();
+pub(super) async fn set_for_session(client: &Client, settings: SessionSettings) -> Result<()> {
+    let settings: String = settings.values().map(|(name, value)| format!("SET {name} = {value};")).collect();
     client.batch_execute(&settings).await.map_err(failed)
 }
 

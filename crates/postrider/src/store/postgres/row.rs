@@ -104,7 +104,7 @@ fn widths(row: &Row) -> Result<Widths> {
     Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
 }
 
-/// The event of the row, and whether some of it stayed behind; see [`rest`](super::rest).
+/// The event of the row, and whether some of it stayed behind; see [`deferred`](super::deferred).
 pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
     let position = position(row, 0)?;
     match read(row) {

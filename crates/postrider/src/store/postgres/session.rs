@@ -13,7 +13,7 @@ use super::failure::{commit_failed, failed};
 use super::history::{Incarnation, Kind, WHO};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
-use super::statement::{Heard, Params, Ready, Statements};
+use super::statement::{Params, Ready, RowsReceived, Statements};
 use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result};
 
@@ -21,7 +21,7 @@ use crate::{Code, Error, Ident, Result};
 const SERVER_VERSION_MIN: i32 = 140_000;
 
 /// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says. Longer than any process waits for a lock.
+/// says. Longer than any wait for a lock.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// So many times as long may an answer within a transaction take: an operator's verb may read all of a large
@@ -38,7 +38,7 @@ pub(super) enum Sharing {
 }
 
 /// A connection to one incarnation of one server. When that changes, the connection is of no use any more.
-pub(super) struct Session {
+pub(in crate::store) struct Session {
     pub(super) client: Client,
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
@@ -55,7 +55,7 @@ struct Trust {
     /// How long nothing may come of an answer.
     answer_within: Duration,
     /// Rows that came.
-    heard: Heard,
+    received: RowsReceived,
 }
 
 /// Whether a statement or transaction writes: without an answer, the outcome of one that writes is unknown.
@@ -81,9 +81,9 @@ impl Session {
             client.batch_execute(newer.trim_start_matches("; ")).await.map_err(failed)?;
         }
         let begins = Begins::new(sharing, kind.version, rows.is_none().then_some(&schema));
-        let heard = Heard::default();
-        let statements = Statements::new(schema, rows, sharing == Sharing::Own, heard.clone());
-        let trust = Trust { is_lost: AtomicBool::new(false), answer_within, heard };
+        let received = RowsReceived::default();
+        let statements = Statements::new(schema, rows, sharing == Sharing::Own, received.clone());
+        let trust = Trust { is_lost: AtomicBool::new(false), answer_within, received };
         Ok(Self { client, statements, incarnation, sharing, begins, trust })
     }
 
@@ -104,7 +104,11 @@ impl Session {
 
     /// Runs one statement in a transaction that is over before the next statement: what a session was told is not known
     /// to a shared connection.
-    pub(super) async fn apart(&self, ready: &Ready, params: Params<'_>) -> Result<Vec<Row>, SqlError> {
+    pub(super) async fn in_own_transaction(
+        &self,
+        ready: &Ready,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, SqlError> {
         if self.sharing == Sharing::Own {
             return ready.query(&self.client, params).await;
         }
@@ -153,7 +157,7 @@ impl Session {
         let begin = if access == Access::Writes { &begins.write } else { &begins.read };
         let who = statements.get(client, WHO, &[]).await?;
         // Each future sends its statement when it is first asked, and they are asked in this order. All of it
-        // is on its way before anything is waited for, so no process that stops leaves a lock behind.
+        // is on its way before anything is waited for, so a caller that stops leaves no lock behind.
         let (begun, who, rows, ended) = tokio::join!(
             biased;
             client.batch_execute(begin),
@@ -168,7 +172,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it if no request follows
+    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it should nothing be asked
     /// anything for a minute.
     pub(super) async fn hold(&self) -> Result<()> {
         let begin = async {
@@ -214,7 +218,7 @@ impl Session {
             let said = async { client.batch_execute(first).await.map_err(failed) };
             trust.in_time(1, Access::Reads, said).await?;
         }
-        Ok(Tx { transaction, statements, trust })
+        Ok(Tx { transaction, statements, trust, server: incarnation })
     }
 }
 
@@ -235,9 +239,15 @@ pub(super) struct Tx<'a> {
     transaction: Transaction<'a>,
     statements: &'a Statements,
     trust: &'a Trust,
+    server: &'a Incarnation,
 }
 
 impl Tx<'_> {
+    /// Which server it runs on.
+    pub(super) fn server(&self) -> &Incarnation {
+        self.server
+    }
+
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         let client = self.transaction.client();
         let rows = async {
@@ -299,14 +309,14 @@ impl Trust {
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let within = self.answer_within.saturating_mul(times);
-        let (mut answer, mut heard) = (pin!(answer), self.heard.load(Ordering::Relaxed));
+        let (mut answer, mut received) = (pin!(answer), self.received.load(Ordering::Relaxed));
         let answer = loop {
             let waited = tokio::time::timeout(within, &mut answer).await.ok();
-            let now = self.heard.load(Ordering::Relaxed);
-            if waited.is_some() || now == heard {
+            let now = self.received.load(Ordering::Relaxed);
+            if waited.is_some() || now == received {
                 break waited;
             }
-            heard = now;
+            received = now;
         };
         let Some(answer) = answer else {
             self.is_lost.store(true, Ordering::Relaxed);

@@ -1,41 +1,55 @@
 //! Settling: progress and parked rows in one statement, fenced by the epoch.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::connection::Guard;
 use super::history::{Incarnation, on_server, started, timeline};
-use super::park::{Rows, seal};
-use super::progress::{Columns, record};
+use super::park::{seal, storable};
 use super::row::get;
 use super::session::Tx;
-use super::statement::Param;
-use crate::Result;
-use crate::ledger::{KnownRows, Progress};
-use crate::store::{Settled, Settlement};
+use super::statement::{Named, Param};
+use super::time::Time;
+use crate::ledger::{KnownRows, ParkedRow, Progress, Trial};
+use crate::store::{Epoch, Settled, Settlement};
+use crate::{Position, Result};
+
+/// The UPDATE that replaces the progress if the epoch is still the subscription's. Index: the primary key (name).
+macro_rules! record {
+    () => {
+        "UPDATE {schema}.subscriptions
+         SET floor = {floor}, done = {done}, highest_position = {highest_position}, highest_id = {highest_id},
+             trial = {trial}, trial_deaths = {trial_deaths}, updated_at = clock_timestamp(),
+             seen_tx = pg_snapshot_xmax(pg_current_snapshot())
+         WHERE name = {subscription} AND epoch = {epoch}"
+    };
+}
 
 /// One statement, so that a relay that stops in the middle leaves no lock behind. It begins with the lock on
 /// the progress row: a takeover waits for it or makes it find nothing, and then nothing else happens. Nor does
 /// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
 /// and gives the positions it never received to other events.
 ///
-/// Of the parked rows, one that another process has changed is left alone.
+/// Of the parked rows, one that another process has changed is left alone: its seal is not the one that is expected.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
-const SETTLE: &str = concat!(
+static SETTLE: Named = Named::new(concat!(
     "WITH fence AS (",
     record!(),
     " AND ",
-    on_server!("$17", "$18"),
+    on_server!("{started}", "{timeline}"),
     "    RETURNING name
      ), r AS MATERIALIZED (
-         SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[],
-                              $15::timestamptz[], $16::text[], $20::text[])
+         SELECT * FROM unnest({parked_positions}::bigint[], {parked_keys}::text[], {parked_destinations}::text[],
+                              {parked_states}::text[], {parked_attempts}::bigint[],
+                              {parked_next_attempts_at}::timestamptz[], {parked_last_errors}::text[],
+                              {parked_seals}::text[])
                        AS r (position, key, destination, state, attempts, next_attempt_at, last_error, seal)
      ), removed AS (
          DELETE FROM {schema}.parked AS p
-         USING fence, unnest($9::bigint[], $19::text[]) AS r (position, seal)
+         USING fence, unnest({removed_positions}::bigint[], {removed_seals}::text[]) AS r (position, seal)
          WHERE p.subscription = fence.name AND p.position = r.position
            AND (r.seal = '*' OR r.seal = ",
     seal!(),
@@ -60,68 +74,145 @@ const SETTLE: &str = concat!(
          ON CONFLICT (subscription, position) DO NOTHING
      )
      SELECT EXISTS (SELECT FROM fence), ",
-    on_server!("$17", "$18"),
-);
+    on_server!("{started}", "{timeline}"),
+));
 
-/// A settlement as the parameters of [`SETTLE`].
+/// The parameters of [`SETTLE`].
 struct Values {
     subscription: String,
     epoch: i64,
-    progress: Columns,
-    removed: Vec<i64>,
+    progress: ProgressValues,
+    parked: ParkedValues,
+    removed_positions: Vec<i64>,
     removed_seals: Vec<Option<String>>,
-    put: Rows,
     started: String,
     timeline: String,
 }
 
+/// A progress as parameters of [`record!`].
+struct ProgressValues {
+    floor: i64,
+    done: String,
+    highest_position: Option<i64>,
+    highest_id: Option<Uuid>,
+    trial: Option<String>,
+    trial_deaths: i64,
+}
+
+/// Rows to write as one array per column, each position once: a statement may not meet a row twice.
+#[derive(Default)]
+struct ParkedValues {
+    positions: Vec<i64>,
+    keys: Vec<Option<String>>,
+    destinations: Vec<Option<String>>,
+    states: Vec<&'static str>,
+    attempts: Vec<i64>,
+    next_attempts_at: Vec<Option<Time>>,
+    last_errors: Vec<Option<String>>,
+    /// The seals they must have now.
+    seals: Vec<Option<String>>,
+}
+
 impl Values {
+    fn params(&self) -> [(&'static str, &dyn Param); 20] {
+        let Self { progress, parked, .. } = self;
+        [
+            ("subscription", &self.subscription),
+            ("epoch", &self.epoch),
+            ("floor", &progress.floor),
+            ("done", &progress.done),
+            ("highest_position", &progress.highest_position),
+            ("highest_id", &progress.highest_id),
+            ("trial", &progress.trial),
+            ("trial_deaths", &progress.trial_deaths),
+            ("parked_positions", &parked.positions),
+            ("parked_keys", &parked.keys),
+            ("parked_destinations", &parked.destinations),
+            ("parked_states", &parked.states),
+            ("parked_attempts", &parked.attempts),
+            ("parked_next_attempts_at", &parked.next_attempts_at),
+            ("parked_last_errors", &parked.last_errors),
+            ("parked_seals", &parked.seals),
+            ("removed_positions", &self.removed_positions),
+            ("removed_seals", &self.removed_seals),
+            ("started", &self.started),
+            ("timeline", &self.timeline),
+        ]
+    }
+
     fn of(settlement: Settlement, server: &Incarnation, known: &KnownRows) -> Self {
         let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
-        let put = Rows::new(park, epoch, known);
+        let parked = ParkedValues::of(park, epoch, known);
         // One statement cannot both remove a row and write it again.
-        let kept: HashSet<i64> = put.positions.iter().copied().collect();
+        let kept: HashSet<i64> = parked.positions.iter().copied().collect();
         let removed = unpark.into_iter().filter(|position| !kept.contains(&position.get()));
-        let (removed, removed_seals) = removed
+        let (removed_positions, removed_seals) = removed
             .map(|position| (position.get(), known.expected(epoch, position).map(str::to_owned)))
             .unzip();
         Self {
             subscription,
             epoch: epoch.0,
-            progress: Columns::of(&Progress { done, highest, trial }),
-            removed,
+            progress: ProgressValues::of(&Progress { done, highest, trial }),
+            parked,
+            removed_positions,
             removed_seals,
-            put,
             started: server.started.clone(),
             timeline: server.timeline().to_owned(),
         }
     }
+}
 
-    fn params(&self) -> [&dyn Param; 20] {
-        let Self { subscription, epoch, progress: p, removed, removed_seals, put, started, timeline } = self;
-        [
-            subscription,
-            epoch,
-            &p.floor,
-            &p.done,
-            &p.highest_position,
-            &p.highest_id,
-            &p.trial,
-            &p.trial_deaths,
-            removed,
-            &put.positions,
-            &put.keys,
-            &put.destinations,
-            &put.states,
-            &put.attempts,
-            &put.next_attempts_at,
-            &put.last_errors,
-            started,
-            timeline,
-            removed_seals,
-            &put.seals,
-        ]
+impl ProgressValues {
+    fn of(progress: &Progress) -> Self {
+        Self {
+            floor: progress.done.floor().get(),
+            done: progress.done.to_string(),
+            highest_position: progress.highest.map(|mark| mark.position.get()),
+            highest_id: progress.highest.map(|mark| mark.id),
+            trial: progress.trial.as_ref().map(Trial::to_string),
+            trial_deaths: progress.trial.as_ref().map_or(0, |trial| trial.deaths.into()),
+        }
     }
+}
+
+impl ParkedValues {
+    /// Of several rows for one position the last counts.
+    fn of(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Self {
+        let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
+        let mut arrays = Self::default();
+        for (position, row) in rows {
+            arrays.positions.push(position.get());
+            arrays.keys.push(row.key.map(storable));
+            arrays.destinations.push(row.destination.map(storable));
+            arrays.states.push(row.state.as_str());
+            arrays.attempts.push(row.attempts.into());
+            arrays.next_attempts_at.push(row.next_attempt_at.map(Time));
+            arrays.last_errors.push(row.last_error.map(storable));
+            arrays.seals.push(known.expected(epoch, position).map(str::to_owned));
+        }
+        arrays
+    }
+}
+
+/// See [`Store::settle`](crate::store::Store::settle).
+pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
+    let server = conn.server()?;
+    let name = settlement.subscription.clone();
+    let values = Values::of(settlement, &server, conn.known(&name));
+    let (statement, params) = SETTLE.with(values.params());
+    let rows = conn.query(statement, &params).await?;
+    match settled(&rows)? {
+        Some(settled) => Ok(settled),
+        None => Err(conn.give_up()),
+    }
+}
+
+/// The same within a transaction that does more.
+pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
+    let values = Values::of(settlement, server, &KnownRows::default());
+    let (statement, params) = SETTLE.with(values.params());
+    // Unlike a statement on its own, a transaction stays on the server where it began.
+    Ok(settled(&tx.query(statement, &params).await?)?.unwrap_or(Settled::Fenced))
 }
 
 /// What a settle did; `None` on another server than the lease was taken on.
@@ -134,22 +225,20 @@ fn settled(rows: &[Row]) -> Result<Option<Settled>> {
     })
 }
 
-/// See [`Store::settle`](crate::store::Store::settle).
-pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
-    let server = conn.incarnation()?;
-    let name = settlement.subscription.clone();
-    let values = Values::of(settlement, &server, conn.known(&name));
-    let rows = conn.query(SETTLE, &values.params()).await?;
-    match settled(&rows)? {
-        Some(settled) => Ok(settled),
-        None => Err(conn.give_up()),
-    }
-}
+static RECORD: Named = Named::new(record!());
 
-/// The same within a transaction that does more.
-pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
-    let values = Values::of(settlement, server, &KnownRows::default());
-    let rows = tx.query(SETTLE, &values.params()).await?;
-    // Unlike a statement on its own, a transaction stays on the server where it began.
-    Ok(settled(&rows)?.unwrap_or(Settled::Fenced))
+/// Replaces the progress of a subscription whose row is locked.
+pub(super) async fn put_progress(tx: &Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
+    let progress = ProgressValues::of(progress);
+    let (statement, params) = RECORD.with([
+        ("subscription", &name),
+        ("epoch", &epoch.0),
+        ("floor", &progress.floor),
+        ("done", &progress.done),
+        ("highest_position", &progress.highest_position),
+        ("highest_id", &progress.highest_id),
+        ("trial", &progress.trial),
+        ("trial_deaths", &progress.trial_deaths),
+    ]);
+    tx.execute(statement, &params).await.map(|_| ())
 }

@@ -12,8 +12,8 @@ use crate::{Code, Error, Result};
 /// What is wrong, and which tables hide rows from this user; two empty texts if nothing is.
 ///
 /// A cached sequence hands out positions long after they were taken; a cycling one hands them out twice. tx after position,
-/// or with another default, would leave a moment with a position and without a transaction id. Any process that writes to a child
-/// or a partition directly holds no lock on the table, so no process would wait for it. Indexes: those of the catalog.
+/// or with another default, would leave a moment with a position and without a transaction id. A writer to a child
+/// or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the catalog.
 pub(super) const SHAPE: &str = "
     SELECT concat_ws('; ',
                CASE WHEN c.relkind <> 'r' THEN 'events is no plain table' END,

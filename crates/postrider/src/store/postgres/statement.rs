@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::StreamExt;
 use tokio_postgres::types::{ToSql, Type};
@@ -78,6 +78,35 @@ impl<T: Typed> Typed for Vec<T> {
     const ARRAY: Type = T::ARRAY;
 }
 
+/// A statement whose parameters have names: `{floor}` in its text is the parameter `floor`.
+pub(super) struct Named {
+    text: &'static str,
+    /// The text with `$1`, `$2`, ... in place of the names, made at first use.
+    numbered: OnceLock<String>,
+}
+
+impl Named {
+    pub(super) const fn new(text: &'static str) -> Self {
+        Self { text, numbered: OnceLock::new() }
+    }
+
+    /// The text with numbers for the names, and the values in the order of the numbers. A statement has the same names in
+    /// the same order every time.
+    pub(super) fn with<'a, const N: usize>(
+        &'static self,
+        params: [(&'static str, &'a dyn Param); N],
+    ) -> (&'static str, [&'a dyn Param; N]) {
+        let numbered = self.numbered.get_or_init(|| {
+            let mut text = self.text.to_owned();
+            for (place, (name, _)) in params.iter().enumerate() {
+                text = text.replace(&format!("{{{name}}}"), &format!("${}", place + 1));
+            }
+            text
+        });
+        (numbered, params.map(|(_, value)| value))
+    }
+}
+
 /// Statements of one connection, made ready when first used.
 pub(super) struct Statements {
     schema: Ident,
@@ -85,18 +114,18 @@ pub(super) struct Statements {
     rows: Option<Arc<RowTable>>,
     /// Whether they may be prepared under a name.
     named: bool,
-    heard: Heard,
+    received: RowsReceived,
     ready: Mutex<HashMap<&'static str, Ready>>,
 }
 
 /// How many rows have come over a connection: while the number grows, the server is not dead.
-pub(super) type Heard = Arc<AtomicU64>;
+pub(super) type RowsReceived = Arc<AtomicU64>;
 
 /// A statement that can be sent.
 #[derive(Clone)]
 pub(super) struct Ready {
     how: How,
-    heard: Heard,
+    received: RowsReceived,
 }
 
 #[derive(Clone)]
@@ -106,8 +135,13 @@ enum How {
 }
 
 impl Statements {
-    pub(super) fn new(schema: Ident, rows: Option<Arc<RowTable>>, named: bool, heard: Heard) -> Self {
-        Self { schema, rows, named, heard, ready: Mutex::default() }
+    pub(super) fn new(
+        schema: Ident,
+        rows: Option<Arc<RowTable>>,
+        named: bool,
+        received: RowsReceived,
+    ) -> Self {
+        Self { schema, rows, named, received, ready: Mutex::default() }
     }
 
     /// The table is known better by now.
@@ -134,7 +168,7 @@ impl Statements {
         } else {
             How::Unnamed(text.into())
         };
-        let ready = Ready { how, heard: self.heard.clone() };
+        let ready = Ready { how, received: self.received.clone() };
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(statement, ready.clone());
         Ok(ready)
     }
@@ -156,7 +190,7 @@ impl Ready {
         let (mut stream, mut rows) = (pin!(stream), Vec::new());
         while let Some(row) = stream.next().await {
             rows.push(row?);
-            self.heard.fetch_add(1, Ordering::Relaxed);
+            self.received.fetch_add(1, Ordering::Relaxed);
         }
         Ok(rows)
     }

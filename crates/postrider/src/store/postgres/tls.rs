@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::Certificates;
+use crate::store::address::{Certificates, roots_missing};
 use crate::{Code, Error, Result};
 
 /// What encrypts a connection. Reads the files: a certificate that was renewed counts from the next
@@ -18,16 +18,12 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<MakeRustlsConnec
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let roots = roots(certificates.root.as_deref())?;
     let config = versions.map_err(unusable)?.with_root_certificates(roots);
-    let config = match (&certificates.client, &certificates.client_key) {
-        (None, None) => config.with_no_client_auth(),
-        (Some(certificate), Some(key)) => {
+    let config = match certificates.identity()? {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => {
             let chain = chain(certificate)?;
             let key = PrivateKeyDer::from_pem_file(key).map_err(|e| unreadable("client key", key, e))?;
             config.with_client_auth_cert(chain, key).map_err(unusable)?
-        }
-        _ => {
-            let what = "only one of client certificate and client key is configured";
-            return Err(Error::new(Code::ConfigValue, what).with_hint("configure both or none"));
         }
     };
     Ok(MakeRustlsConnect::new(config))
@@ -44,13 +40,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
         // One that cannot be read is left out: systems carry odd ones, and the others are good.
         None => _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
     }
-    if roots.is_empty() {
-        let what = "there is no root certificate to verify the server's certificate";
-        return Err(Error::new(Code::TlsFailed, what).with_hint(
-            "install the system's certificates (ca-certificates), or configure a file with the server's root certificate",
-        ));
-    }
-    Ok(roots)
+    if roots.is_empty() { Err(roots_missing()) } else { Ok(roots) }
 }
 
 fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {

@@ -1,4 +1,4 @@
-//! Views over the default layout, for people with a tool of their own. Created on request.
+//! Views over the default layout, for operators with their own tools. Made on request.
 
 use super::failure::{commit_failed, failed};
 use super::migrate;
@@ -22,7 +22,7 @@ pub(super) fn events(schema: &Ident) -> String {
     schema.put_into(&events)
 }
 
-/// Makes the views, or makes them again, all of them or none. Several processes may do so at once.
+/// Makes the views, or replaces them, all of them or none. Several processes may do so at once.
 pub(super) async fn make(session: &mut Session, schema: &Ident) -> Result<()> {
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;

@@ -1,6 +1,6 @@
-//! Hearing of new events: LISTEN on a connection of its own.
+//! Wake-ups by LISTEN: LISTEN on a connection of its own.
 //!
-//! The channel has the name of the schema. A process that sends `NOTIFY postrider` after a commit, from any language,
+//! The channel has the name of the schema. A `NOTIFY postrider` after a commit, from any language,
 //! wakes the relays that listen. A wake-up is only a hint: what is not heard is found by the next poll.
 
 use std::sync::Arc;
@@ -16,74 +16,74 @@ use crate::store::Wakes;
 use crate::{BoxFuture, Result};
 
 /// First wait before a lost connection is made again; doubles with each failure.
-const AGAIN_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait before the next try.
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Listens, and connects again when the connection is lost.
 pub(super) struct Listener {
     config: PostgresConfig,
-    ears: Arc<Notify>,
+    wake: Arc<Notify>,
     state: State,
-    again: Duration,
+    backoff: Duration,
 }
 
 enum State {
-    Apart,
+    Disconnected,
     Listening(Client),
     /// A pooler stands between: nothing would ever be heard.
-    Deaf,
+    Unsupported,
 }
 
 impl Listener {
     pub(super) fn new(config: PostgresConfig) -> Self {
-        Self { config, ears: Arc::default(), state: State::Apart, again: AGAIN_MIN }
+        Self { config, wake: Arc::default(), state: State::Disconnected, backoff: BACKOFF_MIN }
     }
 
     async fn listen(&self) -> Result<State> {
-        let (client, sharing) = self.config.open(Some(self.ears.clone())).await?;
+        let (client, sharing) = self.config.open(Some(self.wake.clone())).await?;
         if sharing == Sharing::Pooled {
             tracing::info!(
                 "the database is behind a pooler in transaction mode: LISTEN does not work, the relay polls for new events"
             );
-            return Ok(State::Deaf);
+            return Ok(State::Unsupported);
         }
         client.batch_execute(&self.config.schema_name().put_into("LISTEN {schema}")).await.map_err(failed)?;
         Ok(State::Listening(client))
     }
 
-    async fn heard(&mut self) {
+    async fn wait(&mut self) {
         loop {
             match &self.state {
-                State::Deaf => std::future::pending().await,
+                State::Unsupported => std::future::pending().await,
                 State::Listening(client) if !client.is_closed() => {
-                    self.ears.notified().await;
+                    self.wake.notified().await;
                     if !client.is_closed() {
-                        self.again = AGAIN_MIN;
+                        self.backoff = BACKOFF_MIN;
                         return;
                     }
                 }
                 State::Listening(_) => {
-                    let wait = self.again;
+                    let wait = self.backoff;
                     tracing::info!(?wait, "the LISTEN connection was lost");
-                    self.state = State::Apart;
-                    // Also when each new one ends at once: no process is to spin.
+                    self.state = State::Disconnected;
+                    // Also when each new one ends at once: it must not spin.
                     tokio::time::sleep(wait).await;
-                    self.again = (wait * 2).min(AGAIN_MAX);
+                    self.backoff = (wait * 2).min(BACKOFF_MAX);
                 }
-                State::Apart => match self.listen().await {
+                State::Disconnected => match self.listen().await {
                     Ok(state) => {
                         self.state = state;
                         // Whatever was said before could not be heard.
                         return;
                     }
                     Err(error) => {
-                        let wait = self.again;
+                        let wait = self.backoff;
                         let what = error.one_line();
                         tracing::info!(?wait, "LISTEN failed; the relay polls for new events: {what}");
                         tokio::time::sleep(wait).await;
-                        self.again = (wait * 2).min(AGAIN_MAX);
+                        self.backoff = (wait * 2).min(BACKOFF_MAX);
                     }
                 },
             }
@@ -93,6 +93,6 @@ impl Listener {
 
 impl Wakes for Listener {
     fn next(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(self.heard())
+        Box::pin(self.wait())
     }
 }

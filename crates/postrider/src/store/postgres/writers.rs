@@ -69,7 +69,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
 ///
 /// The proof is that of the [book of holes](crate::store::holes). The sequence is read before the writers are
-/// listed, so any process that took a position up to it is in the list, or has ended. The floors of other subscriptions
+/// listed, so a writer that took a position up to it is in the list, or has ended. The floors of other subscriptions
 /// are no such proof: one that began at a position of the operator's choice never looked at what is below.
 pub(super) async fn decided_up_to(tx: &Tx<'_>) -> Result<Position> {
     let last = last_position(tx).await?;

@@ -281,7 +281,7 @@ pub(crate) trait RowTx: Send {
     /// Raises the epoch and ends a halt: the database is accepted as it is. Returns whether there is such a subscription.
     fn accept_history(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Deletes the lease, whoever has it.
+    /// Deletes the lease, no matter who holds it.
     fn delete_lease(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// Whether a row is due.

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_beyond_the_limits_is_damaged_and_stops_nobody() {
+    fn a_row_beyond_the_limits_is_damaged_and_stops_no_other() {
         let rows = [
             (1, 1),
             (Limits::READ_TEXT_BYTES_MAX + 1, 1),

@@ -6,7 +6,7 @@ use super::failure::Attempt;
 use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::ledger::Ledger;
-use super::progress;
+use super::settle::record;
 use crate::ledger::{Intervals, Progress};
 use crate::store::{Epoch, Settled, Start};
 use crate::{Error, Position};
@@ -22,7 +22,7 @@ pub(super) fn subscribe(tx: &Connection, subscription: &str, start: Start) -> At
         )?
         .execute(params![subscription, now(tx)?])?;
     if created > 0 {
-        progress::record(tx, subscription, Epoch::default(), &begin(tx, start)?)?;
+        record(tx, subscription, Epoch::default(), &begin(tx, start)?)?;
     }
     Ok(created > 0)
 }
@@ -131,7 +131,7 @@ pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) 
            AND event_id <> (SELECT id FROM postrider_events AS e WHERE e.position = postrider_parked.position)",
     )?
     .execute([subscription])?;
-    progress::record(tx, subscription, Epoch(epoch), &progress)?;
+    record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
 }
 

@@ -14,11 +14,8 @@ use super::row::{self, event_columns};
 use super::worker::Worker;
 use crate::ledger::{Intervals, Mark, Progress};
 use crate::store::page_builder::PageBuilder;
-use crate::store::{Budget, Claimed, Claimer, Fetched, Page};
-use crate::{BoxFuture, Position, Result};
-
-/// Room made for a page at once; a larger one grows.
-const ROOM_EVENTS_MAX: usize = 2_048;
+use crate::store::{AsyncClaimer, Budget, Claimed, Fetched, Page};
+use crate::{Position, Result, StoredEvent};
 
 /// Reads on from a loaded state. Dropping the future of a claim loses nothing: the next reads it again.
 pub(super) struct SqliteClaimer {
@@ -53,15 +50,13 @@ impl SqliteClaimer {
     }
 }
 
-impl Claimer for SqliteClaimer {
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>> {
-        Box::pin(async move {
-            let mut cursor = self.cursor.clone();
-            let claim = move |snapshot: &mut Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
-            let (claimed, cursor) = self.reader.read(claim).await?;
-            self.cursor = cursor;
-            Ok(claimed)
-        })
+impl AsyncClaimer for SqliteClaimer {
+    async fn claim(&mut self, budget: Budget) -> Result<Claimed> {
+        let mut cursor = self.cursor.clone();
+        let claim = move |snapshot: &mut Connection| Ok((cursor.claim(snapshot, budget)?, cursor));
+        let (claimed, cursor) = self.reader.read(claim).await?;
+        self.cursor = cursor;
+        Ok(claimed)
     }
 }
 
@@ -92,7 +87,7 @@ impl Cursor {
               ORDER BY position"
         ))?;
         let waiting = usize::try_from(sequence.get().saturating_sub(self.read_to.get())).unwrap_or(0);
-        let mut builder = PageBuilder::new(budget, waiting.min(budget.events_max).min(ROOM_EVENTS_MAX));
+        let mut page = PageBuilder::new(budget, waiting);
         let mut dead = Vec::new();
         let mut bury = |first: Position, last: Position| {
             if first <= last {
@@ -109,13 +104,11 @@ impl Cursor {
                 let position = row::position(row)?;
                 bury(self.read_to.next(), position.previous());
                 self.read_to = position.previous();
-                let bytes = row::size_bytes(row)?;
-                if builder.is_full_for(bytes) {
-                    let PageBuilder { events, damaged, .. } = builder;
+                if !page.take(position, row::size_bytes(row)?, || whole(row))? {
+                    let PageBuilder { events, damaged, .. } = page;
                     let (more_at_once, left_unread) = (true, true);
                     return Ok(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() });
                 }
-                builder.take(position, row::event(row), bytes)?;
                 self.read_to = position;
             }
             if self.read_to < end {
@@ -123,7 +116,7 @@ impl Cursor {
             }
             self.read_to = end;
         }
-        let PageBuilder { events, damaged, .. } = builder;
+        let PageBuilder { events, damaged, .. } = page;
         Ok(Page { events, dead, damaged, ..Page::default() })
     }
 }
@@ -138,20 +131,18 @@ pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: us
           WHERE position = ?1"
     ))?;
     let budget = Budget { events_max: positions.len(), bytes_max };
-    let mut builder = PageBuilder::new(budget, positions.len().min(ROOM_EVENTS_MAX));
-    let mut gone = Vec::new();
+    let mut page = PageBuilder::new(budget, positions.len());
     for position in positions {
         let mut rows = statement.query([position.get()])?;
-        let Some(row) = rows.next()? else {
-            gone.push(*position);
-            continue;
-        };
-        let bytes = row::size_bytes(row)?;
-        if builder.is_full_for(bytes) {
+        let Some(row) = rows.next()? else { continue };
+        if !page.take(*position, row::size_bytes(row)?, || whole(row))? {
             break;
         }
-        builder.take(*position, row::event(row), bytes)?;
     }
-    gone.extend(builder.damaged.iter().map(|(position, _)| *position));
-    Ok(Fetched { events: builder.events, gone, ..Fetched::default() })
+    Ok(page.fetched(positions))
+}
+
+/// An event comes as a whole: the file is here.
+fn whole(row: &rusqlite::Row<'_>) -> Attempt<(StoredEvent, bool)> {
+    Ok((row::event(row)?, false))
 }

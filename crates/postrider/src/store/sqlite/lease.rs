@@ -7,9 +7,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::{park, progress};
-use crate::ledger::{KnownRows, ParkedState};
-use crate::store::{Acquired, Epoch, LeaseRequest, Loaded, Renewed};
-use crate::{Code, Error, Timestamp};
+use crate::Timestamp;
+use crate::ledger::KnownRows;
+pub(super) use crate::store::subscription::unknown;
+use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
 
 /// The database's clock, in microseconds. SQLite's own has milliseconds.
 pub(super) fn now(connection: &Connection) -> Attempt<i64> {
@@ -21,34 +22,21 @@ pub(super) fn now(connection: &Connection) -> Attempt<i64> {
 pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<(Acquired, Option<KnownRows>)> {
     let name = &lease.subscription;
     let row = progress::load(tx, Ledger::Log, name)?.ok_or_else(|| unknown(name))?;
-    if let Some(reason) = row.halted {
-        return Ok((Acquired::Halted(reason), None));
+    if let Some(reason) = &row.halted {
+        return Ok((Acquired::Halted(reason.clone()), None));
     }
     let now = now(tx)?;
     if let Some((holder, expires_at)) = other_holder(tx, Ledger::Log, lease, now)? {
         let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
         return Ok((Acquired::Held { holder, remaining }, None));
     }
-    let epoch = Epoch(row.epoch + 1);
+    let epoch = Epoch(row.epoch.0 + 1);
     take(tx, Ledger::Log, lease, epoch, now)?;
-    let rows = park::load(tx, name)?;
-    let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
-    let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
-    let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
-    let loaded = Loaded {
-        epoch,
-        progress: row.progress,
-        parked,
-        dead,
-        parked_count,
-        clean: row.clean,
-        paused: row.paused,
-        origin: None,
-    };
+    let (loaded, known) = row.into_loaded(epoch, park::load(tx, name)?, None);
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
-/// Another relay that holds the lease now, and until when.
+/// Another relay that has the lease now, and until when.
 pub(super) fn other_holder(
     tx: &Connection,
     ledger: Ledger,
@@ -128,11 +116,6 @@ pub(super) fn release(
         tx.prepare_cached(&ledger.put_into(left))?.execute(params![subscription, epoch.0, clean])?;
     }
     Ok(())
-}
-
-/// The error for a subscription that does not exist.
-pub(super) fn unknown(subscription: &str) -> Error {
-    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
 }
 
 fn end(duration: Duration, now: i64) -> i64 {

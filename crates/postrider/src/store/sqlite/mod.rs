@@ -47,11 +47,11 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Purge, Purged,
-    RelayReport, Renewed, Settled, Settlement, Start, Store, Tally, TallyBy,
+    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Purge,
+    Purged, RelayReport, Renewed, Settled, Settlement, Start, Tally, TallyBy,
 };
 use crate::ledger::{Change, KnownRows, Progress};
-use crate::{BoxFuture, Code, Error, Position, Result};
+use crate::{Code, Error, Position, Result};
 
 /// How often a statement looks whether another process's transaction is over before it is
 /// [`Code::StoreBusy`]: for about five seconds.
@@ -199,7 +199,7 @@ impl SqliteStore {
         Ok(connection)
     }
 
-    /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
+    /// As [`Store::overview`](super::Store::overview), from a file that may be on a disk one can only read. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -300,112 +300,99 @@ fn set(connection: &Connection, pragma: &str, value: &str) -> Attempt<()> {
     Ok(connection.pragma_update(None, pragma, value)?)
 }
 
-impl Store for SqliteStore {
-    fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>> {
-        let name = subscription.to_owned();
-        Box::pin(self.writer.write(move |tx| admin::subscribe(tx, &name, start)))
+impl AsyncStore for SqliteStore {
+    async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
+        self.writer.write(move |tx| admin::subscribe(tx, &name, start)).await
     }
 
-    fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>> {
+    async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
         let known = self.known.clone();
-        Box::pin(self.writer.write(move |tx| {
+        let verb = move |tx: &mut Connection| {
             let (acquired, rows) = lease::acquire(tx, &lease)?;
             rows.into_iter().for_each(|rows| known.set(&lease.subscription, rows));
             Ok(acquired)
-        }))
+        };
+        self.writer.write(verb).await
     }
 
-    fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
+    async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
         let known = self.known.clone();
-        Box::pin(self.writer.write(move |tx| {
+        let verb = move |tx: &mut Connection| {
             let known = known.of(&lease.subscription);
             let renewed = lease::renew(tx, Ledger::Log, &lease, epoch)?;
             let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
             let found = park::seals(tx, &lease.subscription, known.count() + 1)?;
             Ok(Renewed::Held { paused, parked_changed: known.differ(epoch, &found) })
-        }))
+        };
+        self.writer.write(verb).await
     }
 
-    fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(self.writer.write(move |tx| lease::release(tx, Ledger::Log, &name, epoch, clean)))
+    async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        self.writer.write(move |tx| lease::release(tx, Ledger::Log, &name, epoch, clean)).await
     }
 
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer> {
         Box::new(claim::SqliteClaimer::new(self.reader.clone(), progress))
     }
 
-    fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
-        Box::pin(self.reader.read(move |snapshot| claim::fetch(snapshot, &positions, bytes_max)))
+    async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
+        self.reader.read(move |snapshot| claim::fetch(snapshot, &positions, bytes_max)).await
     }
 
-    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
         let (known, name) = (self.known.clone(), settlement.subscription.clone());
-        Box::pin(async move {
-            let before = Known::default();
-            let undo = before.clone();
-            let verb = move |tx: &mut Connection| {
-                let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
-                let name = settlement.subscription.clone();
-                let settled = settle::settle(tx, settlement, &rows)?;
-                if settled == Settled::Done {
-                    undo.set(&name, rows.clone());
-                    rows.settle(change);
-                    known.set(&name, rows);
-                }
-                Ok(settled)
-            };
-            let settled = self.writer.write(verb).await;
-            if settled.is_err() {
-                // It was not committed.
-                before.take(&name).into_iter().for_each(|rows| self.known.set(&name, rows));
+        let before = Known::default();
+        let undo = before.clone();
+        let verb = move |tx: &mut Connection| {
+            let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
+            let name = settlement.subscription.clone();
+            let settled = settle::settle(tx, settlement, &rows)?;
+            if settled == Settled::Done {
+                undo.set(&name, rows.clone());
+                rows.settle(change);
+                known.set(&name, rows);
             }
-            settled
-        })
+            Ok(settled)
+        };
+        let settled = self.writer.write(verb).await;
+        if settled.is_err() {
+            // It was not committed.
+            before.take(&name).into_iter().for_each(|rows| self.known.set(&name, rows));
+        }
+        settled
     }
 
-    fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>> {
-        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
-        Box::pin(self.writer.write(move |tx| admin::pause(tx, Ledger::Log, &name, reason.as_deref())))
+    async fn pause(&self, name: String, reason: Option<String>) -> Result<()> {
+        self.writer.write(move |tx| admin::pause(tx, Ledger::Log, &name, reason.as_deref())).await
     }
 
-    fn pause_as_owner(
-        &self,
-        subscription: &str,
-        epoch: Epoch,
-        reason: &str,
-    ) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.writer.write(move |tx| admin::pause_as_owner(tx, Ledger::Log, &name, epoch, &reason)))
+    async fn pause_as_owner(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.writer.write(move |tx| admin::pause_as_owner(tx, Ledger::Log, &name, epoch, &reason)).await
     }
 
-    fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>> {
-        let (name, reason) = (subscription.to_owned(), reason.to_owned());
-        Box::pin(self.writer.write(move |tx| admin::halt(tx, Ledger::Log, &name, epoch, &reason)))
+    async fn halt(&self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        self.writer.write(move |tx| admin::halt(tx, Ledger::Log, &name, epoch, &reason)).await
     }
 
-    fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>> {
-        let name = subscription.to_owned();
-        Box::pin(self.writer.write(move |tx| admin::accept_history(tx, &name, start)))
+    async fn accept_history(&self, name: String, start: Start) -> Result<()> {
+        self.writer.write(move |tx| admin::accept_history(tx, &name, start)).await
     }
 
-    fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
-        Box::pin(self.writer.write(move |tx| maintain::purge(tx, &purge)))
+    async fn purge(&self, purge: Purge) -> Result<Purged> {
+        self.writer.write(move |tx| maintain::purge(tx, &purge)).await
     }
 
-    fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.writer.write(move |tx| relays::record(tx, Ledger::Log, &report)))
+    async fn report(&self, report: RelayReport) -> Result<()> {
+        self.writer.write(move |tx| relays::record(tx, Ledger::Log, &report)).await
     }
 
-    fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)))
+    async fn overview(&self, backlog_max: u64) -> Result<Overview> {
+        self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)).await
     }
 
     /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            self.reader.close().await;
-            self.writer.close().await;
-        })
+    async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
     }
 }

@@ -8,7 +8,7 @@ use super::lease::{now, unknown};
 use super::ledger::Ledger;
 use super::{park, progress, relays};
 use crate::ledger::Intervals;
-use crate::store::{Backlog, Epoch, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+use crate::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use crate::{Position, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
@@ -50,7 +50,7 @@ fn subscription(
         parked.oldest = time_of(snapshot, first)?;
     }
     Ok(SubscriptionOverview {
-        epoch: Epoch(row.epoch),
+        epoch: row.epoch,
         floor: row.progress.done.floor(),
         backlog: backlog(snapshot, &row.progress.done, last, backlog_max)?,
         parked,

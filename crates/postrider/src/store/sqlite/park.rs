@@ -3,8 +3,9 @@
 use rusqlite::{Connection, Row, ToSql, params};
 
 use super::failure::Attempt;
-use crate::ledger::{ANY, ParkedRow, ParkedState};
-use crate::{Code, Error, Position, Timestamp};
+use crate::ledger::{ANY, ParkedRow};
+use crate::store::subscription::parked_state;
+use crate::{Position, Timestamp};
 
 /// What of a row decides about its event; see [`seal`](crate::ledger::seal).
 macro_rules! seal {
@@ -117,15 +118,11 @@ pub(super) fn load(tx: &Connection, subscription: &str) -> Attempt<Vec<ParkedRow
 
 fn read(row: &Row<'_>) -> Attempt<ParkedRow> {
     let position = Position::new(row.get(0)?);
-    let word: String = row.get(3)?;
-    let state = ParkedState::from_word(&word).ok_or_else(|| {
-        Error::new(Code::RowDamaged, format!("parked position {position} has state {word:?}"))
-    })?;
     Ok(ParkedRow {
         position,
         key: row.get(1)?,
         destination: row.get(2)?,
-        state,
+        state: parked_state(position, &row.get::<_, String>(3)?)?,
         attempts: row.get(4)?,
         next_attempt_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
         last_error: row.get(6)?,

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, named_params};
 
 use super::failure::Attempt;
 use super::lease::now;
-use super::{park, progress};
+use super::park;
 use crate::Position;
-use crate::ledger::{KnownRows, Progress};
-use crate::store::{Settled, Settlement};
+use crate::ledger::{KnownRows, Progress, Trial};
+use crate::store::{Epoch, Settled, Settlement};
 
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) fn settle(tx: &Connection, settlement: Settlement, known: &KnownRows) -> Attempt<Settled> {
     let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
-    if !progress::record(tx, &subscription, epoch, &Progress { done, highest, trial })? {
+    if !record(tx, &subscription, epoch, &Progress { done, highest, trial })? {
         return Ok(Settled::Fenced);
     }
     let known = |position| known.expected(epoch, position);
@@ -24,4 +24,29 @@ pub(super) fn settle(tx: &Connection, settlement: Settlement, known: &KnownRows)
     park::remove(tx, &subscription, &removed, known)?;
     park::put(tx, &subscription, &park, now(tx)?, known)?;
     Ok(Settled::Done)
+}
+
+/// Replaces the progress if the epoch is still the subscription's; answers whether it was.
+pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progress) -> Attempt<bool> {
+    let Progress { done, highest, trial } = progress;
+    // Index: the primary key (name).
+    let recorded = tx
+        .prepare_cached(
+            "UPDATE postrider_subscriptions
+             SET floor = :floor, done = :done, highest_position = :highest, highest_id = :highest_id,
+                 trial = :trial, trial_deaths = :trial_deaths, updated_at = :now
+             WHERE name = :name AND epoch = :epoch",
+        )?
+        .execute(named_params! {
+            ":name": name,
+            ":epoch": epoch.0,
+            ":floor": done.floor().get(),
+            ":done": done.to_string(),
+            ":highest": highest.map(|mark| mark.position.get()),
+            ":highest_id": highest.map(|mark| mark.id.to_string()),
+            ":trial": trial.as_ref().map(Trial::to_string),
+            ":trial_deaths": trial.as_ref().map_or(0, |trial| trial.deaths),
+            ":now": now(tx)?,
+        })?;
+    Ok(recorded > 0)
 }

@@ -1,4 +1,4 @@
-//! Views over the default layout, for people with a tool of their own. Created on request.
+//! Views over the default layout, for operators with their own tools. Made on request.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -21,7 +21,7 @@ pub(super) fn events() -> String {
     )
 }
 
-/// Makes the views, or makes them again, all of them or none.
+/// Makes the views, or replaces them, all of them or none.
 pub(super) fn make(connection: &mut Connection) -> Attempt<()> {
     migrate::check(connection)?;
     in_transaction(connection, TransactionBehavior::Immediate, |tx| {

@@ -1,4 +1,4 @@
-//! Looking for rows, each question on the index its seed has for it.
+//! Looking for rows, each question on the index its layout has for it.
 //!
 //! Only what is asked for stands in the statement: a condition that is always true would keep these servers from their
 //! indexes. Texts are compared as the table's collation has it.
@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::super::failure::failed;
-use super::super::list::{Asked, EXPLAIN, moment, told};
+use super::super::list::{Conditions, EXPLAIN, moment, plan_line};
 use super::super::row::{self, get, get_opt};
 use super::super::session::Params;
 use super::migrate::not_here;
@@ -44,7 +44,7 @@ fn of_every_state(search: &Search, by_state: ByState, filter: &EventFilter) -> S
 
 fn one(search: &Search, filter: &EventFilter, status: Option<&str>) -> Statement {
     let aggregate = filter.aggregate.as_ref();
-    let mut asked = Asked::default()
+    let mut asked = Conditions::default()
         .when(search.aggregate[0], aggregate.map(|aggregate| &aggregate.kind))
         .when(search.aggregate[1], aggregate.map(|aggregate| &aggregate.id))
         .when("t.status = ?", status)
@@ -67,7 +67,7 @@ pub(super) async fn list(
 
 /// How the database finds them.
 pub(super) async fn plan(client: &mut Conn, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
-    Ok(ask(client, table, EXPLAIN, filter).await?.iter().map(told).collect())
+    Ok(ask(client, table, EXPLAIN, filter).await?.iter().map(plan_line).collect())
 }
 
 async fn ask(client: &mut Conn, table: &RowTable, before: &str, filter: &EventFilter) -> Result<Vec<Row>> {

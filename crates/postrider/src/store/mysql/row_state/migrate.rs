@@ -57,18 +57,18 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
-    let mut seed = table_of(table.layout)?.unwrap_or_default().to_owned();
+    let mut layout_sql = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout.has(Ability::Views) {
-        // Nobody looked whether there is an inbox.
-        seed.push_str(&views::all());
+        // It is not known whether there is an inbox.
+        layout_sql.push_str(&views::all());
     }
     if extras.aggregate_index {
-        seed.push_str(AGGREGATE_INDEX);
+        layout_sql.push_str(AGGREGATE_INDEX);
     }
-    let seed = table.put_into_mysql(&seed);
+    let layout_sql = table.put_into_mysql(&layout_sql);
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (begin, named) = if version == 1 {
-            (format!("{seed}\n{MIGRATIONS_TABLE}"), naming(table))
+            (format!("{layout_sql}\n{MIGRATIONS_TABLE}"), naming(table))
         } else {
             Default::default()
         };
@@ -109,10 +109,10 @@ pub(super) async fn migrate(
     extras: RowExtras,
 ) -> Result<RowsMigrated> {
     extras.check(table.layout)?;
-    let seed = table_of(table.layout)?;
+    let layout_sql = table_of(table.layout)?;
     check_names(table, shapes(session, table))?;
     let lock = lock(session).await?;
-    let migrated = apply(session, table, seed, extras).await;
+    let migrated = apply(session, table, layout_sql, extras).await;
     unlock(session, &lock).await?;
     migrated
 }
@@ -120,7 +120,7 @@ pub(super) async fn migrate(
 async fn apply(
     session: &mut Session,
     table: &RowTable,
-    seed: Option<&str>,
+    layout_sql: Option<&str>,
     extras: RowExtras,
 ) -> Result<RowsMigrated> {
     let from = version(session).await?;
@@ -135,12 +135,12 @@ async fn apply(
     let found = found(session, table).await?;
     refuse_harmful(table, found.as_deref().unwrap_or_default())?;
     let mut created = Vec::new();
-    if let (None, Some(seed)) = (&found, seed) {
+    if let (None, Some(layout_sql)) = (&found, layout_sql) {
         if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
             let database = table.put_into_mysql("CREATE DATABASE {views}");
             session.several(Access::Writes, &database).await?;
         }
-        session.several(Access::Writes, &table.put_into_mysql(seed)).await?;
+        session.several(Access::Writes, &table.put_into_mysql(layout_sql)).await?;
         created.push(table.name.as_str().to_owned());
     }
     if extras.aggregate_index && !has_aggregate_index(session, table).await? {

@@ -127,7 +127,7 @@ pub(super) async fn mark(
         if won.is_empty() {
             return Ok(HashMap::new());
         }
-        // Whole seconds: the seed's column has no more.
+        // Whole seconds: the layout's column has no more.
         let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
         let clock = tx.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
         let at = get::<i64>(&clock, 0)?;

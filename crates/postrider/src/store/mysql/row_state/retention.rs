@@ -82,13 +82,9 @@ pub(super) async fn delete_own(
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
 pub(super) async fn delete_delivered(tx: &mut Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
     let Some(cutoff) = cutoff(tx, purge).await? else { return Ok(0) };
-    let mut deleted = 0;
-    for statement in sql.delete_delivered {
-        let times = statement.matches('?').count();
-        let statement = statement.replace("{most}", &purge.events_max.to_string());
-        deleted = tx.execute(&statement, Params::from(vec![cutoff.into(); times])).await?.max(deleted);
-    }
-    Ok(deleted)
+    let times = sql.delete_delivered.matches('?').count();
+    let statement = sql.delete_delivered.replace("{most}", &purge.events_max.to_string());
+    tx.execute(&statement, vec![cutoff; times]).await
 }
 
 /// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being

@@ -73,7 +73,7 @@ impl PostgresRows {
 
     /// Refuses a connection that leads to another server than the lease was taken on.
     fn check_server(&self, conn: &mut Guard<'_>) -> Result<()> {
-        let here = conn.incarnation()?;
+        let here = conn.server()?;
         if self.settler.server().is_some_and(|server| server != here) {
             return Err(conn.give_up());
         }
@@ -160,14 +160,14 @@ pub(crate) struct PostgresRowConnection<'a> {
 
 impl RowConnection for PostgresRowConnection<'_> {
     async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
-        let server = self.conn.incarnation()?;
+        let server = self.conn.server()?;
         let mut tx = PostgresRowTx { tx: self.conn.begin().await?, rows: self.rows, server };
         let answer = verb.run(&mut tx).await?;
         tx.tx.commit().await.map(|()| answer)
     }
 
     async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
-        let server = self.conn.incarnation()?;
+        let server = self.conn.server()?;
         verb.run(&mut PostgresRowTx { tx: self.conn.begin_read().await?, rows: self.rows, server }).await
     }
 
@@ -184,7 +184,7 @@ impl RowConnection for PostgresRowConnection<'_> {
     }
 
     fn took_lease_here(&mut self, subscription: &str) -> Result<bool> {
-        Ok(self.conn.lease_taken_on(subscription) == Some(self.conn.incarnation()?))
+        Ok(self.conn.lease_taken_on(subscription) == Some(self.conn.server()?))
     }
 
     async fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {

@@ -1,4 +1,4 @@
-//! Looking for rows, each question on the index its seed has for it.
+//! Looking for rows, each question on the index its layout has for it.
 //!
 //! The statements are planned at every use with what is asked, so a condition that is not asked for is no condition to
 //! the planner.
@@ -100,7 +100,7 @@ async fn ask(
     query_unnamed(client, sql, params).await.map_err(failed)
 }
 
-/// The unique keys of the seed's `processed_events` that keep a second consumer group out: those without its name.
+/// The unique keys of the layout's `processed_events` that keep a second consumer group out: those without its name.
 /// `None` if there is no such table.
 pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
     // Index: those of the catalog.

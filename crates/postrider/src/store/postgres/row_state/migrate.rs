@@ -40,19 +40,19 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 
 /// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
-    let mut seed: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
+    let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     if table.layout.has(Ability::Views) {
-        seed.push_str(&views::all(table));
+        layout_sql.push_str(&views::all(table));
     }
     if extras.aggregate_index {
-        seed.push_str(&table.put_into(AGGREGATE_INDEX));
-        seed.push('\n');
+        layout_sql.push_str(&table.put_into(AGGREGATE_INDEX));
+        layout_sql.push('\n');
     }
     (1..)
         .zip(MIGRATIONS)
         .map(|(version, sql)| {
             let (preamble, named) = if version == 1 {
-                (format!("{seed}{MIGRATIONS_TABLE}"), naming(table))
+                (format!("{layout_sql}{MIGRATIONS_TABLE}"), naming(table))
             } else {
                 Default::default()
             };

@@ -60,7 +60,7 @@ pub(super) async fn mark(
     rows: &[(RowId, i64)],
 ) -> Result<HashMap<RowId, RowClaim>> {
     let (ids, attempts): (Vec<&str>, Vec<i64>) = rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
-    let server = conn.incarnation()?;
+    let server = conn.server()?;
     let answer = conn
         .query(
             statement,

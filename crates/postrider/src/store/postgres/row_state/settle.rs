@@ -124,7 +124,7 @@ pub(super) async fn record(
     settlement: &Settlement,
     plan: &SettlePlan,
 ) -> Result<Option<usize>> {
-    let values = Values::of(settlement, plan, &conn.incarnation()?);
+    let values = Values::of(settlement, plan, &conn.server()?);
     let answer = conn.query(rows.sql.settle, &values.params()).await?;
     changed(conn, &answer)
 }
@@ -137,7 +137,7 @@ pub(super) async fn record_deliveries(
     settlement: &Settlement,
     delivered: &OutcomeRows,
 ) -> Result<Option<usize>> {
-    let server = conn.incarnation()?;
+    let server = conn.server()?;
     let answer = conn
         .query(
             rows.sql.deliver,

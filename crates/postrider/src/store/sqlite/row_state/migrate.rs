@@ -32,10 +32,10 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const PLACE: &str = "the SQLite file";
 
-/// The shape of the table; none of anybody's.
+/// The shape of the table; none of a mapped table.
 ///
 /// # Errors
-/// [`Code::LayoutDiffers`] if the seed has no such table.
+/// [`Code::LayoutDiffers`] if the layout has no such table.
 pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
     if table.map.is_some() {
         return Ok(None);

@@ -109,7 +109,7 @@ pub(super) fn mark(
     if owns.is_none() {
         return Err(lost().into());
     }
-    // Whole seconds: the seed's column has no more.
+    // Whole seconds: the layout's column has no more.
     let at: i64 =
         tx.query_row("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000", [], |row| row.get(0))?;
     let mut statement = tx.prepare_cached(&names.put_into(marks.mark))?;

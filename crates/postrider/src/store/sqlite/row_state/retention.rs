@@ -72,11 +72,8 @@ pub(super) fn delete_own(tx: &Connection, names: &Names, purge: &Purge) -> Attem
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
 pub(super) fn delete_delivered(tx: &Connection, names: &Names, purge: &Purge) -> Attempt<u64> {
     let Some((cutoff, most)) = limits(tx, purge)? else { return Ok(0) };
-    let mut deleted = 0;
-    for statement in names.sql.delete_delivered {
-        deleted = tx.prepare_cached(&names.put_into(statement))?.execute(params![cutoff, most])?;
-    }
-    Ok(deleted as u64)
+    let statement = names.put_into(names.sql.delete_delivered);
+    Ok(tx.prepare_cached(&statement)?.execute(params![cutoff, most])? as u64)
 }
 
 /// Notes that these rows were delivered.

@@ -81,6 +81,36 @@ impl<W: Which> RowCase<W> {
         self.client.lock().await.query(self.sql(sql)).await.map_err(failed)
     }
 
+    /// Makes the lease's time run out.
+    pub(crate) async fn expire_lease(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+    }
+
+    /// Makes all rows two days older, in these columns, and our notes of them.
+    pub(crate) async fn age(&self, table: &str, times: &[&str]) -> Result<()> {
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = {time} - INTERVAL 2 DAY")).await?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+    }
+
+    /// Writes rows in one transaction, a statement each, with the id of the row if the server does not give it.
+    pub(crate) async fn write_rows(
+        &self,
+        rows: usize,
+        insert: impl Fn(usize) -> (String, Option<String>),
+    ) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        let mut client = self.client.lock().await;
+        client.query_drop("START TRANSACTION").await.map_err(failed)?;
+        for (sql, id) in (0..rows).map(insert) {
+            client.query_drop(sql).await.map_err(failed)?;
+            ids.push(id.unwrap_or_else(|| client.last_insert_id().unwrap_or(0).to_string()));
+        }
+        client.query_drop("COMMIT").await.map_err(failed)?;
+        Ok(ids)
+    }
+
     /// The last errors of the rows that our notes call dead.
     pub(crate) async fn dead(&self) -> Result<Vec<String>> {
         self.all("SELECT COALESCE(last_error, '') FROM {ledger}.row_notes WHERE state = 'dead'").await

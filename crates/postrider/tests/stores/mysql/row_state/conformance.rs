@@ -41,15 +41,7 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut client = self.0.client.lock().await;
-        client.query_drop("START TRANSACTION").await.map_err(failed)?;
-        for number in 0..rows {
-            client.query_drop(self.0.insert(key, number)).await.map_err(failed)?;
-            ids.push(client.last_insert_id().unwrap_or(0).to_string());
-        }
-        client.query_drop("COMMIT").await.map_err(failed)?;
-        Ok(ids)
+        self.0.write_rows(rows, |number| (self.0.insert(key, number), None)).await
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -116,7 +108,7 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
@@ -124,9 +116,6 @@ impl<W: Which, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<W, 
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             _ => &["created_at"],
         };
-        for time in times {
-            self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - INTERVAL 2 DAY")).await?;
-        }
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+        self.0.age("{t}", times).await
     }
 }

@@ -76,25 +76,9 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
         Ok(case)
     }
 
-    /// The INSERT of a row, and its id. Ids that are texts fall while rows are written.
-    fn insert(key: &str, number: usize) -> (String, String) {
-        static ID: AtomicU32 = AtomicU32::new(900_000);
-        let id = format!("e-{}", ID.fetch_sub(1, Ordering::Relaxed));
-        let payload = format!("{{\"n\": {number}}}");
-        let sql = match KIND {
-            0 => format!(
-                "INSERT INTO shop_events (`eventId`, kind, `group by`, body)
-                 VALUES ('{id}', 'order.placed', '{key}', '{payload}')"
-            ),
-            1 => format!(
-                "INSERT INTO shop_events (name, part, data) VALUES ('order.placed', '{key}', '{payload}')"
-            ),
-            _ => format!(
-                "INSERT INTO shop_events (id, aggregatetype, aggregateid, type, payload)
-                 VALUES ('{id}', 'Order', '{key}', 'order.placed', '{payload}')"
-            ),
-        };
-        (sql, id)
+    /// The INSERT of a row, and its id unless the database gives it.
+    fn insert(key: &str, number: usize) -> (String, Option<String>) {
+        KINDS[KIND].insert_with_id("shop_events", '`', key, number)
     }
 
     /// The id, the conditions of a delivered and of a given up row, and its tries.
@@ -133,16 +117,7 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut client = self.0.client.lock().await;
-        client.query_drop("START TRANSACTION").await.map_err(failed)?;
-        for number in 0..rows {
-            let (sql, id) = Self::insert(key, number);
-            client.query_drop(sql).await.map_err(failed)?;
-            ids.push(if KIND == 1 { client.last_insert_id().unwrap_or(0).to_string() } else { id });
-        }
-        client.query_drop("COMMIT").await.map_err(failed)?;
-        Ok(ids)
+        self.0.write_rows(rows, |number| Self::insert(key, number)).await
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -200,13 +175,12 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
-        let sent = if KIND == 1 { ", sent = sent - INTERVAL 2 DAY" } else { "" };
-        self.0.run(&format!("UPDATE shop_events SET made = made - INTERVAL 2 DAY{sent}")).await?;
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("shop_events", times).await
     }
 }
 
@@ -295,10 +269,10 @@ async fn refused<W: Which>() -> Result<()> {
         ),
         (
             map()?.with(Field::CreatedAt, "seq")?,
-            "column shop_events.seq is bigint, and `created_at` needs a time",
+            "column shop_events.seq is bigint, but `created_at` needs a time",
         ),
-        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is no key of its own"),
-        (map()?.states(gone), "column shop_events.step cannot hold 'gone'"),
+        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is not a unique key"),
+        (map()?.states(gone), "column shop_events.step cannot hold the status value 'gone'"),
     ] {
         let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
         let error = MySqlRowStore::migrate(&case.config, &table, RowExtras::default()).await.unwrap_err();

@@ -117,7 +117,7 @@ async fn outboxes_do_not_get_in_each_others_way<W: Which>() -> Result<()> {
     let refused = MySqlRowStore::migrate(&postrider, &case.table, extras).await.unwrap_err();
     assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = MySqlRowStore::connect(&postrider, &case.table).await.unwrap_err();
-    assert!(missing.code() == Code::SchemaMissing && missing.to_string().contains("--layout outbox_events"));
+    assert!(missing.code() == Code::SchemaMissing && missing.report().contains("--layout outbox_events"));
     let not_here = RowTable::new(RowLayout::Outbox)?;
     assert_eq!(
         MySqlRowStore::migrate(&config, &not_here, extras).await.unwrap_err().code(),

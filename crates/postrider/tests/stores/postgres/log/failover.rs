@@ -94,7 +94,7 @@ case! {
         case.run("UPDATE {schema}.subscriptions SET halted = NULL; DELETE FROM {schema}.events WHERE position = 3")
             .await?;
         let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("gone") };
-        assert!(reason.contains("is gone"), "{reason}");
+        assert!(reason.contains("no longer exists"), "{reason}");
     }
 }
 

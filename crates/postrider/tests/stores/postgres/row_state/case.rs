@@ -95,6 +95,38 @@ impl Case {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
+    /// Makes the lease's time run out.
+    pub(crate) async fn expire_lease(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+    }
+
+    /// Makes all rows two days older, in these columns, and our notes of them.
+    pub(crate) async fn age(&self, table: &str, times: &[&str]) -> Result<()> {
+        // No lock lives that long: the server ends who says nothing for a minute.
+        let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+                   WHERE application_name = '{schema}' AND state = 'idle in transaction'";
+        self.one::<i64>(end).await?;
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = {time} - interval '2 days'")).await?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
+    }
+
+    /// Writes rows in one transaction, a statement each, which answers with the id.
+    pub(crate) async fn write_rows(
+        &self,
+        rows: usize,
+        insert: impl Fn(usize) -> String,
+    ) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        self.run("BEGIN").await?;
+        for number in 0..rows {
+            ids.push(self.one(&insert(number)).await?);
+        }
+        self.run("COMMIT").await?;
+        Ok(ids)
+    }
+
     /// Makes the table refuse every UPDATE of rows, known by an expression over `old`.
     pub(crate) async fn refuse(&self, table: &str, key: &str, ids: &[&str], how: Refusing) -> Result<bool> {
         let what = match how {
@@ -131,6 +163,16 @@ impl Case {
             ),
         }
     }
+}
+
+/// A test on every layout, each with a table of its own.
+pub(crate) async fn on_every_layout(test: impl AsyncFn(Case) -> Result<()>) -> Result<()> {
+    for layout in RowLayout::ALL {
+        if Case::is_available() {
+            test(Case::new(layout).await?).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn url() -> Result<&'static str> {

@@ -37,13 +37,7 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        self.0.run("BEGIN").await?;
-        for number in 0..rows {
-            ids.push(self.0.one(&self.0.insert(key, number)).await?);
-        }
-        self.0.run("COMMIT").await?;
-        Ok(ids)
+        self.0.write_rows(rows, |number| self.0.insert(key, number)).await
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -119,25 +113,15 @@ impl<const LAYOUT: usize, const SHARED: bool> RowsUnderTest for Of<LAYOUT, SHARE
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
-        // No lock lives that long: the server ends who says nothing for a minute.
-        let end = format!(
-            "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
-             WHERE application_name = '{}' AND state = 'idle in transaction'",
-            self.0.schema
-        );
-        self.0.one::<i64>(&end).await?;
         let times = match self.0.layout {
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
             RowLayout::OutboxEvents | RowLayout::Custom => &["created_at"],
         };
-        for time in times {
-            self.0.run(&format!("UPDATE {{t}} SET {time} = {time} - interval '2 days'")).await?;
-        }
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
+        self.0.age("{t}", times).await
     }
 }

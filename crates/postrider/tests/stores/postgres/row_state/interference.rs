@@ -7,7 +7,7 @@ use postrider::sink::{Failure, Outcome};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::{Ident, Result};
 
-use super::case::{Case, failed, url};
+use super::case::{failed, on_every_layout, url};
 use crate::relay_cases::{Table as _, eventually, relay, write};
 use crate::taker::Taker;
 
@@ -23,11 +23,8 @@ fn assert_ordered(sink: &Taker, key: &str, rows: u64, layout: RowLayout) {
 
 #[tokio::test]
 async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         let sink = Taker::new(|_, _| None);
         let relay = relay(case.store().await?, &sink).await?;
         let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{schema}'";
@@ -45,17 +42,15 @@ async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
         assert!(cuts > 0, "connections were cut");
         (0..5).for_each(|key| assert_ordered(&sink, &format!("key{key}"), 40, layout));
         assert_eq!(case.one::<i64>("SELECT count(*) FROM {ledger}.row_claims").await?, 0);
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         let sink = Taker::new(|_, _| None);
         let relay = relay(case.store().await?, &sink).await?;
         let (late, never) = (case.another().await?, case.another().await?);
@@ -72,17 +67,15 @@ async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
         relay.shutdown().await?;
         assert_eq!((sink.of_key("late"), sink.of_key("never")), (vec![0], vec![]), "{layout:?}");
         assert_eq!(sink.taken().len(), 51);
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         let (first_sink, second_sink) = (Taker::new(|_, _| None), Taker::new(|_, _| None));
         let first = relay(case.store().await?, &first_sink).await?;
         write(&case, 5).await?;
@@ -97,17 +90,15 @@ async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> 
         second.shutdown().await?;
         let all = first_sink.taken().len() + second_sink.taken().len();
         assert_eq!((all, case.delivered().await?), (75, 75), "{layout:?}: each row once");
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn times_are_the_same_whatever_the_zone_of_the_session() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         // Five and a half hours ahead.
         let there = format!("{}?options=-c%20TimeZone%3DAsia/Kolkata", url()?);
         let config = PostgresConfig::new(&there)?.schema(Ident::new(&case.ledger)?);
@@ -131,6 +122,7 @@ async fn times_are_the_same_whatever_the_zone_of_the_session() -> Result<()> {
         assert_eq!(case.one::<i64>(&right).await?, 9, "{layout:?}");
         let ended = format!("SELECT count(*) FROM {{t}} WHERE lower(status::text) = 'failed' AND {given_up}");
         assert_eq!(case.one::<i64>(&ended).await?, 1, "{layout:?}");
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }

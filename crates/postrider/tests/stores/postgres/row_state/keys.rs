@@ -8,17 +8,14 @@ use postrider::store::Start;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
 use postrider::{Code, Ident, Result};
 
-use super::case::Case;
+use super::case::{Case, on_every_layout};
 use crate::relay_cases::{relay, relay_to};
 use crate::taker::Taker;
 
 #[tokio::test]
 async fn two_types_with_one_id_are_two_keys_whose_messages_carry_the_same() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         let id = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
         for kind in ["Order", "User"] {
             case.run(&match layout {
@@ -41,8 +38,9 @@ async fn two_types_with_one_id_are_two_keys_whose_messages_carry_the_same() -> R
         let keys: Vec<_> = events.iter().map(|stored| stored.event.ordering_key().unwrap()).collect();
         assert_eq!(keys, [format!("Order/{id}"), format!("User/{id}")], "{layout:?}");
         assert!(events.iter().all(|stored| stored.event.message_key() == Some(id)), "{layout:?}");
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 /// 40 keys, two rows each, all in one statement that the database fills with random ids.

@@ -10,7 +10,7 @@ use postrider::sink::{Failure, Outcome};
 use postrider::store::Store;
 use postrider_testkit::conformance::rows::Refusing;
 
-use super::case::Case;
+use super::case::{Case, on_every_layout};
 use crate::relay_cases::{self, KEYS, Table, eventually, relay, write};
 use crate::taker::Taker;
 
@@ -97,35 +97,30 @@ impl Table for Case {
     }
 }
 
-/// Each test on every layout.
-macro_rules! relays {
-    ($($test:ident)+) => { $(
-        #[tokio::test]
-        async fn $test() -> Result<()> {
-            for layout in RowLayout::ALL {
-                if Case::is_available() {
-                    relay_cases::$test(Case::new(layout).await?).await?;
-                }
-            }
-            Ok(())
-        }
-    )+ };
+#[tokio::test]
+async fn every_key_arrives_in_its_order_and_once() -> Result<()> {
+    on_every_layout(relay_cases::every_key_arrives_in_its_order_and_once).await
 }
 
-relays! {
-    every_key_arrives_in_its_order_and_once
-    a_poison_row_is_given_up_and_delays_only_its_own_key
-    an_outage_burns_no_attempt_of_any_row
-    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+#[tokio::test]
+async fn a_poison_row_is_given_up_and_delays_only_its_own_key() -> Result<()> {
+    on_every_layout(relay_cases::a_poison_row_is_given_up_and_delays_only_its_own_key).await
+}
+
+#[tokio::test]
+async fn an_outage_burns_no_attempt_of_any_row() -> Result<()> {
+    on_every_layout(relay_cases::an_outage_burns_no_attempt_of_any_row).await
+}
+
+#[tokio::test]
+async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next() -> Result<()> {
+    on_every_layout(relay_cases::what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next).await
 }
 
 #[tokio::test]
 async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_as_they_were() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         let asked = Arc::new(AtomicU32::new(0));
         let counted = asked.clone();
         let sink = Taker::new(move |_, _| {
@@ -141,8 +136,9 @@ async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_as_they_were
             case.attempts()
         );
         assert_eq!(case.one::<i64>(&waiting).await?, (KEYS * 3) as i64, "{layout:?}");
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 /// Beside others too. Where rows are marked before they are published, such a row is never published, and is parked.

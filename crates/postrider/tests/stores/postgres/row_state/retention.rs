@@ -8,7 +8,7 @@ use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{Purge, Start};
 
-use super::case::Case;
+use super::case::{Case, on_every_layout};
 use crate::relay_cases::eventually;
 use crate::taker::Taker;
 
@@ -32,11 +32,8 @@ async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
 
 #[tokio::test]
 async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
-    for layout in RowLayout::ALL {
-        if !Case::is_available() {
-            return Ok(());
-        }
-        let case = Case::new(layout).await?;
+    on_every_layout(async |case| {
+        let layout = case.layout;
         for number in 0..100 {
             case.run(&case.insert("theirs", number)).await?;
         }
@@ -58,8 +55,9 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
         left(&case, Retention::of(Duration::ZERO), 100).await?;
         let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) };
         left(&case, all, 0).await?;
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]

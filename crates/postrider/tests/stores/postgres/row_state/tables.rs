@@ -140,7 +140,7 @@ async fn the_default_layout_and_a_table_of_rows_never_share_a_schema() -> Result
     assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = PostgresRowStore::connect(&case.config, &case.table).await.unwrap_err();
     assert_eq!(missing.code(), Code::SchemaMissing);
-    assert!(missing.to_string().contains("--layout outbox"), "{missing}");
+    assert!(missing.report().contains("--layout outbox"), "{missing}");
     Ok(())
 }
 

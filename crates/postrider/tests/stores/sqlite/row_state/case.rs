@@ -52,6 +52,36 @@ impl Case {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
+    /// Makes the lease's time run out.
+    pub(crate) fn expire_lease(&self) -> Result<()> {
+        self.run("UPDATE postrider_row_leases SET expires_at = 0")
+    }
+
+    /// Makes all rows two days older, in these columns, and our notes of them.
+    pub(crate) fn age(&self, table: &str, times: &[&str]) -> Result<()> {
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = datetime({time}, '-2 days')"))?;
+        }
+        self.run("UPDATE postrider_row_done SET done_at = done_at - 172800000000")
+    }
+
+    /// Writes rows in one transaction, a statement each, with the id of the row if it is no number.
+    pub(crate) fn write_rows(
+        &self,
+        rows: usize,
+        insert: impl Fn(usize) -> (String, Option<String>),
+    ) -> Result<Vec<String>> {
+        let mut connection = self.connect()?;
+        let tx = connection.transaction().map_err(failed)?;
+        let mut ids = Vec::new();
+        for (sql, id) in (0..rows).map(insert) {
+            tx.execute_batch(&sql).map_err(failed)?;
+            ids.push(id.unwrap_or_else(|| tx.last_insert_rowid().to_string()));
+        }
+        tx.commit().map_err(failed)?;
+        Ok(ids)
+    }
+
     /// The last errors of the rows that our notes call dead.
     pub(crate) fn dead(&self) -> Result<Vec<String>> {
         let connection = self.connect()?;

@@ -31,15 +31,7 @@ impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut connection = self.0.connect()?;
-        let tx = connection.transaction().map_err(failed)?;
-        let mut ids = Vec::new();
-        for number in 0..rows {
-            tx.execute_batch(&Case::insert(key, number)).map_err(failed)?;
-            ids.push(tx.last_insert_rowid().to_string());
-        }
-        tx.commit().map_err(failed)?;
-        Ok(ids)
+        self.0.write_rows(rows, |number| (Case::insert(key, number), None))
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -85,13 +77,10 @@ impl<const SHARED: bool> RowsUnderTest for Of<SHARED> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE postrider_row_leases SET expires_at = 0")
+        self.0.expire_lease()
     }
 
     async fn age(&self) -> Result<()> {
-        self.0.run(
-            "UPDATE outbox_events SET created_at = datetime(created_at, '-2 days');
-             UPDATE postrider_row_done SET done_at = done_at - 172800000000",
-        )
+        self.0.age("outbox_events", &["created_at"])
     }
 }

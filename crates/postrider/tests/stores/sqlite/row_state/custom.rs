@@ -67,25 +67,9 @@ impl<const KIND: usize> Of<KIND> {
         Ok(case)
     }
 
-    /// The INSERT of a row, and its id. Ids that are texts fall while rows are written.
-    fn insert(key: &str, number: usize) -> (String, String) {
-        static ID: AtomicU32 = AtomicU32::new(900_000);
-        let id = format!("e-{}", ID.fetch_sub(1, Ordering::Relaxed));
-        let payload = format!("{{\"n\": {number}}}");
-        let sql = match KIND {
-            0 => format!(
-                "INSERT INTO \"ShopEvents\" (\"eventId\", kind, \"group by\", body)
-                 VALUES ('{id}', 'order.placed', '{key}', '{payload}')"
-            ),
-            1 => format!(
-                "INSERT INTO \"ShopEvents\" (name, part, data) VALUES ('order.placed', '{key}', '{payload}')"
-            ),
-            _ => format!(
-                "INSERT INTO \"ShopEvents\" (id, aggregatetype, aggregateid, type, payload)
-                 VALUES ('{id}', 'Order', '{key}', 'order.placed', '{payload}')"
-            ),
-        };
-        (sql, id)
+    /// The INSERT of a row, and its id unless the database gives it.
+    fn insert(key: &str, number: usize) -> (String, Option<String>) {
+        KINDS[KIND].insert_with_id("ShopEvents", '"', key, number)
     }
 
     /// The id as text, and the conditions of a delivered and of a given up row, and its tries.
@@ -119,16 +103,7 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn write(&self, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut connection = self.0.connect()?;
-        let tx = connection.transaction().map_err(failed)?;
-        let mut ids = Vec::new();
-        for number in 0..rows {
-            let (sql, id) = Self::insert(key, number);
-            tx.execute_batch(&sql).map_err(failed)?;
-            ids.push(if KIND == 1 { tx.last_insert_rowid().to_string() } else { id });
-        }
-        tx.commit().map_err(failed)?;
-        Ok(ids)
+        self.0.write_rows(rows, |number| Self::insert(key, number))
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
@@ -186,20 +161,12 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE postrider_row_leases SET expires_at = 0")
+        self.0.expire_lease()
     }
 
     async fn age(&self) -> Result<()> {
-        self.0.run(match KIND {
-            1 => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days'), sent = datetime(sent, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-            _ => {
-                "UPDATE \"ShopEvents\" SET made = datetime(made, '-2 days');
-                 UPDATE postrider_row_done SET done_at = done_at - 172800000000"
-            }
-        })
+        let times = if KIND == 1 { &["made", "sent"][..] } else { &["made"] };
+        self.0.age("\"ShopEvents\"", times)
     }
 }
 
@@ -274,10 +241,10 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
         (
             Field::MaxAttempts,
             "type",
-            "column ShopEvents.type is varchar(255), and `max_attempts` needs a number",
+            "column ShopEvents.type is varchar(255), but `max_attempts` needs a number",
         ),
-        (Field::DeliveredAt, "made", "ShopEvents.made must not be NULL"),
-        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is no key of its own"),
+        (Field::DeliveredAt, "made", "column ShopEvents.made is NOT NULL"),
+        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
         let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;

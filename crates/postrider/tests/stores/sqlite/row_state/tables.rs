@@ -74,7 +74,7 @@ async fn a_file_holds_one_table_and_beside_it_the_default_layout() -> Result<()>
     let case = Case::without_tables()?;
     SqliteStore::migrate(&case.path)?;
     let missing = SqliteRowStore::open(&case.path, &case.table).unwrap_err();
-    assert!(missing.code() == Code::SchemaMissing && missing.to_string().contains("--layout outbox_events"));
+    assert!(missing.code() == Code::SchemaMissing && missing.report().contains("--layout outbox_events"));
     SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
     let (log, rows) = (SqliteStore::open(&case.path)?, case.store()?);
     assert!(

@@ -13,7 +13,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", "SET @postrider_nothing = 0"],
     load: LOAD,
     waiting: None,
-    delete_delivered: &[TRIM, TRIM_NOTES],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -58,19 +58,11 @@ const LOAD: &str = "
 const TRIM: &str = "
     DELETE FROM {table}
     WHERE {c.id} IN (SELECT old.id
-                     FROM (SELECT {c.old_id} AS id
-                           FROM {c.old_rows}
+                     FROM (SELECT t.{c.id} AS id
+                           FROM {table} AS t
                            WHERE {c.is_old} AND {c.old_at} < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
                            ORDER BY {c.old_order}
                            LIMIT {most}) AS old)";
-
-/// Only a note whose row is gone: else the row would be due again. Index: row_done (done_at), from its begin.
-const TRIM_NOTES: &str = "
-    DELETE FROM {schema}.row_done
-    WHERE {c.is_noted} AND done_at < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
-      AND NOT EXISTS (SELECT 1 FROM {table} AS t WHERE t.{c.id} = {c.done_row})
-    ORDER BY done_at, row_id
-    LIMIT {most}";
 
 /// What is neither done nor noted.
 macro_rules! open {
@@ -106,7 +98,7 @@ const COUNTS: &str = "
 /// Indexes: the primary keys.
 const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}");
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A mapped table. When a row was delivered is not asked for.
 const TALLY: &str = concat!(
     "SELECT ",
     subscription!(),

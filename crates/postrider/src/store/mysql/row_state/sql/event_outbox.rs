@@ -11,7 +11,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, NOTHING],
     load: LOAD,
     waiting: Some(WAITING),
-    delete_delivered: &[TRIM],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -37,7 +37,7 @@ macro_rules! due {
     };
 }
 
-/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the seed has none that is in
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the layout has none that is in
 /// order too.
 const LIST: &str = concat!(
     "SELECT page.id
@@ -181,7 +181,7 @@ const SEARCH: &str = concat!(
      LIMIT ?"
 );
 
-/// Due is what the seed's own view calls so.
+/// Due is what the layout's own view calls so.
 const TALLY: &str = concat!(
     "SELECT ",
     subscription!(),

@@ -64,9 +64,8 @@ pub(super) struct Sql {
     pub(super) load: &'static str,
     /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
     pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old, whichever program delivered it: microseconds since 1970, twice where two times count. Run one after the other; the
-    /// most that one deletes counts.
-    pub(super) delete_delivered: &'static [&'static str],
+    /// Deletes what is delivered and old, whichever program delivered it: microseconds since 1970, twice where two times count.
+    pub(super) delete_delivered: &'static str,
     /// Deletes the rows of old notes, `{ids}`, that were delivered from here.
     pub(super) delete_own: &'static str,
     /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.
@@ -134,7 +133,7 @@ pub(super) struct Marks {
 }
 
 impl Sql {
-    /// `None` where the seed has no such table.
+    /// `None` where the layout has no such table.
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),

@@ -14,7 +14,7 @@ pub(super) const SQL: Sql = Sql {
     outcomes: [DONE, RETRIED, ENDED, RETURNED],
     load: LOAD,
     waiting: None,
-    delete_delivered: &[TRIM],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -74,7 +74,7 @@ const LOCK: &str = "
     WHERE t.id IN ({ids}) AND (t.status IN ('PENDING', 'FAILED') OR {abandoned})
     FOR UPDATE";
 
-/// The seed's MarkEventForProcessing for a batch. Index: the primary key (id).
+/// The layout's MarkEventForProcessing for a batch. Index: the primary key (id).
 const MARK: &str = "
     UPDATE {table} AS t
     SET t.status = 'PUBLISHING',
@@ -125,7 +125,7 @@ macro_rules! ours {
     };
 }
 
-/// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
+/// What a try leaves behind, as the layout's MarkEventForProcessing does; a claim has done so already.
 macro_rules! tried {
     () => {
         "t.last_attempt_at = CASE WHEN c.s IS NULL THEN UTC_TIMESTAMP() ELSE t.last_attempt_at END"
@@ -181,7 +181,7 @@ const LOAD: &str = concat!(
      LEFT JOIN {table} AS t ON t.id = n.row_id"
 );
 
-/// The seed's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status_created_at (status,
+/// The layout's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status_created_at (status,
 /// created_at), one range from its begin.
 const TRIM: &str = "
     DELETE FROM {table}

@@ -109,7 +109,7 @@ const COUNTS: &str = "
 /// Indexes: row_done (done_at), from its begin, and the primary key of the table.
 const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.created}", "true");
 
-/// Of a table of anybody's, on whichever index its owner has.
+/// Of a mapped table, on any index its owner has.
 const SEARCH: &str = "
     SELECT * FROM (
         SELECT {c.id_text} AS id, {c.event_id} AS event_id, {c.type} AS event_type, {c.aggregate_type} AS kind,
@@ -126,7 +126,7 @@ const SEARCH: &str = "
       AND ($7::text IS NULL OR t.status = $7)
     ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT $8";
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A mapped table. When a row was delivered is not asked for.
 const TALLY: &str = concat!(
     "SELECT ",
     subscription!(),

@@ -43,7 +43,7 @@ macro_rules! never {
     };
 }
 
-/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the seed has none that is in
+/// Index: idx_event_outbox_status_sched (status, next_attempt_at), all that is due; the layout has none that is in
 /// order too.
 const LIST: &str = "
     SELECT page.id::text
@@ -205,7 +205,7 @@ const SEARCH: &str = concat!(
     " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
 );
 
-/// Due is what the seed's own view calls so.
+/// Due is what the layout's own view calls so.
 const TALLY: &str = concat!(
     "SELECT ",
     subscription!(),

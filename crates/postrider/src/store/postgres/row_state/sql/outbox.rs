@@ -145,7 +145,7 @@ const BACKLOG: &str = "
     )
     SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)";
 
-/// The seed indexes the creation of pending rows only; those are what the question is about.
+/// The layout indexes the creation of pending rows only; those are what the question is about.
 const NEWEST: &str = "SELECT max(created_at) FROM {table} WHERE status = 'pending'";
 
 const COUNTS: &str = concat!(
@@ -190,7 +190,7 @@ const DELETE_OWN_EXPIRED: &str = "
     SELECT count(*), count(*) FROM gone";
 
 /// Indexes: idx_outbox_aggregate (aggregate_type, aggregate_id) for an aggregate, idx_outbox_status_created (status,
-/// created_at) for a time with status pending. The seed has none for other times, nor for payloads.
+/// created_at) for a time with status pending. The layout has none for other times, nor for payloads.
 const SEARCH: &str = concat!(
     "SELECT t.id::text, t.id::text, t.event_type::text, t.aggregate_type::text, t.aggregate_id::text,
             t.created_at, t.status::text, t.retry_count::bigint, t.payload::text

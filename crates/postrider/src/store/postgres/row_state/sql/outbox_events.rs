@@ -91,7 +91,7 @@ const READ: &str = concat!(
 /// Index: the primary key (id).
 const PAYLOADS: &str = "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])";
 
-/// The seed's MarkEventForProcessing for a batch. The lock keeps a takeover waiting, and no settle. Index: the
+/// The layout's MarkEventForProcessing for a batch. The lock keeps a takeover waiting, and no settle. Index: the
 /// primary key (id).
 const CLAIM: &str = concat!(
     fence_beside!("$5", "$6"),
@@ -138,7 +138,7 @@ const FOREIGN: &str = "
                       WHERE c.claimed_at = t.last_attempt_at AND t.id::text = ANY (c.ids))
       AND NOT EXISTS (SELECT FROM {schema}.row_refused AS r WHERE r.row_id = t.id::text)";
 
-/// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
+/// What a try leaves behind, as the layout's MarkEventForProcessing does; a claim has done so already.
 macro_rules! tried {
     () => {
         "last_attempt_at = coalesce(c.stamp, now())"
@@ -223,7 +223,7 @@ const LOAD: &str = concat!(
      ) AS t ON true"
 );
 
-/// The seed's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status_created_at (status,
+/// The layout's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status_created_at (status,
 /// created_at), one range from its begin.
 const TRIM: &str = "
     DELETE FROM {table}
@@ -287,7 +287,7 @@ const SEARCH_AGGREGATE: &str = concat!(
     " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
 );
 
-/// Of all aggregates. Index: idx_outbox_events_status_created_at (status, created_at), the newest of each state. The seed has
+/// Of all aggregates. Index: idx_outbox_events_status_created_at (status, created_at), the newest of each state. The layout has
 /// none for payloads.
 const SEARCH: &str = concat!(
     "SELECT t.*

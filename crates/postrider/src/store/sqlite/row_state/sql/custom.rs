@@ -10,7 +10,7 @@ pub(super) const SQL: Sql = Sql {
     marks: None,
     outcomes: ["{c.done}", "{c.retried}", "{c.ended}", ""],
     load: LOAD,
-    delete_delivered: &["{c.trim}"],
+    delete_delivered: "{c.trim}",
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -81,7 +81,7 @@ const DELETE_OWN: &str = "
     DELETE FROM {table} AS t
     WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)";
 
-/// A table of anybody's. When a row was delivered is not asked for.
+/// A mapped table. When a row was delivered is not asked for.
 const TALLY: &str = "
     SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, {c.type} AS event_type, NULL AS producer,
            {c.created} AS created_at, NULL AS delivered_at,

@@ -31,8 +31,8 @@ pub(super) struct Sql {
     pub(super) outcomes: [&'static str; 4],
     /// Noted rows beside what the table says of them; see [`load`](super::load).
     pub(super) load: &'static str,
-    /// Deletes what is delivered, whichever program delivered it, and older than `?1`, `?2` at most. Run one after the other; the last one counts.
-    pub(super) delete_delivered: &'static [&'static str],
+    /// Deletes what is delivered, whichever program delivered it, and older than `?1`, `?2` at most.
+    pub(super) delete_delivered: &'static str,
     /// Deletes the row `?1`, delivered from here at `?2`. One that was made a day after its note is another one, under a
     /// number that was given out again.
     pub(super) delete_own: &'static str,

@@ -11,7 +11,7 @@ pub(super) const SQL: Sql = Sql {
     marks: Some(Marks { mark: MARK, give_back: GIVE_BACK, foreign: FOREIGN }),
     outcomes: [DONE, FAILED, FAILED, RETURNED],
     load: LOAD,
-    delete_delivered: &[TRIM],
+    delete_delivered: TRIM,
     backlog: BACKLOG,
     newest: NEWEST,
     counts: COUNTS,
@@ -60,7 +60,7 @@ const READ: &str = concat!(
      WHERE t.id = ?1"
 );
 
-/// The seed's MarkEventForProcessing, for a row that was seen with `?2` attempts, at `?3`. Index: the primary key (id).
+/// The layout's MarkEventForProcessing, for a row that was seen with `?2` attempts, at `?3`. Index: the primary key (id).
 const MARK: &str = concat!(
     "UPDATE {table} AS t
      SET status = 'PUBLISHING',
@@ -125,7 +125,7 @@ macro_rules! ours {
     };
 }
 
-/// What a try leaves behind, as the seed's MarkEventForProcessing does; a claim has done so already.
+/// What a try leaves behind, as the layout's MarkEventForProcessing does; a claim has done so already.
 macro_rules! tried {
     () => {
         "last_attempt_at = CASE WHEN ?2 IS NULL THEN CURRENT_TIMESTAMP ELSE last_attempt_at END"
@@ -162,7 +162,7 @@ const LOAD: &str = concat!(
      LEFT JOIN {table} AS t ON t.id = n.row_id"
 );
 
-/// The seed's DeletePublishedEventsOlderThan, `?2` at most. Index: idx_outbox_events_status (status, created_at), one
+/// The layout's DeletePublishedEventsOlderThan, `?2` at most. Index: idx_outbox_events_status (status, created_at), one
 /// range from its begin.
 const TRIM: &str = concat!(
     "DELETE FROM {table}
@@ -249,7 +249,7 @@ macro_rules! of_state {
     };
 }
 
-/// Merges the states, row by row. The seed has no index for aggregates, types and payloads on SQLite.
+/// Merges the states, row by row. The layout has no index for aggregates, types and payloads on SQLite.
 const SEARCH: &str = concat!(
     of_state!("'PENDING'"),
     " UNION ALL ",

@@ -6,7 +6,7 @@ use postrider_testkit::servers::pgbouncer::PgBouncer;
 use postrider_testkit::servers::skipped;
 
 use super::*;
-use crate::server_faults::TestServer as _;
+use crate::server_faults::{Act, TestServer as _};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() -> Result<()> {

@@ -108,13 +108,7 @@ impl Kind {
     }
 
     pub(crate) async fn write(self, case: &Case, key: &str, rows: usize) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        case.run("BEGIN").await?;
-        for number in 0..rows {
-            ids.push(case.one(&self.insert(key, number)).await?);
-        }
-        case.run("COMMIT").await?;
-        Ok(ids)
+        case.write_rows(rows, |number| self.insert(key, number)).await
     }
 
     /// Rows that were not delivered, by what table and notes say together.

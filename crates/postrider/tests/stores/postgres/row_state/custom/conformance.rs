@@ -103,24 +103,15 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
     }
 
     async fn expire_lease(&self) -> Result<()> {
-        self.0.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+        self.0.expire_lease().await
     }
 
     async fn age(&self) -> Result<()> {
-        let end = format!(
-            "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
-             WHERE application_name = '{}' AND state = 'idle in transaction'",
-            self.0.schema
-        );
-        self.0.one::<i64>(&end).await?;
-        let older = match Self::KIND {
-            Kind::Status => "UPDATE shop_events SET \"madeAt\" = \"madeAt\" - interval '2 days'",
-            Kind::Time => {
-                "UPDATE shop_events SET made = made - interval '2 days', sent = sent - interval '2 days'"
-            }
-            _ => "UPDATE shop_events SET \"timestamp\" = \"timestamp\" - interval '2 days'",
+        let times = match Self::KIND {
+            Kind::Status => &["\"madeAt\""][..],
+            Kind::Time => &["made", "sent"],
+            Kind::Noted | Kind::Deleted => &["\"timestamp\""],
         };
-        self.0.run(older).await?;
-        self.0.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
+        self.0.age("shop_events", times).await
     }
 }

@@ -1,0 +1,201 @@
+//! What the verbs of a store ask of a transaction, and the verbs that follow from the answers: the overview,
+//! retention, and where a subscription begins. Each question is one statement, native to its database.
+
+use std::collections::BTreeSet;
+
+use super::subscription::{SubscriptionRow, unknown};
+use super::{
+    Backlog, LeaseOverview, Overview, ParkedOverview, Purge, PurgeBound, PurgePlan, Purged, RelayOverview,
+    Start, SubscriptionOverview,
+};
+use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
+use crate::{Position, Result, Timestamp};
+
+/// A transaction on an outbox of the default layout.
+pub(super) trait LogTx: Send {
+    /// The database's clock.
+    fn clock(&mut self) -> impl Future<Output = Result<Timestamp>> + Send;
+
+    /// The highest position ever taken, committed or not.
+    fn last_position(&mut self) -> impl Future<Output = Result<Position>> + Send;
+
+    /// Where a subscription that begins at a later position begins instead.
+    fn end(&mut self) -> impl Future<Output = Result<Position>> + Send {
+        self.last_position()
+    }
+
+    /// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
+    /// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
+    /// its event is later than the snapshot.
+    fn visible(&mut self, until: Option<Timestamp>) -> impl Future<Output = Result<Intervals>> + Send;
+
+    /// The last event at or below a position.
+    fn mark_at_or_below(&mut self, position: Position) -> impl Future<Output = Result<Option<Mark>>> + Send;
+
+    /// When the event at a position happened.
+    fn time_of(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+
+    /// When the first event above a position happened.
+    fn time_above(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+
+    /// How many events stand in some ranges, counted up to a limit, and where the first of them stands.
+    fn count_within(
+        &mut self,
+        ranges: Vec<(Position, Position)>,
+        limit: u64,
+    ) -> impl Future<Output = Result<(u64, Option<Position>)>> + Send;
+
+    /// The names of all subscriptions, in order.
+    fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    /// The state of a subscription, if there is one of this name.
+    fn load(&mut self, name: &str) -> impl Future<Output = Result<Option<SubscriptionRow>>> + Send;
+
+    /// All parked rows of a subscription, by position.
+    fn parked(&mut self, name: &str) -> impl Future<Output = Result<Vec<ParkedRow>>> + Send;
+
+    /// The lease of a subscription, expired or not.
+    fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
+
+    /// The relays of a subscription whose report still holds.
+    fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
+
+    /// Keeps others from deleting events and from creating or moving subscriptions until the transaction ends. Does not
+    /// wait: one relay that deletes is enough, and subscriptions come first.
+    fn lock_retention(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// How far every subscription is. A halted one counts as at the beginning: its floor is one of another history and says
+    /// nothing about these events, so until an operator decides, it needs them all.
+    fn purge_bounds(&mut self) -> impl Future<Output = Result<Vec<PurgeBound>>> + Send;
+
+    /// The first events above a position and up to another, with their times.
+    fn times_within(
+        &mut self,
+        after: Position,
+        last: Position,
+        events_max: usize,
+    ) -> impl Future<Output = Result<Vec<(Position, Timestamp)>>> + Send;
+
+    /// The positions above one and up to another that any subscription has parked.
+    fn parked_within(
+        &mut self,
+        after: Position,
+        last: Position,
+    ) -> impl Future<Output = Result<Vec<Position>>> + Send;
+
+    /// Deletes events.
+    fn delete(&mut self, positions: &[Position]) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// See [`Store::overview`](super::Store::overview).
+pub(super) async fn overview<T: LogTx>(tx: &mut T, backlog_max: u64) -> Result<Overview> {
+    let last = tx.last_position().await?;
+    let newest = match tx.mark_at_or_below(last).await? {
+        Some(mark) => tx.time_of(mark.position).await?.map(|time| (mark, time)),
+        None => None,
+    };
+    let oldest = tx.time_above(Position::ZERO).await?;
+    let mut subscriptions = Vec::new();
+    for name in tx.subscriptions().await? {
+        subscriptions.push(subscription(tx, name, last, backlog_max).await?);
+    }
+    Ok(Overview { now: tx.clock().await?, last, oldest, newest, subscriptions })
+}
+
+async fn subscription<T: LogTx>(
+    tx: &mut T,
+    name: String,
+    last: Position,
+    backlog_max: u64,
+) -> Result<SubscriptionOverview> {
+    let row = tx.load(&name).await?.ok_or_else(|| unknown(&name))?;
+    let mut parked: ParkedOverview = tx.parked(&name).await?.into_iter().collect();
+    if let Some(first) = parked.first {
+        parked.oldest = tx.time_of(first).await?;
+    }
+    Ok(SubscriptionOverview {
+        epoch: row.epoch,
+        floor: row.progress.done.floor(),
+        backlog: backlog(tx, &row.progress.done, last, backlog_max).await?,
+        parked,
+        lease: tx.lease(&name).await?,
+        relays: tx.relays(&name).await?,
+        clean: row.clean,
+        paused: row.paused,
+        halted: row.halted,
+        name,
+    })
+}
+
+/// Counts the events in the gaps of what is done, and stops at the limit.
+async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
+    // One more than fits tells whether there are more.
+    let (events, first) = tx.count_within(done.gaps(last), max.saturating_add(1)).await?;
+    let oldest = match first {
+        Some(first) => tx.time_of(first).await?,
+        None => None,
+    };
+    Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
+}
+
+/// See [`Store::purge`](super::Store::purge). Settles need no lock. They only raise floors, and what they park was above the
+/// floor; floors are read before the parked rows, so a settle in between makes the batch smaller, never larger.
+pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged> {
+    tx.lock_retention().await?;
+    let bounds = tx.purge_bounds().await?;
+    let Some(lowest) = PurgeBound::lowest(&bounds) else {
+        return Ok(Purged { reached: purge.after, ..Purged::default() });
+    };
+    let now = tx.clock().await?;
+    let rows = tx.times_within(purge.after, lowest.floor, purge.events_max).await?;
+    let mut kept: BTreeSet<Position> = bounds.iter().filter_map(|bound| bound.highest).collect();
+    if let Some((last, _)) = rows.last() {
+        kept.extend(tx.parked_within(purge.after, *last).await?);
+    }
+    let PurgePlan { expired, reached, more } = purge.plan(now, &rows, &kept);
+    if !expired.is_empty() {
+        tx.delete(&expired).await?;
+    }
+    let held = lowest.held_back(tx.time_above(lowest.floor).await?, purge.cutoff(now));
+    Ok(Purged { deleted: expired.len() as u64, reached, more, held })
+}
+
+/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
+/// counts as its end: beyond it there is no history to compare with.
+pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result<Progress> {
+    let done = match start {
+        Start::Now => tx.visible(None).await?,
+        Start::Beginning => Intervals::default(),
+        Start::Position(position) => {
+            Intervals::up_to(position.max(Position::new(1)).previous().min(tx.end().await?))
+        }
+        Start::Time(time) => tx.visible(Some(time)).await?,
+    };
+    let highest = tx.mark_at_or_below(done.highest()).await?;
+    Ok(Progress { done, highest, trial: None })
+}
+
+/// What a scan of all events shows, as [`LogTx::visible`] has it. Each step is a gap: the event before it, if there is one, and
+/// the event after it; the last step has none after it. Everything up to `decided` is there or gone for good.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleStep>>) -> Result<Intervals> {
+    let mut done = Intervals::default();
+    let mut first = Position::new(1);
+    for step in steps {
+        let VisibleStep { before, after, decided } = step?;
+        if let Some(decided) = decided {
+            done.insert_range(Position::new(1), Position::new(decided));
+        }
+        done.insert_range(first, before.map_or(Position::ZERO, Position::new));
+        first = after.map_or(first, Position::new);
+    }
+    Ok(done)
+}
+
+/// See [`visible_intervals`].
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) struct VisibleStep {
+    pub(super) before: Option<i64>,
+    pub(super) after: Option<i64>,
+    pub(super) decided: Option<i64>,
+}

@@ -1,0 +1,169 @@
+//! What the verbs ask MySQL and MariaDB in a transaction; see [`log_tx`](crate::store::log_tx).
+
+use super::history;
+use super::maintain::{self, lock_for};
+use super::ranges::{listed, within};
+use super::row::{self, get, get_opt, micros};
+use super::session::{Params, Tx, params};
+use super::writers::decided_up_to;
+use super::{overview, park, progress, relays};
+use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
+use crate::store::subscription::SubscriptionRow;
+use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
+use crate::{Position, Result, Timestamp};
+
+impl LogTx for Tx<'_> {
+    async fn clock(&mut self) -> Result<Timestamp> {
+        maintain::clock(self).await
+    }
+
+    async fn last_position(&mut self) -> Result<Position> {
+        history::last_position(self).await
+    }
+
+    /// Not the counter: a crash of the server may take it back to the last event.
+    async fn end(&mut self) -> Result<Position> {
+        history::last_row(self).await
+    }
+
+    async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
+        // Before the snapshot, or its proof is none.
+        let decided = decided_up_to(self).await?;
+        // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
+        // before it and where it ends; and where the last event stands, with the end of what is decided.
+        let sql = "WITH seen AS (
+                       SELECT position FROM {schema}.events
+                       WHERE position < COALESCE(
+                           (SELECT MIN(position) FROM {schema}.events
+                            WHERE time >= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')), 9223372036854775807)
+                   ), steps AS (
+                       SELECT COALESCE(LAG(position) OVER (ORDER BY position), 0) AS before_it, position FROM seen
+                   )
+                   SELECT before_it, position, NULL FROM steps WHERE position <> before_it + 1
+                   UNION ALL
+                   SELECT COALESCE(MAX(position), 0), NULL,
+                          LEAST(?, COALESCE(
+                              (SELECT MIN(position) - 1 FROM {schema}.events
+                               WHERE time >= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')), 9223372036854775807))
+                   FROM seen
+                   ORDER BY 1";
+        let until = until.map(Timestamp::as_micros);
+        let rows = self.query(sql, params![until, decided.get(), until]).await?;
+        visible_intervals(rows.iter().map(|row| {
+            Ok(VisibleStep { before: get_opt(row, 0)?, after: get_opt(row, 1)?, decided: get_opt(row, 2)? })
+        }))
+    }
+
+    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
+        history::mark_at_or_below(self, position).await
+    }
+
+    async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position).
+        let sql = concat!("SELECT ", micros!("time"), " FROM {schema}.events WHERE position = ?");
+        let row = self.query_opt(sql, params![position.get()]).await?;
+        row.map(|row| row::time(&row, 0)).transpose()
+    }
+
+    async fn time_above(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position), one row.
+        let sql = concat!(
+            "SELECT ",
+            micros!("time"),
+            " FROM {schema}.events WHERE position > ? ORDER BY position LIMIT 1"
+        );
+        let row = self.query_opt(sql, params![position.get()]).await?;
+        row.map(|row| row::time(&row, 0)).transpose()
+    }
+
+    async fn count_within(
+        &mut self,
+        ranges: Vec<(Position, Position)>,
+        limit: u64,
+    ) -> Result<(u64, Option<Position>)> {
+        let ranges = within(ranges.into_iter().map(|(first, last)| (first.get(), last.get())));
+        // Index: the primary key (position); one range each. No other column is read.
+        let sql = format!(
+            "SELECT COUNT(*), MIN(position)
+             FROM (SELECT position FROM {{schema}}.events FORCE INDEX (PRIMARY)
+                   WHERE {ranges}
+                   ORDER BY position
+                   LIMIT {limit}) AS counted"
+        );
+        let Some(row) = self.query_opt(&sql, Params::new()).await? else { return Ok((0, None)) };
+        Ok((get::<i64>(&row, 0)?.unsigned_abs(), get_opt::<i64>(&row, 1)?.map(Position::new)))
+    }
+
+    async fn subscriptions(&mut self) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM {schema}.subscriptions ORDER BY name";
+        self.query(sql, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
+    }
+
+    async fn load(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        progress::load(self, name).await
+    }
+
+    async fn parked(&mut self, name: &str) -> Result<Vec<ParkedRow>> {
+        park::load(self, name).await
+    }
+
+    async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
+        overview::lease(self, name).await
+    }
+
+    async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
+        relays::load(self, name).await
+    }
+
+    async fn lock_retention(&mut self) -> Result<()> {
+        self.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await.map(|_| ())
+    }
+
+    async fn purge_bounds(&mut self) -> Result<Vec<PurgeBound>> {
+        let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+                   FROM {schema}.subscriptions
+                   ORDER BY name";
+        let bound = |row| {
+            let highest = get_opt::<i64>(row, 2)?.map(Position::new);
+            Ok(PurgeBound { subscription: get(row, 0)?, floor: row::position(row, 1)?, highest })
+        };
+        self.query(sql, Params::new()).await?.iter().map(bound).collect()
+    }
+
+    async fn times_within(
+        &mut self,
+        after: Position,
+        last: Position,
+        events_max: usize,
+    ) -> Result<Vec<(Position, Timestamp)>> {
+        // Index: the primary key (position), one range.
+        let sql = concat!(
+            "SELECT position, ",
+            micros!("time"),
+            " FROM {schema}.events
+              WHERE position > ? AND position <= ?
+              ORDER BY position
+              LIMIT ?"
+        );
+        let rows = self.query(sql, params![after.get(), last.get(), events_max]).await?;
+        rows.iter().map(|row| Ok((row::position(row, 0)?, row::time(row, 1)?))).collect()
+    }
+
+    async fn parked_within(&mut self, after: Position, last: Position) -> Result<Vec<Position>> {
+        // Index: the primary key (subscription, position), one range per subscription.
+        let sql = "SELECT STRAIGHT_JOIN p.position
+                   FROM {schema}.subscriptions AS s
+                   JOIN {schema}.parked AS p
+                     ON p.subscription = s.name AND p.position > ? AND p.position <= ?";
+        let rows = self.query(sql, params![after.get(), last.get()]).await?;
+        rows.iter().map(|row| row::position(row, 0)).collect()
+    }
+
+    async fn delete(&mut self, positions: &[Position]) -> Result<()> {
+        // Index: the primary key (position).
+        let positions = listed(positions.iter().copied());
+        let sql = format!("DELETE FROM {{schema}}.events WHERE position IN ({positions})");
+        self.execute(&sql, Params::new()).await.map(|_| ())
+    }
+}

@@ -1,0 +1,97 @@
+//! Columns of an event that do not come along with its row: a large payload, headers, action.
+//!
+//! A payload comes in slices, each an answer of its own. So a network that is slow costs time and nothing else, for each
+//! slice shows that it is not dead; and nothing of the server's is held for longer than one of them takes. An event of
+//! which the server can no longer read a part is damaged by itself; the others are read.
+
+use bytes::{Bytes, BytesMut};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::row::{Json, get};
+use super::session::{Access, Session};
+use crate::event::columns;
+use crate::store::page_builder::DeferredColumns;
+use crate::{Code, Error, Result};
+
+/// Bytes of a payload in one answer.
+const SLICE_BYTES: i32 = 1024 * 1024;
+
+/// With the id, so that an event never gets the payload of another. Index: the primary key (position).
+const FIRST: &str = "
+    SELECT substring(payload, 1, $3), headers, action
+    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
+    JOIN ONLY {schema}.events USING (position, id)
+    ORDER BY place";
+
+/// Index: the primary key (position).
+const NEXT: &str =
+    "SELECT substring(payload, $3, $4) FROM ONLY {schema}.events WHERE position = $1 AND id = $2";
+
+/// The columns of events by position and id, in this order. One that cannot be read is an error of its own.
+pub(super) async fn read(
+    session: &Session,
+    positions: &[i64],
+    ids: &[Uuid],
+) -> Result<Vec<Result<DeferredColumns>>> {
+    let mut all = Vec::with_capacity(positions.len());
+    match first(session, positions, ids).await {
+        Ok(rows) => {
+            for ((row, position), id) in rows.iter().zip(positions).zip(ids) {
+                all.push(own_error(whole(row, session, *position, *id).await)?);
+            }
+        }
+        // Which of them it is tells only one at a time.
+        Err(error) if error.code() == Code::RowDamaged => {
+            for (position, id) in positions.iter().zip(ids) {
+                let one = async {
+                    let rows = first(session, &[*position], &[*id]).await?;
+                    whole(rows.first().ok_or_else(deleted)?, session, *position, *id).await
+                };
+                all.push(own_error(one.await)?);
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(all)
+}
+
+async fn first(session: &Session, positions: &[i64], ids: &[Uuid]) -> Result<Vec<Row>> {
+    let (positions, ids) = (positions.to_vec(), ids.to_vec());
+    let rows = session.autocommit(Access::Reads, FIRST, &[&positions, &ids, &SLICE_BYTES]).await?;
+    if rows.len() == positions.len() { Ok(rows) } else { Err(deleted()) }
+}
+
+/// The columns of [`FIRST`], with the whole of the payload.
+async fn whole(row: &Row, session: &Session, position: i64, id: Uuid) -> Result<DeferredColumns> {
+    let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
+    let headers = json(1)?.map(columns::headers_from_json).transpose()?.unwrap_or_default();
+    let action = json(2)?.map(columns::action_from_json).transpose()?;
+    let slice: &[u8] = get(row, 0)?;
+    let is_full = |slice: &[u8]| slice.len() >= SLICE_BYTES.unsigned_abs() as usize;
+    if !is_full(slice) {
+        return Ok(DeferredColumns { payload: Bytes::copy_from_slice(slice), headers, action });
+    }
+    let mut payload = BytesMut::from(slice);
+    loop {
+        let from = i32::try_from(payload.len() + 1).unwrap_or(i32::MAX);
+        let rows = session.autocommit(Access::Reads, NEXT, &[&position, &id, &from, &SLICE_BYTES]).await?;
+        let slice: &[u8] = get(rows.first().ok_or_else(deleted)?, 0)?;
+        payload.extend_from_slice(slice);
+        if !is_full(slice) {
+            return Ok(DeferredColumns { payload: payload.freeze(), headers, action });
+        }
+    }
+}
+
+/// The event's own error apart from that of the connection.
+fn own_error(columns: Result<DeferredColumns>) -> Result<Result<DeferredColumns>> {
+    match columns {
+        Err(error) if error.code() != Code::RowDamaged => Err(error),
+        columns => Ok(columns),
+    }
+}
+
+fn deleted() -> Error {
+    Error::new(Code::StoreBusy, "an event was deleted while it was read")
+}

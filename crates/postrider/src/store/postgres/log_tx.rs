@@ -1,0 +1,174 @@
+//! What the verbs ask PostgreSQL in a transaction; see [`log_tx`](crate::store::log_tx).
+
+use super::history;
+use super::maintain::lock_of;
+use super::row::{self, get};
+use super::session::Tx;
+use super::time::Time;
+use super::writers::decided_up_to;
+use super::{overview, park, progress, relays};
+use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
+use crate::store::subscription::SubscriptionRow;
+use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
+use crate::{Code, Error, Position, Result, Timestamp};
+
+impl LogTx for Tx<'_> {
+    async fn clock(&mut self) -> Result<Timestamp> {
+        let row = self.query_opt("SELECT clock_timestamp()", &[]).await?;
+        // Without an answer nothing is old.
+        row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| get::<Time>(&row, 0).map(|time| time.0))
+    }
+
+    async fn last_position(&mut self) -> Result<Position> {
+        history::last_position(self).await
+    }
+
+    async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
+        // Before the snapshot, or its proof is none.
+        let decided = decided_up_to(self).await?;
+        // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
+        // before it and where it ends; and where the last event stands, with the end of what is decided.
+        let sql = "WITH first AS MATERIALIZED (
+                       SELECT position FROM ONLY {schema}.events
+                       WHERE $1::timestamptz IS NOT NULL AND time >= $1
+                       ORDER BY position
+                       LIMIT 1
+                   ), seen AS NOT MATERIALIZED (
+                       SELECT position FROM ONLY {schema}.events
+                       WHERE position < coalesce((SELECT position FROM first), 9223372036854775807)
+                   )
+                   SELECT before, position, NULL::bigint
+                   FROM (SELECT lag(position, 1, 0::bigint) OVER (ORDER BY position) AS before, position
+                         FROM seen) AS steps
+                   WHERE position <> before + 1
+                   UNION ALL
+                   SELECT max(position), NULL, least($2::bigint, (SELECT position - 1 FROM first)) FROM seen
+                   ORDER BY 1";
+        let rows = self.query(sql, &[&until.map(Time), &decided.get()]).await?;
+        visible_intervals(
+            rows.iter().map(|row| {
+                Ok(VisibleStep { before: get(row, 0)?, after: get(row, 1)?, decided: get(row, 2)? })
+            }),
+        )
+    }
+
+    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
+        history::mark_at_or_below(self, position).await
+    }
+
+    async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position).
+        let sql = "SELECT time FROM ONLY {schema}.events WHERE position = $1";
+        let row = self.query_opt(sql, &[&position.get()]).await?;
+        row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
+    }
+
+    async fn time_above(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position), one row.
+        let sql =
+            "SELECT time FROM ONLY {schema}.events WHERE position > $1::bigint ORDER BY position LIMIT 1";
+        let row = self.query_opt(sql, &[&position.get()]).await?;
+        row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
+    }
+
+    async fn count_within(
+        &mut self,
+        ranges: Vec<(Position, Position)>,
+        limit: u64,
+    ) -> Result<(u64, Option<Position>)> {
+        // Index: the primary key (position); one range each. No other column is read.
+        let sql = "SELECT count(*), min(position)
+                   FROM (SELECT found.position
+                         FROM unnest($1::bigint[], $2::bigint[]) AS gap (first, last)
+                         CROSS JOIN LATERAL (
+                             SELECT position FROM ONLY {schema}.events
+                             WHERE position BETWEEN gap.first AND gap.last
+                             ORDER BY position
+                             LIMIT $3
+                         ) AS found
+                         ORDER BY found.position
+                         LIMIT $3) AS counted";
+        let (firsts, lasts): (Vec<i64>, Vec<i64>) =
+            ranges.into_iter().map(|(first, last)| (first.get(), last.get())).unzip();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let Some(row) = self.query_opt(sql, &[&firsts, &lasts, &limit]).await? else { return Ok((0, None)) };
+        Ok((get::<i64>(&row, 0)?.unsigned_abs(), get::<Option<i64>>(&row, 1)?.map(Position::new)))
+    }
+
+    async fn subscriptions(&mut self) -> Result<Vec<String>> {
+        let rows = self.query("SELECT name FROM {schema}.subscriptions ORDER BY name", &[]).await?;
+        rows.iter().map(|row| get(row, 0)).collect()
+    }
+
+    async fn load(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        progress::load(self, name).await
+    }
+
+    async fn parked(&mut self, name: &str) -> Result<Vec<ParkedRow>> {
+        park::load(self, name).await
+    }
+
+    async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
+        overview::lease(self, name).await
+    }
+
+    async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
+        relays::load(self, name).await
+    }
+
+    async fn lock_retention(&mut self) -> Result<()> {
+        let row = self.query_opt(lock_of!("pg_try_advisory_xact_lock"), &[]).await?;
+        if row.map_or(Ok(false), |row| get(&row, 0))? {
+            return Ok(());
+        }
+        Err(Error::new(Code::StoreBusy, "another process is deleting events or creating a subscription"))
+    }
+
+    async fn purge_bounds(&mut self) -> Result<Vec<PurgeBound>> {
+        let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+                   FROM {schema}.subscriptions
+                   ORDER BY name";
+        let bound = |row| {
+            let highest = get::<Option<i64>>(row, 2)?.map(Position::new);
+            Ok(PurgeBound { subscription: get(row, 0)?, floor: row::position(row, 1)?, highest })
+        };
+        self.query(sql, &[]).await?.iter().map(bound).collect()
+    }
+
+    async fn times_within(
+        &mut self,
+        after: Position,
+        last: Position,
+        events_max: usize,
+    ) -> Result<Vec<(Position, Timestamp)>> {
+        // Index: the primary key (position), one range.
+        let sql = "SELECT position, time
+                   FROM ONLY {schema}.events
+                   WHERE position > $1::bigint AND position <= $2::bigint
+                   ORDER BY position
+                   LIMIT $3::bigint";
+        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let rows = self.query(sql, &[&after.get(), &last.get(), &limit]).await?;
+        rows.iter().map(|row| Ok((row::position(row, 0)?, get::<Time>(row, 1)?.0))).collect()
+    }
+
+    async fn parked_within(&mut self, after: Position, last: Position) -> Result<Vec<Position>> {
+        // Index: the primary key (subscription, position), one range per subscription.
+        let sql = "SELECT p.position
+                   FROM {schema}.subscriptions AS s
+                   CROSS JOIN LATERAL (
+                       SELECT position FROM {schema}.parked
+                       WHERE subscription = s.name AND position > $1::bigint AND position <= $2::bigint
+                   ) AS p";
+        let rows = self.query(sql, &[&after.get(), &last.get()]).await?;
+        rows.iter().map(|row| row::position(row, 0)).collect()
+    }
+
+    async fn delete(&mut self, positions: &[Position]) -> Result<()> {
+        // Index: the primary key (position).
+        let sql = "DELETE FROM ONLY {schema}.events WHERE position = ANY ($1::bigint[])";
+        let positions: Vec<i64> = positions.iter().map(|position| position.get()).collect();
+        self.execute(sql, &[&positions]).await.map(|_| ())
+    }
+}

@@ -1,0 +1,80 @@
+//! The row of a subscription and its parked rows, as every database has them.
+
+use super::{Epoch, Loaded, Origin};
+use crate::ledger::{KnownRows, Mark, ParkedRow, ParkedState, Progress, Trial};
+use crate::{Code, Error, Position, Result};
+
+/// A row of `subscriptions`.
+#[derive(Debug)]
+pub(super) struct SubscriptionRow {
+    pub(super) epoch: Epoch,
+    pub(super) progress: Progress,
+    pub(super) clean: bool,
+    pub(super) paused: Option<String>,
+    pub(super) halted: Option<String>,
+    /// The server that the progress is about, where one may take the place of another.
+    pub(super) history: Option<String>,
+    /// Every event that is done was written by a transaction with a lower id; a number of 64 bits as text. PostgreSQL only.
+    pub(super) seen_tx: Option<String>,
+}
+
+impl SubscriptionRow {
+    /// The whole state for the owner of a new epoch, and what this owner knows of the parked rows. `rows` are all of them.
+    pub(super) fn into_loaded(
+        self,
+        epoch: Epoch,
+        rows: Vec<ParkedRow>,
+        origin: Option<Origin>,
+    ) -> (Loaded, KnownRows) {
+        let (parked_count, known) = (rows.len() as u64, KnownRows::loaded(epoch, &rows));
+        let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
+        let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
+        let Self { progress, clean, paused, .. } = self;
+        (Loaded { epoch, progress, parked, dead, parked_count, clean, paused, origin }, known)
+    }
+}
+
+/// The columns of a progress, as every database has them.
+pub(super) struct ProgressColumns<'a> {
+    pub(super) done: &'a str,
+    pub(super) highest: Option<Mark>,
+    pub(super) trial: Option<&'a str>,
+    pub(super) trial_deaths: u32,
+}
+
+impl ProgressColumns<'_> {
+    /// The progress of the subscription with this name.
+    ///
+    /// # Errors
+    /// [`Code::RowDamaged`].
+    pub(super) fn read(self, name: &str) -> Result<Progress> {
+        let Self { done, highest, trial, trial_deaths } = self;
+        let read_trial =
+            |text| Trial::from_words(text, trial_deaths).map_err(|_| damaged_column(name, "trial", text));
+        Ok(Progress {
+            done: done.parse().map_err(|_| damaged_column(name, "done", done))?,
+            highest,
+            trial: trial.map(read_trial).transpose()?,
+        })
+    }
+}
+
+/// The error for a column of a subscription that cannot be read.
+pub(super) fn damaged_column(name: &str, column: &str, text: &str) -> Error {
+    Error::new(Code::RowDamaged, format!("subscription {name:?} has {column} = {text:?}"))
+        .with_hint("repair the row, or restore the subscription's progress from a backup")
+}
+
+/// The state of a parked row, from its word.
+///
+/// # Errors
+/// [`Code::RowDamaged`].
+pub(super) fn parked_state(position: Position, word: &str) -> Result<ParkedState> {
+    let what = || format!("parked position {position} has state {word:?}");
+    ParkedState::from_word(word).ok_or_else(|| Error::new(Code::RowDamaged, what()))
+}
+
+/// The error for a subscription that does not exist.
+pub(super) fn unknown(subscription: &str) -> Error {
+    Error::new(Code::SubscriptionUnknown, format!("there is no subscription {subscription:?}"))
+}
