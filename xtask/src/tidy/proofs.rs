@@ -86,23 +86,43 @@ pub(super) fn parse(text: &str) -> Result<Vec<Promise<'_>>, usize> {
     Ok(promises)
 }
 
-/// The files in which each of these names is a test, in the order of their paths.
-pub(super) fn find<'t>(tree: &'t Tree, promises: &[Promise<'_>]) -> BTreeMap<String, Vec<&'t str>> {
+/// Where each of these names is a test, as links from the root, in the order of their paths.
+pub(super) fn find(tree: &Tree, promises: &[Promise<'_>]) -> BTreeMap<String, Vec<String>> {
     let wanted: BTreeSet<&str> = promises.iter().flat_map(Promise::tests).map(|test| test.name).collect();
-    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in tree.with_extension("rs") {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let makes_tests = makes_tests(&lines);
         for (at, line) in lines.iter().enumerate() {
             let declared = declared(line).filter(|name| wanted.contains(name));
-            if let Some(name) = declared.filter(|name| is_run(tree, path, &lines[..at], name)) {
-                let paths = found.entry(name.to_owned()).or_default();
-                if paths.last() != Some(&path) {
-                    paths.push(path);
+            let declared = declared.filter(|name| is_run(tree, path, &lines[..at], name));
+            let listed = listed(line).filter(|name| makes_tests && wanted.contains(name));
+            let link = declared.map(|name| (name, format!("{path}#{name}")));
+            if let Some((name, link)) = link.or_else(|| listed.map(|name| (name, path.to_owned()))) {
+                let links = found.entry(name.to_owned()).or_default();
+                if links.last() != Some(&link) {
+                    links.push(link);
                 }
             }
         }
     }
     found
+}
+
+/// Whether a macro of this file makes tests of the names it is given.
+fn makes_tests(lines: &[&str]) -> bool {
+    let mut from_macro = lines.iter().skip_while(|line| !line.starts_with("macro_rules! "));
+    from_macro.any(|line| is_test_attribute(line))
+}
+
+/// The name on a line of a list such as `relays! { name  other_name: case }`.
+fn listed(line: &str) -> Option<&str> {
+    let is_name = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let (name, rest) = line.split_at(line.find([':', ',']).unwrap_or(line.len()));
+    let of_case = rest.trim_start_matches([':', ',']).trim();
+    (is_name(name) && (of_case.is_empty() || is_name(of_case))).then_some(name)
 }
 
 /// The name of the function that a line declares.
@@ -160,7 +180,7 @@ fn parent(path: &str) -> Option<&str> {
 /// The page, from the data, the files of the tests and the names of the promises.
 pub(super) fn page(
     promises: &[Promise<'_>],
-    files: &BTreeMap<String, Vec<&str>>,
+    files: &BTreeMap<String, Vec<String>>,
     names: &BTreeMap<u32, &str>,
 ) -> String {
     let mut page = INTRODUCTION.to_owned();
@@ -177,11 +197,11 @@ pub(super) fn page(
     page
 }
 
-/// A link to each file with a test of this name; the first is called by what the test shows.
-fn links(name: &str, files: &BTreeMap<String, Vec<&str>>) -> String {
-    let link = |(index, path): (usize, &&str)| {
+/// A link to each test of this name; the first is called by what the test shows.
+fn links(name: &str, files: &BTreeMap<String, Vec<String>>) -> String {
+    let link = |(index, target): (usize, &String)| {
         let text = if index == 0 { sentence(name) } else { format!("({})", index + 1) };
-        format!("[{text}](../../{path}#{name})")
+        format!("[{text}](../../{target})")
     };
     let links = files.get(name).into_iter().flatten().enumerate().map(link);
     links.collect::<Vec<_>>().join(" ")
@@ -213,7 +233,8 @@ mod tests {
         let tree = Tree::of(files);
         let promises = parse(TEXT).unwrap();
         let all = find(&tree, &promises);
-        all.iter().filter(|(_, paths)| paths.contains(&path)).map(|(name, _)| name.clone()).collect()
+        let in_file = |links: &Vec<String>| links.iter().any(|link| link.split('#').next() == Some(path));
+        all.iter().filter(|(_, links)| in_file(links)).map(|(name, _)| name.clone()).collect()
     }
 
     #[test]
@@ -240,16 +261,22 @@ mod tests {
             ["writes"]
         );
         assert!(found("a/tests/b/a.rs", &[("a/tests/b/a.rs", text)]).is_empty());
+        let list = "    each! {\n        reads\n        waits: reads\n    }\n";
+        let each = format!("macro_rules! each {{\n    () => {{\n        #[tokio::test]\n    }};\n}}\n{list}");
+        assert_eq!(found("a/tests/c.rs", &[("a/tests/c.rs", &each)]), ["reads", "waits"]);
+        assert!(found("a/tests/c.rs", &[("a/tests/c.rs", list)]).is_empty());
     }
 
     #[test]
     fn the_page_has_a_row_per_test_with_a_link_to_each_file() {
         let promises = parse(TEXT).unwrap();
-        let files =
-            BTreeMap::from([("reads".to_owned(), vec!["a.rs", "b.rs"]), ("waits".to_owned(), vec!["c.rs"])]);
+        let files = BTreeMap::from([
+            ("reads".to_owned(), vec!["a.rs#reads".to_owned(), "b.rs".to_owned()]),
+            ("waits".to_owned(), vec!["c.rs#waits".to_owned()]),
+        ]);
         let page = page(&promises, &files, &BTreeMap::from([(1, "No loss"), (2, "Order")]));
         assert!(page.contains("## 1. No loss\n"));
-        assert!(page.contains("| SQLite | [Reads](../../a.rs#reads) [(2)](../../b.rs#reads) |\n"), "{page}");
+        assert!(page.contains("| SQLite | [Reads](../../a.rs#reads) [(2)](../../b.rs) |\n"), "{page}");
         assert!(
             page.contains(
                 "## 2. Order\n\n| where | what the test shows |\n|---|---|\n| Every store | [Waits]"

@@ -150,7 +150,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
         let (outcome, what) = found(&program, "PD-0148");
         assert!(outcome == "warn" && what.contains(&format!("XA '{}','',1", shop.schema)), "{what}");
         let told = program.run(&["status"]);
-        assert!(told.stderr.contains(&format!("XA '{}','',1 is not decided", shop.schema)), "{told:?}");
+        assert!(told.stderr.contains(&format!("XA '{}','',1 is not finished", shop.schema)), "{told:?}");
         shop.sql("XA ROLLBACK '{schema}'");
 
         let elsewhere = shop.url.replace("127.0.0.1", "127.1");

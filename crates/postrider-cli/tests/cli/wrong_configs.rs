@@ -82,7 +82,7 @@ const ALL: &[Wrong] = &[
     // URLs nothing can open
     file("[outbox.a]\nurl = 'postgres://h/db?sslmode=maybe'\n", &["PR-0604", "postrider.toml:2:1: outbox.a.url", "unknown sslmode"]),
     file("[outbox.a]\nurl = 'sqlite:a'\nschema = 'x'\n", &["PR-0604", "postrider.toml:3:1: outbox.a.schema", "for PostgreSQL"]),
-    file("[outbox.a]\nurl = 'sqlite::memory:'\n", &["PR-0604", "outbox.a.url", "in memory"]),
+    file("[outbox.a]\nurl = 'sqlite::memory:'\n", &["PR-0604", "outbox.a.url", "in-memory database"]),
     // Keys and names that are missing
     file("[outbox.a]\n", &["PR-0605", "postrider.toml:1:9", "[outbox.a] has no key \"url\"", "url = \"sqlite:shop.db\""]),
     file("[sink.o]\ntype = 'file'\n", &["PR-0605", "[sink.o] has no key \"path\""]),

@@ -138,7 +138,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["write", "--type", ""], 6, &["PR-0101", "the event: the type is empty"]),
     run(Ready, &["write", "--type", "a\u{7}b"], 6, &["PR-0103", "U+0007"]),
     run(Ready, &["write", "--type", "abc", "--set", "outbox.shop.text_max=2B"], 6, &["PR-0102", "3 bytes; the limit is 2"]),
-    run(Ready, &["write", "--type", "a", "--payload", "abc", "--set", "outbox.shop.payload_max=2B"], 6, &["PR-0106", "at most 2 fit"]),
+    run(Ready, &["write", "--type", "a", "--payload", "abc", "--set", "outbox.shop.payload_max=2B"], 6, &["PR-0106", "3 bytes; the limit is 2"]),
     run(Ready, &["write", "--type", "a", "--payload", "@nowhere.json"], 6, &["PR-0116", "nowhere.json", "--payload -"]),
     run(Ready, &["write", "--type", "a", "--header", "a b=1"], 6, &["PR-0104", "\"a b\""]),
     run(Ready, &["write", "--type", "a", "--header", "postrider-id=1"], 6, &["PR-0113", "reserved"]),

@@ -20,7 +20,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 /// [`source`](std::error::Error::source) prints each cause once:
 ///
 /// ```text
-/// [PR-0102] event 0: the type has 300 bytes, at most 255 fit
+/// [PR-0102] event 0: the type has 300 bytes; the limit is 255
 /// ```
 ///
 /// [`report`](Self::report) is the text for people, [`one_line`](Self::one_line) the text for a log.
@@ -108,7 +108,7 @@ impl Error {
     /// The text for people, in three lines: the message with its causes, what it means for the data, what to do.
     ///
     /// ```text
-    /// error[PR-0102]: event 0: the type has 300 bytes, at most 255 fit
+    /// error[PR-0102]: event 0: the type has 300 bytes; the limit is 255
     ///   nothing was written; the transaction is as it was
     ///   shorten it, or raise the limit in `Limits`
     /// ```

@@ -162,7 +162,7 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     shop.sql("DELETE FROM postrider.events WHERE position < 5; ALTER SEQUENCE postrider.events_position_seq RESTART");
     let (outcome, what) = found(&program, "PD-0138");
     assert!(
-        outcome == "fail" && what.contains("position 5 was given before, and the sequence is at 0"),
+        outcome == "fail" && what.contains("position 5 was assigned before, but the sequence is at 0"),
         "{what}"
     );
     for _ in 0..4 {

@@ -390,7 +390,7 @@ impl AsyncStore for SqliteStore {
         self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)).await
     }
 
-    /// Leaves a file at rest behind, if nobody else uses it: the WAL is emptied and removed.
+    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
     async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;
