@@ -1,11 +1,7 @@
 //! The example of the README: an order and its event in one transaction, delivered to a file.
 
-use postrider::{
-    Event,
-    relay::{Relay, Subscription},
-    store::sqlite::SqliteStore,
-    write::Outbox,
-};
+use postrider::store::{Store as _, sqlite::SqliteStore};
+use postrider::{Event, Relay, Subscription};
 use postrider_sinks::file::{File, FileConfig};
 
 #[derive(Event, serde::Serialize)]
@@ -20,7 +16,8 @@ struct OrderPlaced {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     SqliteStore::migrate("shop.db")?;
     let sink = File::open(&FileConfig::new("events.jsonl"))?;
-    let store = std::sync::Arc::new(SqliteStore::open("shop.db")?);
+    let store = SqliteStore::open("shop.db")?;
+    let outbox = store.outbox(); // writes where the relay reads
     let relay = Relay::builder().outbox(store, [Subscription::new("audit", sink)]).spawn().await?;
 
     let mut db = rusqlite::Connection::open("shop.db")?;
@@ -28,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tx.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, cents INTEGER)", [])?;
     tx.execute("INSERT INTO orders (cents) VALUES (4200)", [])?;
     let order = tx.last_insert_rowid() as u64;
-    Outbox::new().write(&tx, &OrderPlaced { order, cents: 4200 })?; // in the same transaction
+    outbox.write(&tx, &OrderPlaced { order, cents: 4200 })?; // in the same transaction
     tx.commit()?;
     relay.wake(); // committed: tell the relay, or let it find out within half a second
     tokio::signal::ctrl_c().await?; // the life of a service

@@ -88,11 +88,17 @@ pub mod limits;
 pub mod write;
 
 pub mod layout;
+#[cfg(feature = "relay")]
 pub mod store;
+#[cfg(feature = "relay")]
 pub mod route;
+#[cfg(feature = "relay")]
 pub mod encode;
+#[cfg(feature = "relay")]
 pub mod sink;
+#[cfg(feature = "relay")]
 pub mod ledger;
+#[cfg(feature = "relay")]
 pub mod relay;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod adopt;
@@ -116,6 +122,8 @@ pub use event::{
 pub use ident::Ident;
 pub use limits::Limits;
 pub use position::Position;
+#[cfg(feature = "relay")]
+pub use relay::{Relay, RelayHandle, Subscription};
 pub use write::{Outbox, Written};
 
 /// Makes a type of the application an event; see [`TypedEvent`].

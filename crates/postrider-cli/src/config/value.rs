@@ -73,10 +73,7 @@ impl fmt::Display for Value {
                 entries.iter().map(|(name, text)| format!("{name} = {}", url::masked_if_secret(text)).into()),
             ),
             Self::Path(path) => f.write_str(&url::masked_if_secret(&path.display().to_string())),
-            Self::Start(Start::Now) => f.write_str("now"),
-            Self::Start(Start::Beginning) => f.write_str("beginning"),
-            Self::Start(Start::Position(position)) => write!(f, "position:{position}"),
-            Self::Start(Start::Time(time)) => write!(f, "time:{time}"),
+            Self::Start(start) => write!(f, "{start}"),
             Self::Secret(source) => write!(f, "{source}"),
         }
     }

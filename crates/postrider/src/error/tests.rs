@@ -9,10 +9,8 @@ use super::{Code, Error};
 fn a_report_says_what_happened_what_it_means_and_what_to_do() {
     let error = Error::new(Code::TypeEmpty, "event 0 has an empty type");
     let report = error.report();
-    let lines: Vec<&str> = report.lines().collect();
-    assert_eq!(lines[0], "error[PR-0101]: event 0 has an empty type");
-    assert_eq!(lines[1], "  nothing was written; the transaction is as it was");
-    assert!(lines[2].starts_with("  give the event a type"));
+    let (effect, hint) = (Code::TypeEmpty.effect(), Code::TypeEmpty.hint());
+    assert_eq!(report, format!("error[PR-0101]: event 0 has an empty type\n  {effect}\n  {hint}"));
     let error = error.with_effect("nothing happened").with_hint("do nothing");
     assert_eq!(error.report(), "error[PR-0101]: event 0 has an empty type\n  nothing happened\n  do nothing");
 }
@@ -38,6 +36,19 @@ fn each_cause_is_printed_once_by_what_follows_sources() {
         chain,
         ["[PR-0302] shop.db cannot be opened", "[PR-0302] the file cannot be read", "disk on fire"]
     );
+}
+
+#[test]
+fn anyhow_prints_each_cause_once() {
+    let cause = Error::new(Code::StoreFailed, "the file cannot be read").with_source(disk_on_fire());
+    let error = Error::new(Code::StoreFailed, "shop.db cannot be opened").with_source(cause);
+    let error = anyhow::Error::new(error).context("the relay cannot start");
+    let line = "the relay cannot start: [PR-0302] shop.db cannot be opened: [PR-0302] the file cannot be read: \
+                disk on fire";
+    assert_eq!(format!("{error:#}"), line);
+    let report = format!("{error:?}");
+    assert_eq!(report.matches("the file cannot be read").count(), 1, "{report}");
+    assert_eq!(report.matches("disk on fire").count(), 1, "{report}");
 }
 
 #[test]

@@ -11,7 +11,9 @@ mod validate;
 pub use headers::Headers;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
-pub(crate) use validate::{RESERVED_PREFIX, check_header_name, validate, validate_one};
+#[cfg(feature = "relay")]
+pub(crate) use validate::{RESERVED_PREFIX, check_header_name};
+pub(crate) use validate::{validate, validate_one};
 
 use std::borrow::Cow;
 use std::sync::Arc;

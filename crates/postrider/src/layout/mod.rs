@@ -24,6 +24,7 @@ mod spec;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[doc(hidden)]
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
 pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -38,6 +39,7 @@ pub(crate) use custom::{Times, length};
     feature = "sqlx-sqlite"
 ))]
 pub(crate) use derived_id::derived_id;
+#[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
 pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 

@@ -8,11 +8,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::driver::{Driver, Handle};
+use super::driver::{Driver, DriverHandle};
+use super::handle::{RelayHandle, Served};
 use super::health_log::{HealthLog, Verb};
 use super::retention::Cleaner;
-use super::{Order, Relay, Retention, Served, Subscription, waker};
-use crate::store::{Backlog, Store};
+use super::{Order, Relay, Retention, Subscription, waker};
+use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
 /// First wait for a database that is away; doubles with each try.
@@ -71,11 +72,11 @@ impl RelayBuilder {
     #[must_use]
     pub fn outbox(
         mut self,
-        store: Arc<dyn Store>,
+        store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(Outbox { store, subscriptions, retention: None });
+        self.outboxes.push(Outbox { store: store.into_store(), subscriptions, retention: None });
         self
     }
 
@@ -83,12 +84,12 @@ impl RelayBuilder {
     #[must_use]
     pub fn outbox_keeping(
         mut self,
-        store: Arc<dyn Store>,
+        store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
         retention: Retention,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(Outbox { store, subscriptions, retention: Some(retention) });
+        self.outboxes.push(Outbox { store: store.into_store(), subscriptions, retention: Some(retention) });
         self
     }
 
@@ -145,10 +146,10 @@ impl RelayBuilder {
             }
             let mut handles = Vec::new();
             for subscription in subscriptions {
-                let handle = Arc::new(Handle::new(&subscription.name));
+                let handle = Arc::new(DriverHandle::new(&subscription.name));
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
-                served.push(Served { name, store: store.clone(), handle: handle.clone() });
+                served.push(Served { name, store: store.clone(), driver: handle.clone() });
                 let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
                 tasks.spawn(driver.run(stopped.clone()));
             }
@@ -159,7 +160,7 @@ impl RelayBuilder {
                 tasks.spawn(cleaner.run(stopped.clone()));
             }
         }
-        Ok(Relay { name: holder, subscriptions: served, stop, tasks })
+        Ok(Relay { handle: RelayHandle::new(holder, served, stop), tasks })
     }
 }
 

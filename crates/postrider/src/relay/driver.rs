@@ -41,7 +41,7 @@ pub struct SubscriptionStatus {
 
 /// What the rest of the relay holds of a driver.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(super) struct DriverHandle {
     wake: Notify,
     pause: Notify,
     shared: Mutex<Shared>,
@@ -53,7 +53,7 @@ struct Shared {
     paused: Option<String>,
 }
 
-impl Handle {
+impl DriverHandle {
     pub(super) fn new(subscription: &str) -> Self {
         let status = SubscriptionStatus { subscription: subscription.to_owned(), ..Default::default() };
         let shared = Mutex::new(Shared { status, paused: None });
@@ -83,7 +83,7 @@ pub(super) struct Driver {
     brain: Brain,
     clock: Arc<dyn Clock>,
     effects: Effects,
-    handle: Arc<Handle>,
+    handle: Arc<DriverHandle>,
     /// Reads the outbox for the current term; away while a claim is under way.
     claimer: Option<Box<dyn Claimer>>,
     term: Term,
@@ -104,7 +104,7 @@ impl Driver {
         clock: Arc<dyn Clock>,
         store: Arc<dyn Store>,
         subscription: Subscription,
-        handle: Arc<Handle>,
+        handle: Arc<DriverHandle>,
     ) -> Self {
         let Subscription { name, start: _, mut policy, router, encoder, sink } = subscription;
         policy.several_destinations |= router.has_several_destinations();

@@ -75,6 +75,7 @@ pub struct Policy {
 
 /// The order in which events are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Order {
     /// Events with the same key in order; different keys do not wait for each other.
     #[default]
@@ -85,6 +86,7 @@ pub enum Order {
 
 /// What happens to later events with the key of a dead event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnDead {
     /// They are delivered.
     #[default]

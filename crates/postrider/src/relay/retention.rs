@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::driver::Handle;
+use super::driver::DriverHandle;
 use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
@@ -156,7 +156,7 @@ pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     /// The subscriptions of the outbox that this relay serves.
-    handles: Vec<Arc<Handle>>,
+    handles: Vec<Arc<DriverHandle>>,
     /// What a batch is asked for with.
     purge: Purge,
     rest: Duration,
@@ -175,7 +175,7 @@ impl Cleaner {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        handles: Vec<Arc<Handle>>,
+        handles: Vec<Arc<DriverHandle>>,
         retention: &Retention,
     ) -> Option<Self> {
         Some(Self {
@@ -253,7 +253,7 @@ impl Cleaner {
 
     /// Whether there is something to publish or to settle.
     fn is_busy(&self) -> bool {
-        let busy = |handle: &Arc<Handle>| {
+        let busy = |handle: &Arc<DriverHandle>| {
             let brain = handle.status().brain;
             brain.events_in_memory > 0 || brain.in_flight > 0 || brain.unsettled > 0
         };

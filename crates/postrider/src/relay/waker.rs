@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::driver::Handle;
+use super::driver::DriverHandle;
 use crate::store::Wakes;
 
 /// Wakes the subscriptions whenever the store says so, until the relay stops.
 pub(super) async fn run(
     mut wakes: Box<dyn Wakes>,
-    handles: Vec<Arc<Handle>>,
+    handles: Vec<Arc<DriverHandle>>,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {

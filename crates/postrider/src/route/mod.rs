@@ -66,6 +66,7 @@ enum Mode {
 
 /// What becomes of an event that has nowhere to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Unrouted {
     /// It is held back, visibly, until the rules know it.
     #[default]
@@ -76,6 +77,7 @@ pub enum Unrouted {
 
 /// What the router says of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Route {
     /// Send it.
     To {

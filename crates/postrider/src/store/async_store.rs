@@ -9,7 +9,7 @@ use super::{
 };
 use crate::layout::RowTable;
 use crate::ledger::Progress;
-use crate::{BoxFuture, Position, Result};
+use crate::{BoxFuture, Outbox, Position, Result};
 
 /// What a database implements to be a [`Store`]. Every verb keeps the contract of the verb with its name there.
 ///
@@ -99,6 +99,14 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::overview`].
     fn overview(&self, backlog_max: u64) -> impl Future<Output = Result<Overview>> + Send;
+
+    /// See [`Store::outbox`].
+    fn outbox(&self) -> Outbox {
+        match self.row_table() {
+            Some(table) => Outbox::new().rows(table.clone()),
+            None => Outbox::new(),
+        }
+    }
 
     /// See [`Store::wakes`].
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
@@ -194,6 +202,10 @@ impl<S: AsyncStore> Store for S {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(AsyncStore::overview(self, backlog_max))
+    }
+
+    fn outbox(&self) -> Outbox {
+        AsyncStore::outbox(self)
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

@@ -63,11 +63,12 @@ pub use row_state::{RowExtras, RowsMigrated};
 pub use schema::{Migrated, Migration, Schema};
 pub use tally::{Spread, Tally, TallyBy, TallyGroup};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Position, Result, StoredEvent, Timestamp};
+use crate::{BoxFuture, Outbox, Position, Result, StoredEvent, Timestamp};
 
 /// One outbox in one database.
 pub trait Store: Send + Sync + 'static {
@@ -152,6 +153,10 @@ pub trait Store: Send + Sync + 'static {
     /// What waits to be read is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
+    /// A writer for this outbox: schema and table are the store's, so the writer cannot disagree with the relay. It
+    /// holds no connection. Set the rest on it, such as [`namespace`](Outbox::namespace).
+    fn outbox(&self) -> Outbox;
+
     /// Reports that events were committed, if the database can. A relay asks once, at its start.
     /// Only a hint that saves waiting: events are found by polling all the same.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
@@ -162,6 +167,30 @@ pub trait Store: Send + Sync + 'static {
     /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// A store, or one that is shared: what [`RelayBuilder::outbox`](crate::relay::RelayBuilder::outbox) takes.
+pub trait IntoStore {
+    /// The shared store.
+    fn into_store(self) -> Arc<dyn Store>;
+}
+
+impl<S: Store> IntoStore for S {
+    fn into_store(self) -> Arc<dyn Store> {
+        Arc::new(self)
+    }
+}
+
+impl<S: Store> IntoStore for Arc<S> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
+    }
+}
+
+impl IntoStore for Arc<dyn Store> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
     }
 }
 
@@ -231,6 +260,7 @@ pub struct Fetched {
 
 /// Where a new subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Start {
     /// With the first event there is. The default: nothing that was committed is skipped unless asked for.
     #[default]
@@ -241,6 +271,18 @@ pub enum Start {
     Position(Position),
     /// With the first event that happened at or after this time, and all after it.
     Time(Timestamp),
+}
+
+/// As the configuration writes it: `beginning`, `now`, `position:7`, `time:2026-01-01T00:00:00.000000Z`.
+impl std::fmt::Display for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Beginning => f.write_str("beginning"),
+            Self::Now => f.write_str("now"),
+            Self::Position(position) => write!(f, "position:{position}"),
+            Self::Time(time) => write!(f, "time:{time}"),
+        }
+    }
 }
 
 /// Counts the owners of a subscription; a settle with an old one is refused.

@@ -1,4 +1,6 @@
-//! An event as the columns of the outbox.
+//! An event as the columns of the outbox: the one list of them that every writer follows.
+
+use uuid::Uuid;
 
 use super::{Batch, Written};
 use crate::event::columns::{action_to_json, headers_to_json};
@@ -6,9 +8,102 @@ use crate::{Code, Error, Event, Position, Result, Timestamp};
 
 /// Rows of one statement: fourteen values each, and no database takes more than 65,535, SQLite 32,766.
 const ROWS_MAX: usize = 1_000;
+const _: () = assert!(ROWS_MAX * EVENT_COLUMNS.len() <= 32_766);
 
 /// Bytes of one statement, unless a single row is larger: half of what MariaDB takes unless told otherwise.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A column of the table `events` that the writer fills. The position is the database's to give.
+pub(super) struct EventColumn {
+    /// Its name, the same on every database.
+    pub(super) name: &'static str,
+    /// What it holds.
+    pub(super) kind: Kind,
+    value: for<'a> fn(&'a Columns<'a>) -> Value<'a>,
+}
+
+/// What a column holds. Each database has a type for it, and each driver a way to bind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The event's id.
+    Id,
+    /// A text, or none.
+    Text,
+    /// JSON as text, or none.
+    Json,
+    /// Bytes.
+    Bytes,
+    /// A whole number, or none.
+    Number,
+    /// A time in microseconds since 1970, or none.
+    Time,
+}
+
+/// The value of one column.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    /// Of [`Kind::Id`].
+    Id(&'a Uuid),
+    /// Of [`Kind::Text`] and [`Kind::Json`].
+    Text(Option<&'a str>),
+    /// Of [`Kind::Bytes`].
+    Bytes(&'a [u8]),
+    /// Of [`Kind::Number`] and [`Kind::Time`].
+    Number(Option<i64>),
+}
+
+impl<'a> Value<'a> {
+    /// The text, of a column that holds one.
+    pub(super) fn text(self) -> Option<&'a str> {
+        if let Self::Text(text) = self { text } else { None }
+    }
+
+    /// The bytes, of a column that holds some.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        if let Self::Bytes(bytes) = self { bytes } else { &[] }
+    }
+
+    /// The number, of a column that holds one.
+    pub(super) fn number(self) -> Option<i64> {
+        if let Self::Number(number) = self { number } else { None }
+    }
+}
+
+/// Every column that the writer fills, in the order of the INSERTs and of their values.
+pub(super) const EVENT_COLUMNS: [EventColumn; 14] = [
+    column("id", Kind::Id, |row| Value::Id(&row.event.id)),
+    column("type", Kind::Text, |row| Value::Text(Some(&row.event.event_type))),
+    column("aggregate_type", Kind::Text, |row| Value::Text(row.aggregate_type)),
+    column("aggregate_id", Kind::Text, |row| Value::Text(row.aggregate_id)),
+    column("key", Kind::Text, |row| Value::Text(row.key)),
+    column("payload", Kind::Bytes, |row| Value::Bytes(&row.event.payload)),
+    column("headers", Kind::Json, |row| Value::Text(row.headers.as_deref())),
+    column("time", Kind::Time, |row| Value::Number(Some(row.event.time.as_micros()))),
+    column("topic", Kind::Text, |row| Value::Text(row.event.topic.as_deref())),
+    column("max_attempts", Kind::Number, |row| Value::Number(row.event.max_attempts.map(i64::from))),
+    column("expires_at", Kind::Time, |row| Value::Number(row.expires_at)),
+    column("action", Kind::Json, |row| Value::Text(row.action.as_deref())),
+    column("namespace", Kind::Text, |row| Value::Text(row.event.namespace.as_deref())),
+    column("producer", Kind::Text, |row| Value::Text(row.event.producer.as_deref())),
+];
+
+const fn column(
+    name: &'static str,
+    kind: Kind,
+    value: for<'a> fn(&'a Columns<'a>) -> Value<'a>,
+) -> EventColumn {
+    EventColumn { name, kind, value }
+}
+
+/// The columns as a list in SQL, each made into text by `sql`.
+pub(super) fn list(sql: impl FnMut(&EventColumn) -> String) -> String {
+    EVENT_COLUMNS.iter().map(sql).collect::<Vec<_>>().join(", ")
+}
+
+/// Their names as a list in SQL.
+pub(super) fn names() -> String {
+    list(|column| column.name.to_owned())
+}
 
 /// The values of one row, borrowed from the event as far as they can be.
 pub(super) struct Columns<'a> {
@@ -40,6 +135,20 @@ impl<'a> Columns<'a> {
             expires_at: event.expires_at.map(Timestamp::as_micros),
             action: event.action.as_ref().map(action_to_json).transpose()?,
         })
+    }
+}
+
+impl EventColumn {
+    /// Its value in a row.
+    pub(super) fn value<'a>(&self, row: &'a Columns<'a>) -> Value<'a> {
+        (self.value)(row)
+    }
+}
+
+impl Columns<'_> {
+    /// The values of the row, in the order of [`EVENT_COLUMNS`].
+    pub(super) fn values(&self) -> impl Iterator<Item = Value<'_>> {
+        EVENT_COLUMNS.iter().map(|column| column.value(self))
     }
 }
 

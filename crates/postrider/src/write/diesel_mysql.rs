@@ -5,7 +5,7 @@ use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
 use super::mysql::{Driver, insert};
 use crate::mysql_error::insert_failed;
@@ -28,22 +28,13 @@ impl Driver for AsyncMysqlConnection {
     /// diesel does not tell what the server said about positions, so the server is asked once more.
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
         let mut query = diesel::sql_query(statement).into_boxed::<Mysql>();
-        for row in rows {
-            query = query
-                .bind::<Binary, _>(row.event.id.as_bytes().as_slice())
-                .bind::<Text, _>(&row.event.event_type)
-                .bind::<Nullable<Text>, _>(row.aggregate_type)
-                .bind::<Nullable<Text>, _>(row.aggregate_id)
-                .bind::<Nullable<Text>, _>(row.key)
-                .bind::<Binary, _>(row.event.payload.as_ref())
-                .bind::<Nullable<Text>, _>(row.headers.as_deref())
-                .bind::<BigInt, _>(row.event.time.as_micros())
-                .bind::<Nullable<Text>, _>(row.event.topic.as_deref())
-                .bind::<Nullable<BigInt>, _>(row.event.max_attempts.map(i64::from))
-                .bind::<Nullable<BigInt>, _>(row.expires_at)
-                .bind::<Nullable<Text>, _>(row.action.as_deref())
-                .bind::<Nullable<Text>, _>(row.event.namespace.as_deref())
-                .bind::<Nullable<Text>, _>(row.event.producer.as_deref());
+        for value in rows.iter().flat_map(Columns::values) {
+            query = match value {
+                Value::Id(id) => query.bind::<Binary, _>(id.as_bytes().as_slice()),
+                Value::Text(text) => query.bind::<Nullable<Text>, _>(text),
+                Value::Bytes(bytes) => query.bind::<Binary, _>(bytes),
+                Value::Number(number) => query.bind::<Nullable<BigInt>, _>(number),
+            };
         }
         query.execute(self).await.map_err(error)?;
         let asked = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");

@@ -1,13 +1,15 @@
 //! Writing in a diesel-async transaction on PostgreSQL: the answer is a future.
 
 use diesel::QueryableByName;
+use diesel::pg::Pg;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
-use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Array as Sql, BigInt, Binary, Nullable, Text, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
+use super::columns::Columns;
 use super::diesel_error::{is_read_only, is_schema_missing};
-use super::postgres::{Arrays, INSERT};
+use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::{Batch, Written};
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
@@ -23,26 +25,18 @@ struct Told {
 }
 
 async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec<Written>> {
-    let arrays = Arrays::of(batch)?;
-    let told: Vec<Told> = diesel::sql_query(batch.schema().put_into(INSERT))
-        .bind::<Array<SqlUuid>, _>(&arrays.ids)
-        .bind::<Array<Text>, _>(&arrays.types)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.aggregate_types)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.aggregate_ids)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.keys)
-        .bind::<Array<Binary>, _>(&arrays.payloads)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.headers)
-        .bind::<Array<BigInt>, _>(&arrays.times)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.topics)
-        .bind::<Array<Nullable<BigInt>>, _>(&arrays.max_attempts)
-        .bind::<Array<Nullable<BigInt>>, _>(&arrays.expires_at)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.actions)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.namespaces)
-        .bind::<Array<Nullable<Text>>, _>(&arrays.producers)
-        .get_results(connection)
-        .await
-        .map_err(error)?;
-    arrays.written(told.into_iter().map(|row| (row.id, row.position)).collect())
+    let rows = Columns::of(batch)?;
+    let mut query = diesel::sql_query(batch.schema().put_into(&INSERT)).into_boxed::<Pg>();
+    for array in arrays(&rows) {
+        query = match array {
+            Array::Ids(ids) => query.bind::<Sql<SqlUuid>, _>(ids),
+            Array::Texts(texts) => query.bind::<Sql<Nullable<Text>>, _>(texts),
+            Array::Bytes(bytes) => query.bind::<Sql<Binary>, _>(bytes),
+            Array::Numbers(numbers) => query.bind::<Sql<Nullable<BigInt>>, _>(numbers),
+        };
+    }
+    let told: Vec<Told> = query.get_results(connection).await.map_err(error)?;
+    written_rows(&rows, told.into_iter().map(|row| (row.id, row.position)).collect())
 }
 
 /// diesel keeps the server's words and not its SQLSTATE; these are those of what its words or its kind tell.

@@ -27,6 +27,7 @@
 mod transaction_impls;
 
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[allow(dead_code, reason = "what is used depends on the driver")]
 mod columns;
 #[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
 mod diesel_error;

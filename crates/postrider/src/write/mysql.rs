@@ -1,22 +1,27 @@
 //! Events as INSERTs of MySQL and MariaDB: many rows in one statement.
 
 use std::future::Future;
+use std::sync::LazyLock;
 
-use super::columns::{Columns, consecutive, pieces};
+use super::columns::{Columns, Kind, consecutive, list, pieces};
 use super::{Batch, Written, rows_mysql};
 use crate::layout::RowTable;
 use crate::{Code, Error, Event, Ident, Result};
 
 /// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
 /// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
-const INSERT: &str = "
-    INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, `key`, payload, headers, time,
-                                 topic, max_attempts, expires_at, action, namespace, producer)
-    VALUES ";
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!("INSERT INTO {{schema}}.events ({}) VALUES ", list(|column| format!("`{}`", column.name)))
+});
 
 /// One row. The times are microseconds since 1970 and become UTC, whatever the session's time zone.
-const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'),
-            ?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?, ?, ?)";
+static ROW: LazyLock<String> = LazyLock::new(|| {
+    let value = |kind| match kind {
+        Kind::Time => "TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')".to_owned(),
+        Kind::Id | Kind::Text | Kind::Json | Kind::Bytes | Kind::Number => "?".to_owned(),
+    };
+    format!("({})", list(|column| value(column.kind)))
+});
 
 /// Around the statements of a batch that does not fit one. Without a transaction a savepoint is gone at once, and
 /// the second statement finds that out before anything is written.
@@ -61,7 +66,7 @@ enum Piece<'r, 'a> {
 
 /// The statement for so many rows.
 pub(super) fn statement(schema: &Ident, rows: usize) -> String {
-    schema.put_into_mysql(INSERT) + &vec![ROW; rows].join(", ")
+    schema.put_into_mysql(&INSERT) + &vec![ROW.as_str(); rows].join(", ")
 }
 
 /// Inserts all rows or none: in one statement, which undoes itself when it fails, or in several behind a savepoint.

@@ -4,7 +4,7 @@
 use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};
 
-use super::columns::Columns;
+use super::columns::{self, Columns};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
 use crate::mysql_error::insert_failed;
@@ -24,7 +24,7 @@ impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
     }
 
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
-        let values = rows.iter().flat_map(values).collect();
+        let values = rows.iter().flat_map(Columns::values).map(value).collect();
         let answer = self.0.exec_iter(statement, Params::Positional(values)).await.map_err(error)?;
         let first = answer.last_insert_id().unwrap_or_default();
         answer.drop_result().await.map_err(error)?;
@@ -44,23 +44,13 @@ impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
     }
 }
 
-fn values(row: &Columns<'_>) -> [Value; 14] {
-    [
-        row.event.id.as_bytes().into(),
-        row.event.event_type.as_str().into(),
-        row.aggregate_type.into(),
-        row.aggregate_id.into(),
-        row.key.into(),
-        row.event.payload.as_ref().into(),
-        row.headers.as_deref().into(),
-        row.event.time.as_micros().into(),
-        row.event.topic.as_deref().into(),
-        row.event.max_attempts.into(),
-        row.expires_at.into(),
-        row.action.as_deref().into(),
-        row.event.namespace.as_deref().into(),
-        row.event.producer.as_deref().into(),
-    ]
+fn value(value: columns::Value<'_>) -> Value {
+    match value {
+        columns::Value::Id(id) => id.as_bytes().into(),
+        columns::Value::Text(text) => text.into(),
+        columns::Value::Bytes(bytes) => bytes.into(),
+        columns::Value::Number(number) => number.into(),
+    }
 }
 
 fn error(error: SqlError) -> Error {

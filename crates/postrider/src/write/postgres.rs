@@ -1,134 +1,125 @@
 //! Events as one INSERT of PostgreSQL, however many they are.
 
+use std::sync::LazyLock;
+
 use uuid::Uuid;
 
-use super::columns::{Columns, untold};
-use super::{Batch, Written};
+use super::Written;
+use super::columns::{Columns, EVENT_COLUMNS, Kind, Value, list, names, untold};
 use crate::{Position, Result};
 
-/// One array per column; a row is what stands at the same place in all of them. The times are microseconds
-/// since 1970, split so that no digit is lost in the arithmetic of intervals. The position is the
-/// database's to give, in the order of the arrays. The application's session looks names up where it likes: operators and
-/// functions are named with their schema. Uses no index.
+/// The INSERT of any number of events:
+///
+/// ```sql
+/// INSERT INTO {schema}.events (id, type, ...)
+/// SELECT id, type, headers::json, ... FROM unnest($1::uuid[], $2::text[], ...)
+///     WITH ORDINALITY AS event (id, type, ..., place)
+/// ORDER BY place RETURNING id, position
+/// ```
+///
+/// One array per column; a row is what stands at the same place in all of them. The position is the database's to give,
+/// in the order of the arrays. Uses no index.
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
-pub(super) const INSERT: &str = "
-    INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
-                                 topic, max_attempts, expires_at, action, namespace, producer)
-    SELECT id, type, aggregate_type, aggregate_id, key, payload, headers::json,
-           (timestamptz 'epoch' OPERATOR(pg_catalog.+)
-            ((time OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
-            ((time OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
-           topic, max_attempts,
-           (timestamptz 'epoch' OPERATOR(pg_catalog.+)
-            ((expires_at OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
-            ((expires_at OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
-           action::json, namespace, producer
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-                $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
-         WITH ORDINALITY AS event (id, type, aggregate_type, aggregate_id, key, payload, headers,
-                                   time, topic, max_attempts, expires_at, action, namespace, producer, place)
-    ORDER BY place
-    RETURNING id, position";
+pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let mut place = 0;
+    let arrays = list(|column| {
+        place += 1;
+        format!("${place}::{}[]", parameter_type(column.kind))
+    });
+    let names = names();
+    let values = list(|column| value(column.kind, column.name));
+    format!(
+        "INSERT INTO {{schema}}.events ({names}) SELECT {values} \
+         FROM unnest({arrays}) WITH ORDINALITY AS event ({names}, place) \
+         ORDER BY place RETURNING id, position"
+    )
+});
 
 /// The same for one event alone, the usual case. Where a statement is planned at every use, the one with arrays
 /// costs the server three times as much. Uses no index.
 #[cfg(feature = "tokio-postgres")]
-pub(super) const INSERT_ONE: &str = "
-    INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
-                                 topic, max_attempts, expires_at, action, namespace, producer)
-    VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::text, $6::bytea, $7::text::json,
-            (timestamptz 'epoch' OPERATOR(pg_catalog.+)
-            (($8::bigint OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
-            (($8::bigint OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
-            $9::text, $10::bigint,
-            (timestamptz 'epoch' OPERATOR(pg_catalog.+)
-            (($11::bigint OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) OPERATOR(pg_catalog.+)
-            (($11::bigint OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond'),
-            $12::text::json, $13::text, $14::text)
-    RETURNING id, position";
+pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
+    let mut place = 0;
+    let values = list(|column| {
+        place += 1;
+        value(column.kind, &format!("${place}::{}", parameter_type(column.kind)))
+    });
+    format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names())
+});
 
 /// The statement for so many rows of single values, for drivers without arrays.
 #[cfg(feature = "sea-orm")]
 pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
-    const INSERT: &str = "
-        INSERT INTO {schema}.events (id, type, aggregate_type, aggregate_id, key, payload, headers, time,
-                                     topic, max_attempts, expires_at, action, namespace, producer)
-        VALUES ";
-    let row = |row: usize| {
-        let value = |place: usize| format!("${}", row * 14 + place);
-        let time = |place: usize| {
-            let micros = value(place) + "::bigint";
-            format!(
-                "(timestamptz 'epoch' OPERATOR(pg_catalog.+) \
-                 (({micros} OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) \
-                 OPERATOR(pg_catalog.+) \
-                 (({micros} OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond')"
-            )
-        };
-        let types = ["text::uuid", "text", "text", "text", "text", "bytea", "text::json"];
-        let rest = ["text", "bigint", "", "text::json", "text", "text"];
-        let typed = |(place, kind): (usize, &&str)| format!("{}::{kind}", value(place));
-        let mut values: Vec<String> = (1..).zip(&types).map(typed).collect();
-        values.push(time(8));
-        values.extend((9..).zip(&rest).map(|(place, kind)| match place {
-            11 => time(place),
-            _ => typed((place, kind)),
-        }));
-        format!("({})", values.join(", "))
+    let mut place = 0;
+    let mut row = || {
+        let values = list(|column| {
+            place += 1;
+            match column.kind {
+                // A SeaORM without `with-uuid` has no other type for it.
+                Kind::Id => format!("${place}::text::uuid"),
+                kind => value(kind, &format!("${place}::{}", parameter_type(kind))),
+            }
+        });
+        format!("({values})")
     };
-    let rows: Vec<String> = (0..rows).map(row).collect();
-    schema.put_into(INSERT) + &rows.join(", ") + " RETURNING id::text, position"
+    let rows: Vec<String> = (0..rows).map(|_| row()).collect();
+    let insert = format!("INSERT INTO {{schema}}.events ({}) VALUES ", names());
+    schema.put_into(&insert) + &rows.join(", ") + " RETURNING id::text, position"
 }
 
-/// The columns of a batch, in the order of the parameters of [`INSERT`] and, each a single value, of
-/// [`INSERT_ONE`].
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
-#[derive(Default)]
-pub(super) struct Arrays<'a> {
-    pub(super) ids: Vec<Uuid>,
-    pub(super) types: Vec<&'a str>,
-    pub(super) aggregate_types: Vec<Option<&'a str>>,
-    pub(super) aggregate_ids: Vec<Option<&'a str>>,
-    pub(super) keys: Vec<Option<&'a str>>,
-    pub(super) payloads: Vec<&'a [u8]>,
-    pub(super) headers: Vec<Option<String>>,
-    pub(super) times: Vec<i64>,
-    pub(super) topics: Vec<Option<&'a str>>,
-    pub(super) max_attempts: Vec<Option<i64>>,
-    pub(super) expires_at: Vec<Option<i64>>,
-    pub(super) actions: Vec<Option<String>>,
-    pub(super) namespaces: Vec<Option<&'a str>>,
-    pub(super) producers: Vec<Option<&'a str>>,
+/// The type that a value of a column is sent as.
+fn parameter_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Id => "uuid",
+        Kind::Text | Kind::Json => "text",
+        Kind::Bytes => "bytea",
+        Kind::Number | Kind::Time => "bigint",
+    }
 }
 
+/// What the column gets of a value that was sent. Microseconds since 1970 are split so that no digit is lost in the
+/// arithmetic of intervals. The application's session looks names up where it likes: operators are named with their schema.
+fn value(kind: Kind, sent: &str) -> String {
+    match kind {
+        Kind::Id | Kind::Text | Kind::Bytes | Kind::Number => sent.to_owned(),
+        Kind::Json => format!("{sent}::json"),
+        Kind::Time => format!(
+            "(timestamptz 'epoch' OPERATOR(pg_catalog.+) \
+             (({sent} OPERATOR(pg_catalog./) 1000000) OPERATOR(pg_catalog.*) interval '1 second')) \
+             OPERATOR(pg_catalog.+) \
+             (({sent} OPERATOR(pg_catalog.%) 1000000) OPERATOR(pg_catalog.*) interval '1 microsecond')"
+        ),
+    }
+}
+
+/// The values of one column of a batch.
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
-impl<'a> Arrays<'a> {
-    /// All rows of a batch. An event that has no row is found before any SQL runs.
-    pub(super) fn of(batch: &'a Batch) -> Result<Self> {
-        let mut arrays = Self::default();
-        for row in Columns::of(batch)? {
-            arrays.ids.push(row.event.id);
-            arrays.types.push(&row.event.event_type);
-            arrays.aggregate_types.push(row.aggregate_type);
-            arrays.aggregate_ids.push(row.aggregate_id);
-            arrays.keys.push(row.key);
-            arrays.payloads.push(&row.event.payload);
-            arrays.headers.push(row.headers);
-            arrays.times.push(row.event.time.as_micros());
-            arrays.topics.push(row.event.topic.as_deref());
-            arrays.max_attempts.push(row.event.max_attempts.map(i64::from));
-            arrays.expires_at.push(row.expires_at);
-            arrays.actions.push(row.action);
-            arrays.namespaces.push(row.event.namespace.as_deref());
-            arrays.producers.push(row.event.producer.as_deref());
+pub(super) enum Array<'a> {
+    Ids(Vec<Uuid>),
+    Texts(Vec<Option<&'a str>>),
+    Bytes(Vec<&'a [u8]>),
+    Numbers(Vec<Option<i64>>),
+}
+
+/// The columns of a batch, in the order of the parameters of [`INSERT`].
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+pub(super) fn arrays<'a>(rows: &'a [Columns<'a>]) -> impl Iterator<Item = Array<'a>> {
+    EVENT_COLUMNS.iter().map(move |column| {
+        let values = rows.iter().map(|row| column.value(row));
+        match column.kind {
+            Kind::Id => Array::Ids(rows.iter().map(|row| row.event.id).collect()),
+            Kind::Text | Kind::Json => Array::Texts(values.map(Value::text).collect()),
+            Kind::Bytes => Array::Bytes(values.map(Value::bytes).collect()),
+            Kind::Number | Kind::Time => Array::Numbers(values.map(Value::number).collect()),
         }
-        Ok(arrays)
-    }
+    })
+}
 
-    /// What was written, if the answer is about these events in this order.
-    pub(super) fn written(&self, answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
-        written(&self.ids, answer)
-    }
+/// What was written, if the answer is about the events of these rows in this order.
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+pub(super) fn written_rows(rows: &[Columns<'_>], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.event.id).collect();
+    written(&ids, answer)
 }
 
 /// What was written, if the answer is about these events in this order.

@@ -11,8 +11,11 @@ pub(super) fn statement(table: &RowTable) -> Result<String> {
     Ok(table.put_into_sqlite(insert))
 }
 
-/// The values of a row, in the order of its columns.
-pub(super) fn values<'a>(table: &RowTable, event: &'a Event) -> Result<[&'a str; 4]> {
-    let Some(aggregate) = &event.aggregate else { return Err(unwritable(table)) };
-    Ok([&aggregate.kind, &aggregate.id, &event.event_type, text_of(event)?])
+/// The values of each row, in the order of its columns.
+pub(super) fn values<'a>(table: &RowTable, events: &'a [Event]) -> Result<Vec<[&'a str; 4]>> {
+    let row = |event: &'a Event| {
+        let aggregate = event.aggregate.as_ref().ok_or_else(|| unwritable(table))?;
+        Ok([aggregate.kind.as_str(), &aggregate.id, &event.event_type, text_of(event)?])
+    };
+    events.iter().map(row).collect()
 }

@@ -1,8 +1,9 @@
 //! Writing in a rusqlite transaction: the answer is there at once.
 
-use ::rusqlite::{Connection, Error as SqlError, Savepoint, params};
+use ::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use ::rusqlite::{Connection, Error as SqlError, Savepoint, params_from_iter};
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Written, rows, rows_sqlite};
 use crate::sqlite_error::insert_failed;
@@ -13,11 +14,7 @@ answers_at_once!(insert: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'
 fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
         let statement = rows_sqlite::statement(table)?;
-        let values = batch
-            .events()
-            .iter()
-            .map(|event| rows_sqlite::values(table, event))
-            .collect::<Result<Vec<_>>>()?;
+        let values = rows_sqlite::values(table, batch.events())?;
         let told = all_or_none(connection, values.len(), || insert_rows(connection, &statement, &values));
         return rows::written(table, batch.events(), told.map_err(error)?);
     }
@@ -54,27 +51,23 @@ fn insert_rows(
 }
 
 fn insert_each(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Written>, SqlError> {
-    let mut statement = connection.prepare_cached(INSERT)?;
+    let mut statement = connection.prepare_cached(&INSERT)?;
     let insert = |row: &Columns<'_>| {
-        let position = statement.insert(params![
-            row.event.id.to_string(),
-            row.event.event_type,
-            row.aggregate_type,
-            row.aggregate_id,
-            row.key,
-            row.event.payload.as_ref(),
-            row.headers,
-            row.event.time.as_micros(),
-            row.event.topic,
-            row.event.max_attempts,
-            row.expires_at,
-            row.action,
-            row.event.namespace,
-            row.event.producer,
-        ])?;
+        let position = statement.insert(params_from_iter(row.values()))?;
         Ok(Written { id: row.event.id, position: Position::new(position) })
     };
     rows.iter().map(insert).collect()
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>, SqlError> {
+        Ok(match self {
+            Self::Id(id) => ToSqlOutput::from(id.to_string()),
+            Self::Text(text) => ToSqlOutput::Borrowed((*text).into()),
+            Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Self::Number(number) => ToSqlOutput::Borrowed(number.map_or(ValueRef::Null, ValueRef::Integer)),
+        })
+    }
 }
 
 fn error(error: SqlError) -> Error {

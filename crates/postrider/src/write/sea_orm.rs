@@ -6,7 +6,7 @@ use ::sea_orm::{
 };
 use uuid::Uuid;
 
-use super::columns::{Columns, consecutive, pieces};
+use super::columns::{self, Columns, consecutive, pieces};
 use super::{Batch, Written, mysql, postgres, sqlite};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
@@ -46,7 +46,7 @@ async fn insert_piece(
             return Err(Error::new(Code::StoreFailed, format!("this library has no outbox for {other:?}")));
         }
     };
-    let values = rows.iter().flat_map(|row| values(backend, row));
+    let values = rows.iter().flat_map(Columns::values).map(|of| value(backend, of));
     let statement = Statement::from_sql_and_values(backend, statement, values);
     let failed = |failure| error(backend, failure);
     if backend == DbBackend::Postgres {
@@ -68,28 +68,14 @@ fn told(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
     Ok((id, row.try_get_by_index(1)?))
 }
 
-fn values(backend: DbBackend, row: &Columns<'_>) -> [Value; 14] {
-    let id = match backend {
-        DbBackend::MySql => row.event.id.as_bytes().to_vec().into(),
-        _ => row.event.id.to_string().into(),
-    };
-    let text = |text: Option<&str>| Value::from(text.map(str::to_owned));
-    [
-        id,
-        row.event.event_type.clone().into(),
-        text(row.aggregate_type),
-        text(row.aggregate_id),
-        text(row.key),
-        row.event.payload.to_vec().into(),
-        text(row.headers.as_deref()),
-        row.event.time.as_micros().into(),
-        text(row.event.topic.as_deref()),
-        row.event.max_attempts.map(i64::from).into(),
-        row.expires_at.into(),
-        text(row.action.as_deref()),
-        text(row.event.namespace.as_deref()),
-        text(row.event.producer.as_deref()),
-    ]
+fn value(backend: DbBackend, value: columns::Value<'_>) -> Value {
+    match value {
+        columns::Value::Id(id) if backend == DbBackend::MySql => id.as_bytes().to_vec().into(),
+        columns::Value::Id(id) => id.to_string().into(),
+        columns::Value::Text(text) => text.map(str::to_owned).into(),
+        columns::Value::Bytes(bytes) => bytes.to_vec().into(),
+        columns::Value::Number(number) => number.into(),
+    }
 }
 
 fn error(backend: DbBackend, error: DbErr) -> Error {

@@ -3,7 +3,7 @@
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
 use crate::mysql_error::insert_failed;
@@ -24,22 +24,13 @@ impl Driver for MySqlConnection {
     /// [`Ident`](crate::Ident).
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
         let mut query = sqlx::query(AssertSqlSafe(statement));
-        for row in rows {
-            query = query
-                .bind(row.event.id.as_bytes().as_slice())
-                .bind(&row.event.event_type)
-                .bind(row.aggregate_type)
-                .bind(row.aggregate_id)
-                .bind(row.key)
-                .bind(row.event.payload.as_ref())
-                .bind(&row.headers)
-                .bind(row.event.time.as_micros())
-                .bind(&row.event.topic)
-                .bind(row.event.max_attempts)
-                .bind(row.expires_at)
-                .bind(&row.action)
-                .bind(&row.event.namespace)
-                .bind(&row.event.producer);
+        for value in rows.iter().flat_map(Columns::values) {
+            query = match value {
+                Value::Id(id) => query.bind(id.as_bytes().as_slice()),
+                Value::Text(text) => query.bind(text),
+                Value::Bytes(bytes) => query.bind(bytes),
+                Value::Number(number) => query.bind(number),
+            };
         }
         query.execute(self).await.map(|done| done.last_insert_id()).map_err(error)
     }

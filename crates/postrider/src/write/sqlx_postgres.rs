@@ -4,7 +4,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
-use super::postgres::{Arrays, INSERT};
+use super::columns::Columns;
+use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
 use crate::layout::RowTable;
@@ -17,10 +18,10 @@ async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Writ
     if let Some(table) = batch.rows() {
         return insert_into_layout(connection, table, batch).await;
     }
-    let arrays = Arrays::of(batch)?;
-    let rows = insert_rows(connection, batch.schema().put_into(INSERT), &arrays).await.map_err(error)?;
-    let told = rows.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
-    arrays.written(told)
+    let rows = Columns::of(batch)?;
+    let answer = insert_rows(connection, batch.schema().put_into(&INSERT), &rows).await.map_err(error)?;
+    let told = answer.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
+    written_rows(&rows, told)
 }
 
 /// Into a table of another layout. The only texts put into the statement are checked [`Ident`](crate::Ident)s.
@@ -44,25 +45,18 @@ async fn insert_into_layout(
 async fn insert_rows(
     connection: &mut PgConnection,
     statement: String,
-    arrays: &Arrays<'_>,
+    rows: &[Columns<'_>],
 ) -> Result<Vec<PgRow>, sqlx::Error> {
-    sqlx::query(AssertSqlSafe(statement))
-        .bind(&arrays.ids)
-        .bind(&arrays.types)
-        .bind(&arrays.aggregate_types)
-        .bind(&arrays.aggregate_ids)
-        .bind(&arrays.keys)
-        .bind(&arrays.payloads)
-        .bind(&arrays.headers)
-        .bind(&arrays.times)
-        .bind(&arrays.topics)
-        .bind(&arrays.max_attempts)
-        .bind(&arrays.expires_at)
-        .bind(&arrays.actions)
-        .bind(&arrays.namespaces)
-        .bind(&arrays.producers)
-        .fetch_all(connection)
-        .await
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for array in arrays(rows) {
+        query = match array {
+            Array::Ids(ids) => query.bind(ids),
+            Array::Texts(texts) => query.bind(texts),
+            Array::Bytes(bytes) => query.bind(bytes),
+            Array::Numbers(numbers) => query.bind(numbers),
+        };
+    }
+    query.fetch_all(connection).await
 }
 
 fn told(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {

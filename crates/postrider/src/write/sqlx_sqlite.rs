@@ -2,7 +2,7 @@
 
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Written, rows, rows_sqlite};
 use crate::sqlite_error::insert_failed;
@@ -13,11 +13,7 @@ answers_later!('c, insert: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
         let statement = rows_sqlite::statement(table)?;
-        let values = batch
-            .events()
-            .iter()
-            .map(|event| rows_sqlite::values(table, event))
-            .collect::<Result<Vec<_>>>()?;
+        let values = rows_sqlite::values(table, batch.events())?;
         let told = insert_rows(connection, &statement, &values).await.map_err(error)?;
         return rows::written(table, batch.events(), told);
     }
@@ -66,23 +62,16 @@ async fn insert_each(
 ) -> Result<Vec<Written>, sqlx::Error> {
     let mut written = Vec::with_capacity(rows.len());
     for row in rows {
-        let done = sqlx::query(INSERT)
-            .bind(row.event.id.to_string())
-            .bind(&row.event.event_type)
-            .bind(row.aggregate_type)
-            .bind(row.aggregate_id)
-            .bind(row.key)
-            .bind(row.event.payload.as_ref())
-            .bind(&row.headers)
-            .bind(row.event.time.as_micros())
-            .bind(&row.event.topic)
-            .bind(row.event.max_attempts)
-            .bind(row.expires_at)
-            .bind(&row.action)
-            .bind(&row.event.namespace)
-            .bind(&row.event.producer)
-            .execute(&mut *connection)
-            .await?;
+        let mut query = sqlx::query(INSERT.as_str());
+        for value in row.values() {
+            query = match value {
+                Value::Id(id) => query.bind(id.to_string()),
+                Value::Text(text) => query.bind(text),
+                Value::Bytes(bytes) => query.bind(bytes),
+                Value::Number(number) => query.bind(number),
+            };
+        }
+        let done = query.execute(&mut *connection).await?;
         written.push(Written { id: row.event.id, position: Position::new(done.last_insert_rowid()) });
     }
     Ok(written)

@@ -4,7 +4,8 @@ use ::tokio_postgres::types::{ToSql, Type};
 use ::tokio_postgres::{Client, Error as SqlError, Row};
 use uuid::Uuid;
 
-use super::postgres::{Arrays, INSERT, INSERT_ONE};
+use super::columns::{Columns, Value};
+use super::postgres::{Array, INSERT, INSERT_ONE, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
 use crate::layout::RowTable;
@@ -22,15 +23,14 @@ async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
         return insert_into_layout(client, table, batch).await;
     }
-    let arrays = Arrays::of(batch)?;
-    let rows = if batch.events().len() == 1 {
-        insert_one(client, &batch.schema().put_into(INSERT_ONE), &arrays).await
-    } else {
-        insert_rows(client, &batch.schema().put_into(INSERT), &arrays).await
+    let rows = Columns::of(batch)?;
+    let answer = match rows.as_slice() {
+        [row] => insert_one(client, &batch.schema().put_into(&INSERT_ONE), row).await,
+        rows => insert_rows(client, &batch.schema().put_into(&INSERT), rows).await,
     };
-    let rows = rows.map_err(error)?;
-    let told = rows.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
-    arrays.written(told)
+    let answer = answer.map_err(error)?;
+    let told = answer.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
+    written_rows(&rows, told)
 }
 
 /// Into a table of another layout.
@@ -45,53 +45,37 @@ async fn insert_into_layout(client: &Client, table: &RowTable, batch: &Batch) ->
 
 /// With its types given, the statement need not be prepared first: it is sent and answered at once, and works
 /// behind a pooler that knows no prepared statements.
-async fn insert_rows(client: &Client, statement: &str, arrays: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
-    client
-        .query_typed(
-            statement,
-            &[
-                (&arrays.ids, Type::UUID_ARRAY),
-                (&arrays.types, Type::TEXT_ARRAY),
-                (&arrays.aggregate_types, Type::TEXT_ARRAY),
-                (&arrays.aggregate_ids, Type::TEXT_ARRAY),
-                (&arrays.keys, Type::TEXT_ARRAY),
-                (&arrays.payloads, Type::BYTEA_ARRAY),
-                (&arrays.headers, Type::TEXT_ARRAY),
-                (&arrays.times, Type::INT8_ARRAY),
-                (&arrays.topics, Type::TEXT_ARRAY),
-                (&arrays.max_attempts, Type::INT8_ARRAY),
-                (&arrays.expires_at, Type::INT8_ARRAY),
-                (&arrays.actions, Type::TEXT_ARRAY),
-                (&arrays.namespaces, Type::TEXT_ARRAY),
-                (&arrays.producers, Type::TEXT_ARRAY),
-            ],
-        )
-        .await
+async fn insert_rows(client: &Client, statement: &str, rows: &[Columns<'_>]) -> Result<Vec<Row>, SqlError> {
+    let arrays: Vec<Array<'_>> = arrays(rows).collect();
+    let params: Vec<Param<'_>> = arrays.iter().map(array_param).collect();
+    client.query_typed(statement, &params).await
 }
 
 /// The same for one event.
-async fn insert_one(client: &Client, statement: &str, one: &Arrays<'_>) -> Result<Vec<Row>, SqlError> {
-    client
-        .query_typed(
-            statement,
-            &[
-                (&one.ids[0], Type::UUID),
-                (&one.types[0], Type::TEXT),
-                (&one.aggregate_types[0], Type::TEXT),
-                (&one.aggregate_ids[0], Type::TEXT),
-                (&one.keys[0], Type::TEXT),
-                (&one.payloads[0], Type::BYTEA),
-                (&one.headers[0], Type::TEXT),
-                (&one.times[0], Type::INT8),
-                (&one.topics[0], Type::TEXT),
-                (&one.max_attempts[0], Type::INT8),
-                (&one.expires_at[0], Type::INT8),
-                (&one.actions[0], Type::TEXT),
-                (&one.namespaces[0], Type::TEXT),
-                (&one.producers[0], Type::TEXT),
-            ],
-        )
-        .await
+async fn insert_one(client: &Client, statement: &str, row: &Columns<'_>) -> Result<Vec<Row>, SqlError> {
+    let values: Vec<Value<'_>> = row.values().collect();
+    let params: Vec<Param<'_>> = values.iter().map(value_param).collect();
+    client.query_typed(statement, &params).await
+}
+
+type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+fn array_param<'a>(array: &'a Array<'a>) -> Param<'a> {
+    match array {
+        Array::Ids(ids) => (ids, Type::UUID_ARRAY),
+        Array::Texts(texts) => (texts, Type::TEXT_ARRAY),
+        Array::Bytes(bytes) => (bytes, Type::BYTEA_ARRAY),
+        Array::Numbers(numbers) => (numbers, Type::INT8_ARRAY),
+    }
+}
+
+fn value_param<'a>(value: &'a Value<'a>) -> Param<'a> {
+    match value {
+        Value::Id(id) => (*id, Type::UUID),
+        Value::Text(text) => (text, Type::TEXT),
+        Value::Bytes(bytes) => (bytes, Type::BYTEA),
+        Value::Number(number) => (number, Type::INT8),
+    }
 }
 
 fn told(row: &Row) -> Result<(Uuid, i64), SqlError> {

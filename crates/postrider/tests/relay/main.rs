@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod failures;
+mod handle;
 mod operator;
 mod retention;
 mod routing;

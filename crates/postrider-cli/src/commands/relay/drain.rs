@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::relay::{Observer, OnDead};
+use postrider::relay::{OnDead, RelayHandle};
 use postrider::store::{Overview, SubscriptionOverview};
 use postrider::{Code, Error, Position, Recovery, Result};
 
@@ -46,7 +46,7 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
-    pub(super) async fn wait(&self, at_start: &Look<'_>, relay: &Observer) -> Result<()> {
+    pub(super) async fn wait(&self, at_start: &Look<'_>, relay: &RelayHandle) -> Result<()> {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
@@ -59,7 +59,7 @@ impl<'a> Drain<'a> {
     }
 
     /// What this relay delivered, and what is parked now, in one line. `None` if the database does not answer.
-    pub(super) async fn summary(&self, relay: &Observer) -> Option<String> {
+    pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
         let now = self.look().await.ok()?;
         let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
         let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
@@ -101,7 +101,7 @@ impl Look<'_> {
 
     /// Whether a relay has examined what is parked: this relay, with nothing left in its hands, or another
     /// that leads. Before that, an event that today's rules would send may still count as unrouted.
-    fn is_settled_by(&self, relay: &Observer) -> bool {
+    fn is_settled_by(&self, relay: &RelayHandle) -> bool {
         let status = relay.status();
         self.running().all(|(_, _, subscription)| {
             let ours = status.iter().filter(|of| of.subscription == subscription.name);
@@ -173,7 +173,7 @@ impl Look<'_> {
 }
 
 /// What a relay waits for until an operator fixes it: a script that drains cannot.
-fn refuse_trouble(relay: &Observer) -> Result<()> {
+fn refuse_trouble(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
         let code = status
             .trouble_code

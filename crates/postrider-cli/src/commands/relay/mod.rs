@@ -119,14 +119,14 @@ impl Relay {
         let drain = Drain::new(settings, stores);
         let at_start = drain.look().await?;
         at_start.tell();
-        let observer = relay.observer();
+        let handle = relay.handle();
 
         let ended = tokio::select! {
             biased;
             // To be told to stop is the end of a relay, and not of a drain.
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             died = relay.died() => Err(died.into()),
-            drained = drain.wait(&at_start, &observer), if self.drain => drained.map_err(Failure::from),
+            drained = drain.wait(&at_start, &handle), if self.drain => drained.map_err(Failure::from),
             late = &mut time_out, if self.drain => Err(late.into()),
         };
         let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
@@ -138,7 +138,7 @@ impl Relay {
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         };
         if self.drain
-            && let Some(summary) = drain.summary(&observer).await
+            && let Some(summary) = drain.summary(&handle).await
         {
             tracing::info!("{summary}");
         }

@@ -4,16 +4,13 @@ use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
 use super::key_queues::{Body, HeadState, KeyQueue, Queued};
-use super::leader::{Leader, Memory};
+use super::leader::Leader;
 use super::park::{ParkReason, park};
 use super::step::StepCx;
 use super::{About, Disposition, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
-
-/// What an event costs in memory besides its texts: its place in the queues.
-const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Leader {
     /// Queues up newly claimed events, in position order.
@@ -46,23 +43,21 @@ impl Leader {
     }
 
     fn enqueue(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, body: Body) {
-        if *self.destination.get_or_insert(body.destination) != body.destination {
-            self.several_destinations = true;
-        }
-        self.memory.keep(&body);
+        self.destinations.see(body.destination);
+        self.intake.keep(&body);
         queued.body = Some(body);
         match self.queues.slot(key) {
             Slot::Vacant(slot) => {
                 slot.insert(KeyQueue::new(queued, HeadState::Ready));
-                self.push_ready(cx, key);
+                self.outbound.push_ready(key, cx.elapsed());
             }
             Slot::Occupied(mut slot) => {
                 let mut queued = match slot.get_mut().precede(queued, HeadState::Ready) {
-                    Ok(()) => return self.push_ready(cx, key),
+                    Ok(()) => return self.outbound.push_ready(key, cx.elapsed()),
                     Err(queued) => queued,
                 };
                 if slot.get().parks_arrivals() {
-                    park(&mut self.progress, &mut self.memory, cx, &mut queued, ParkReason::BEHIND);
+                    park(&mut self.progress, &mut self.intake, cx, &mut queued, ParkReason::BEHIND);
                 }
                 slot.get_mut().insert(queued);
             }
@@ -97,34 +92,10 @@ impl Leader {
 
     /// The outbox was read on: what waited for earlier events of its key may have them all now.
     pub(super) fn have_read(&mut self) {
-        while let Some((position, key)) = self.unread.first().copied()
-            && self.reader.has_passed(position)
-        {
-            self.unread.pop_first();
+        while let Some(key) = self.recall.pop_read(|position| self.intake.has_passed(position)) {
             if self.queues.head_state(key) == Some(HeadState::Unread) {
                 self.want(key);
             }
-        }
-    }
-
-    pub(super) fn push_ready(&mut self, cx: &StepCx<'_>, key: KeyId) {
-        if self.ready.is_empty() {
-            self.ready_since = cx.elapsed();
-        }
-        self.ready.push_back(key);
-    }
-}
-
-impl Memory {
-    pub(super) fn keep(&mut self, body: &Body) {
-        self.events += 1;
-        self.bytes += body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
-    }
-
-    pub(super) fn drop(&mut self, body: Option<&Body>) {
-        if let Some(body) = body {
-            self.events -= 1;
-            self.bytes -= body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::BatchId;
-use super::keys::KeyId;
+use super::keys::{ByNumber, DestinationId, KeyId};
 use crate::sink::Failure;
 use crate::store::DestinationDown;
 use crate::{Now, Timestamp};
@@ -69,6 +69,89 @@ impl Outage {
         self.probe_at = now.elapsed + wait;
         self.probe_time = now.wall.after(wait);
     }
+}
+
+/// All destinations that were seen.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    /// Those with failures. Empty while all goes well.
+    failing: ByNumber<DestinationId, Destination>,
+    /// The first that was seen.
+    first: Option<DestinationId>,
+    are_several: bool,
+}
+
+impl Destinations {
+    pub(super) fn new(are_several: bool) -> Self {
+        Self { failing: ByNumber::default(), first: None, are_several }
+    }
+
+    /// An event goes there.
+    pub(super) fn see(&mut self, id: DestinationId) {
+        self.are_several |= *self.first.get_or_insert(id) != id;
+    }
+
+    /// More than one was seen, or is to be expected.
+    pub(super) fn are_several(&self) -> bool {
+        self.are_several
+    }
+
+    /// None has failures.
+    pub(super) fn is_empty(&self) -> bool {
+        self.failing.is_empty()
+    }
+
+    /// What is known of a destination, from its first failure on.
+    pub(super) fn failing(&mut self, id: DestinationId, name: &Arc<str>) -> &mut Destination {
+        self.failing.entry(id).or_insert_with(|| Destination::new(name.clone()))
+    }
+
+    pub(super) fn get_mut(&mut self, id: DestinationId) -> Option<&mut Destination> {
+        self.failing.get_mut(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: DestinationId) -> Option<Destination> {
+        self.failing.remove(&id)
+    }
+
+    /// Those with failures, in the order of their numbers: a step depends on nothing else.
+    pub(super) fn ids(&self) -> Vec<DestinationId> {
+        sorted(self.failing.keys().copied())
+    }
+
+    /// Those with failures that are in doubt.
+    pub(super) fn in_doubt(&self) -> Vec<DestinationId> {
+        sorted(self.failing.iter().filter(|(_, of)| !of.suspects.is_empty()).map(|(id, _)| *id))
+    }
+
+    /// A message waits for the end of an outage.
+    pub(super) fn is_any_waited_for(&self) -> bool {
+        self.failing.values().any(|of| of.outage.is_some() && of.is_waited_for())
+    }
+
+    /// Which to probe next, and when.
+    pub(super) fn next_probe(&self) -> Option<(DestinationId, Duration)> {
+        let probes = self.failing.iter().filter_map(|(id, destination)| {
+            let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
+            destination.is_waited_for().then_some((outage.probe_at, *id))
+        });
+        probes.min().map(|(at, id)| (id, at))
+    }
+
+    /// Those that are down, for people.
+    pub(super) fn down(&self) -> impl Iterator<Item = DestinationDown> {
+        self.failing.values().filter_map(Destination::as_down)
+    }
+
+    pub(super) fn down_count(&self) -> usize {
+        self.failing.values().filter(|of| of.outage.is_some()).count()
+    }
+}
+
+fn sorted(ids: impl Iterator<Item = DestinationId>) -> Vec<DestinationId> {
+    let mut ids: Vec<DestinationId> = ids.collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// What the failures say.

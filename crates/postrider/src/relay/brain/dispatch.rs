@@ -2,43 +2,16 @@
 
 use std::time::Duration;
 
-use super::key_queues::{Body, HeadState, Queued};
+use super::key_queues::{HeadState, Queued};
 use super::leader::Leader;
+use super::outbound::Batch;
 use super::park::ParkReason;
 use super::step::StepCx;
-use super::{BatchId, DestinationId, Disposition, Effect, KeyId, Routed};
-use crate::Position;
+use super::{Effect, KeyId};
 use crate::ledger::ParkedState;
 
 /// Heads for other destinations looked at while a batch for one is filled: bounds the cost of looking.
 const PASSED_OVER_MAX: usize = 1_000;
-
-/// A batch on its way to the sink.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    /// Its messages, in order, while it waits to be sent; the sink has them afterwards.
-    pub(super) outgoing: Vec<Routed>,
-    /// Keys and positions of its messages, in order.
-    pub(super) messages: Vec<(KeyId, Position)>,
-    /// Sent to see whether this destination is back.
-    pub(super) probe: Option<DestinationId>,
-}
-
-impl Batch {
-    fn with_capacity(events: usize) -> Self {
-        Self { outgoing: Vec::with_capacity(events), messages: Vec::with_capacity(events), probe: None }
-    }
-
-    /// Adds an event that is in memory; one that is not cannot be sent.
-    pub(super) fn push(&mut self, key: KeyId, queued: &Queued) {
-        if let Some(Body { destination, name, delivery, event }) = &queued.body {
-            let disposition =
-                Disposition::Deliver { id: *destination, name: name.clone(), delivery: delivery.clone() };
-            self.outgoing.push(Routed { position: queued.position, key, disposition, event: event.clone() });
-            self.messages.push((key, queued.position));
-        }
-    }
-}
 
 /// Room that is left in a batch being filled.
 struct Room {
@@ -77,9 +50,9 @@ impl Leader {
 
     fn may_dispatch(&self, cx: &StepCx<'_>) -> bool {
         let places = if self.caution.is_some() { 1 } else { cx.policy().batches_in_flight_max };
-        !self.ready.is_empty()
-            && !self.must_prove
-            && self.batches.len() < places
+        self.outbound.ready_count() > 0
+            && !self.progress.must_prove()
+            && self.outbound.batch_count() < places
             && !self.is_staged()
             && self.window_room(cx) > 0
     }
@@ -87,10 +60,13 @@ impl Leader {
     /// Until when a batch that is not full waits for more. An idle sink is not kept waiting.
     pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         self.may_dispatch(cx).then(|| {
-            let full = self.ready.len() >= self.batch_events_max(cx);
-            let linger =
-                if full || self.batches.is_empty() { Duration::ZERO } else { cx.policy().batch_linger };
-            self.ready_since + linger
+            let full = self.outbound.ready_count() >= self.batch_events_max(cx);
+            let linger = if full || self.outbound.batch_count() == 0 {
+                Duration::ZERO
+            } else {
+                cx.policy().batch_linger
+            };
+            self.outbound.ready_since() + linger
         })
     }
 
@@ -101,18 +77,18 @@ impl Leader {
 
     /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
     fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
-        let mut batch = Batch::with_capacity(room.events.min(self.ready.len()));
+        let mut batch = Batch::with_capacity(room.events.min(self.outbound.ready_count()));
         let mut destination = None;
         let mut passed_over = Vec::new();
         while room.events > 0
             && passed_over.len() < PASSED_OVER_MAX
-            && let Some(key) = self.ready.pop_front()
+            && let Some(key) = self.outbound.pop_ready()
         {
             if self.is_over(cx, key) || self.block_if_down(key) {
                 continue;
             }
             // A destination that does not answer must not take the messages of another with it.
-            if self.several_destinations {
+            if self.destinations.are_several() {
                 let of_key = self.destination_of(key);
                 if *destination.get_or_insert(of_key) != of_key {
                     passed_over.push(key);
@@ -121,7 +97,7 @@ impl Leader {
             }
             let Some(queue) = self.queues.get_mut(key) else { continue };
             if !room.take(&queue.head) {
-                self.ready.push_front(key);
+                self.outbound.put_back(key);
                 break;
             }
             queue.head_state = HeadState::InFlight;
@@ -141,8 +117,8 @@ impl Leader {
                 batch.push(key, queued);
             }
         }
-        passed_over.into_iter().rev().for_each(|key| self.ready.push_front(key));
-        self.ready_since = cx.elapsed();
+        passed_over.into_iter().rev().for_each(|key| self.outbound.put_back(key));
+        self.outbound.restart_linger(cx.elapsed());
         batch
     }
 
@@ -170,12 +146,8 @@ impl Leader {
         }
     }
 
-    pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, mut batch: Batch) {
-        let id = BatchId(self.next_batch);
-        self.next_batch += 1;
-        self.in_flight += batch.messages.len();
-        let outgoing = std::mem::take(&mut batch.outgoing);
-        self.batches.insert(id, batch);
+    pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
+        let (id, outgoing) = self.outbound.send(batch);
         cx.emit(Effect::Publish(id, outgoing));
     }
 }

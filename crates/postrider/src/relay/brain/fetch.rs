@@ -10,6 +10,7 @@ use super::step::StepCx;
 use super::{Deposed, Disposition, Effect, KeyId, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
+use crate::store::Budget;
 
 /// Parked events of one key read at a time, so that a long queue does not cost a query per event.
 const PER_KEY_MAX: usize = 32;
@@ -19,62 +20,58 @@ impl Leader {
     /// in memory that go before it and are still to be read.
     pub(super) fn want(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
-        if self.reader.has_passed(queue.head.position) {
+        if self.intake.has_passed(queue.head.position) {
             queue.head_state = HeadState::Wanted;
-            self.wanted.push_back(key);
+            self.recall.want(key);
         } else {
             queue.head_state = HeadState::Unread;
-            self.unread.insert((queue.head.position, key));
+            self.recall.want_after(queue.head.position, key);
         }
     }
 
-    /// Asks for wanted events, as many as there is room for in memory. Claims leave room for a batch of
-    /// these, so that retries do not starve behind a full read-ahead.
+    /// Asks for wanted events, as many as there is room for in memory.
     pub(super) fn fetch(&mut self, cx: &mut StepCx<'_>) {
-        if self.wanted.is_empty() || !self.fetching.is_empty() {
+        if !self.recall.may_fetch() {
             return;
         }
         let policy = cx.policy();
-        let room = (policy.read_ahead_events_max + policy.batch_events_max)
-            .saturating_sub(self.memory.events + self.memory.claiming.events_max);
-        let bytes_room = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
-            .saturating_sub(self.memory.bytes + self.memory.claiming.bytes_max);
-        let events_max = if bytes_room == 0 { 0 } else { room.min(policy.claim_events_max) };
+        let Budget { events_max, bytes_max } = self.intake.room_for_parked(policy);
+        let events_max = if bytes_max == 0 { 0 } else { events_max.min(policy.claim_events_max) };
         // What fills the memory may itself wait for one of these.
         let events_max = events_max.max(usize::from(self.is_still()));
-        while self.fetching.len() < events_max
-            && let Some(key) = self.wanted.pop_front()
+        while self.recall.fetching().len() < events_max
+            && let Some(key) = self.recall.pop_wanted()
         {
             let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::Wanted)
             else {
                 continue;
             };
             queue.head_state = HeadState::Fetching;
-            let reader = &self.reader;
+            let intake = &self.intake;
             let missing = std::iter::once(&queue.head)
                 .chain(&queue.rest)
-                .take_while(|queued| queued.body.is_none() && reader.has_passed(queued.position));
-            let most = PER_KEY_MAX.min(events_max - self.fetching.len());
-            self.fetching.extend(missing.take(most).map(|queued| (key, queued.position)));
+                .take_while(|queued| queued.body.is_none() && intake.has_passed(queued.position));
+            let most = PER_KEY_MAX.min(events_max - self.recall.fetching().len());
+            self.recall.fetch(key, missing.take(most).map(|queued| queued.position));
         }
-        if !self.fetching.is_empty() {
-            let positions = self.fetching.iter().map(|(_, position)| *position).collect();
-            cx.emit(Effect::Fetch(positions, bytes_room.min(policy.batch_bytes_max)));
+        if !self.recall.fetching().is_empty() {
+            let positions = self.recall.fetching().iter().map(|(_, position)| *position).collect();
+            cx.emit(Effect::Fetch(positions, bytes_max.min(policy.batch_bytes_max)));
         }
     }
 
     /// Nothing is on its way to the sink, and no destination is waited for.
     fn is_still(&self) -> bool {
-        self.ready.is_empty()
-            && self.in_flight == 0
+        self.outbound.ready_count() == 0
+            && self.outbound.in_flight() == 0
             && !self.is_staged()
-            && !self.destinations.values().any(|d| d.outage.is_some() && d.is_waited_for())
+            && !self.destinations.is_any_waited_for()
     }
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
     /// in its place belongs to another history.
     pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), Deposed> {
-        let asked = std::mem::take(&mut self.fetching);
+        let asked = self.recall.take_fetching();
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
@@ -122,7 +119,7 @@ impl Leader {
 
     /// The database was busy: ask again.
     pub(super) fn fetch_failed(&mut self) {
-        for key in dedup(std::mem::take(&mut self.fetching).into_iter().map(|(key, _)| key)) {
+        for key in dedup(self.recall.take_fetching().into_iter().map(|(key, _)| key)) {
             self.want(key);
         }
     }
@@ -137,7 +134,7 @@ impl Leader {
         if let Some(queued) = entries.find(|queued| queued.position == position)
             && queued.body.is_none()
         {
-            self.memory.keep(&body);
+            self.intake.keep(&body);
             queued.body = Some(body);
         }
     }

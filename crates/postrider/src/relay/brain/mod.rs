@@ -3,31 +3,50 @@
 //! | file | idea |
 //! |---|---|
 //! | `io` | what goes in and what comes out |
-//! | `lease`, `reader` | when to renew, when to look for events |
-//! | `arrive` | a claimed event joins the queue of its key (`key_queues`) |
+//! | `leader` | the owner of a subscription: all parts together, while the lease is held |
+//!
+//! Parts of the leader, each with its own fields:
+//!
+//! | file | idea |
+//! |---|---|
+//! | `lease`, `duty` | when to renew; paused, or on the way out |
+//! | `intake` (with `reader`) | when and how much to read, and what is in memory |
+//! | `key_queues` | the events of each key, in order |
+//! | `outbound` | what is ready, and what is at the sink |
+//! | `destination` | what is known of a destination that fails |
+//! | `recall` | parked events that come back, and when |
+//! | `progress` | what is to be settled, and the window |
+//!
+//! What the leader does with them:
+//!
+//! | file | idea |
+//! |---|---|
+//! | `arrive` | a claimed event joins the queue of its key |
 //! | `dispatch` | heads of queues go to the sink in batches |
 //! | `outcome` | the sink's answers |
-//! | `park`, `fetch` | events that leave the straight way, and come back |
-//! | `outage`, `destination` | destination down or message bad |
+//! | `park`, `fetch` | events that fail leave memory, and come back |
+//! | `outage` | destination down or message bad |
 //! | `trial` | an event that kills the process |
-//! | `progress` | what is to be settled, and the window |
-//! | `leader` | all of it together, while the lease is held |
 
 mod arrive;
 mod progress;
 mod destination;
 mod dispatch;
+mod duty;
 mod fetch;
+mod intake;
 mod io;
 mod keys;
 mod leader;
 mod lease;
 mod key_queues;
 mod outage;
+mod outbound;
 mod outcome;
 mod park;
 mod random;
 mod reader;
+mod recall;
 mod trial;
 mod step;
 
@@ -44,7 +63,6 @@ use super::Policy;
 use crate::store::relays::DOWN_MAX;
 use crate::store::{DestinationDown, Epoch, RelayRole};
 use crate::{Code, Now, Position, Recovery};
-use destination::Destination;
 use leader::Leader;
 use random::Random;
 use step::StepCx;
@@ -196,19 +214,19 @@ impl Brain {
             return Snapshot { acknowledged: self.acknowledged_before, ..Snapshot::default() };
         };
         Snapshot {
-            acknowledged: self.acknowledged_before + leader.acknowledged,
+            acknowledged: self.acknowledged_before + leader.outbound.acknowledged(),
             leading: Some(leader.lease.epoch),
             floor: leader.progress.done().floor(),
             highest_done: leader.progress.done().highest(),
-            events_in_memory: leader.memory.events,
-            bytes_in_memory: leader.memory.bytes,
-            recalling: leader.wanted.len() + leader.fetching.len() + leader.unread.len(),
-            in_flight: leader.in_flight,
+            events_in_memory: leader.intake.events(),
+            bytes_in_memory: leader.intake.bytes(),
+            recalling: leader.recall.count(),
+            in_flight: leader.outbound.in_flight(),
             unsettled: leader.progress.unsettled(),
             parked: leader.progress.parked_count(),
-            destinations_down: leader.destinations.values().filter(|d| d.outage.is_some()).count(),
-            down: leader.destinations.values().filter_map(Destination::as_down).take(DOWN_MAX).collect(),
-            paused: leader.paused.clone(),
+            destinations_down: leader.destinations.down_count(),
+            down: leader.destinations.down().take(DOWN_MAX).collect(),
+            paused: leader.duty.paused().map(str::to_owned),
         }
     }
 
@@ -217,12 +235,12 @@ impl Brain {
             Input::Tick => {}
             Input::Wake => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.reader.wake(cx.elapsed());
+                    leader.intake.wake(cx.elapsed());
                 }
             }
             Input::Pause(paused) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.set_paused(cx, paused);
+                    leader.duty.set_paused(cx, paused);
                 }
             }
             Input::Shutdown => {
@@ -261,7 +279,7 @@ impl Brain {
                 self.led = Some(loaded.epoch);
                 let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
                 if self.fruitless > 0 {
-                    leader.prove_settling(cx);
+                    leader.progress.prove_settling(cx.elapsed());
                 }
                 if self.stopping {
                     leader.drain(cx);
@@ -302,7 +320,7 @@ impl Brain {
                 leader.advance(cx)?;
                 if let Some(clean) = leader.drained(cx.elapsed()) {
                     cx.emit(Effect::Release { epoch: leader.lease.epoch, clean });
-                    self.acknowledged_before += leader.acknowledged;
+                    self.acknowledged_before += leader.outbound.acknowledged();
                     self.phase = Phase::Releasing;
                 }
             }
@@ -317,7 +335,7 @@ impl Brain {
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
             // Any process that loads again because an operator changed something found no trouble.
-            let is_fruitful = leader.has_settled || why == Deposed::ParkedChanged;
+            let is_fruitful = leader.progress.has_settled() || why == Deposed::ParkedChanged;
             self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();
         }

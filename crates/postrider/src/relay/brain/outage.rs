@@ -1,14 +1,12 @@
 //! Destination down or message bad: failures are judged, outages waited out, probes sent.
 
-use std::cmp::Reverse;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::destination::{Destination, Outage, Suspect, Verdict};
-use super::dispatch::Batch;
+use super::destination::{Outage, Suspect, Verdict};
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
+use super::outbound::Batch;
 use super::park::ParkReason;
 use super::random::doubled;
 use super::step::StepCx;
@@ -20,24 +18,19 @@ use crate::sink::Failure;
 const PROBES_KEPT: usize = 8;
 
 impl Leader {
-    /// What is known of a destination, from its first failure on.
-    pub(super) fn destination(&mut self, id: DestinationId, name: &Arc<str>) -> &mut Destination {
-        self.destinations.entry(id).or_insert_with(|| Destination::new(name.clone()))
-    }
-
     /// It acknowledged something of a batch: the failures before were the messages' own, and an outage is over.
     pub(super) fn destination_is_up(&mut self, cx: &mut StepCx<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
         }
-        let Some(mut destination) = self.destinations.remove(&id) else { return };
+        let Some(mut destination) = self.destinations.remove(id) else { return };
         let (before, after): (Vec<Suspect>, Vec<Suspect>) =
             std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.is_told_by(by));
         for Suspect { key, failure, .. } in before {
             self.doubt(cx, key, &failure);
         }
         for suspect in after {
-            let open = self.destination(id, &destination.name);
+            let open = self.destinations.failing(id, &destination.name);
             open.accompanied = true;
             open.suspect(suspect, cx.policy().breaker_keys);
         }
@@ -58,7 +51,7 @@ impl Leader {
 
     /// It is down: nothing is counted, its messages wait, and a probe is planned.
     pub(super) fn destination_is_down(&mut self, cx: &mut StepCx<'_>, id: DestinationId, failure: &Failure) {
-        let Some(destination) = self.destinations.get_mut(&id) else { return };
+        let Some(destination) = self.destinations.get_mut(id) else { return };
         let (probes, since) = match &destination.outage {
             None => {
                 let error = failure.message.clone();
@@ -86,12 +79,9 @@ impl Leader {
         if self.destinations.is_empty() {
             return;
         }
-        let mut in_doubt: Vec<DestinationId> =
-            self.destinations.iter().filter(|(_, d)| !d.suspects.is_empty()).map(|(id, _)| *id).collect();
-        in_doubt.sort_unstable();
-        for id in in_doubt {
+        for id in self.destinations.in_doubt() {
             let others = self.is_sending_to(id);
-            let Some(destination) = self.destinations.get_mut(&id) else { continue };
+            let Some(destination) = self.destinations.get_mut(id) else { continue };
             let verdict = destination.judge(cx.policy().breaker_keys, others);
             if verdict == Verdict::Open {
                 destination.accompanied = true;
@@ -127,10 +117,8 @@ impl Leader {
 
     /// Whether a message to this destination is ready, at the sink, rests, or will be ready after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
-        let in_flight = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
-        let heads =
-            self.ready.iter().copied().chain(in_flight).chain(self.staged_keys()).chain(self.resting());
-        let mut ended = self.ended.iter().chain(&self.ended_in_flush).filter_map(|key| self.queues.get(*key));
+        let heads = self.outbound.keys().chain(self.staged_keys()).chain(self.resting());
+        let mut ended = self.progress.ended().filter_map(|key| self.queues.get(key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
             || ended.any(|queue| {
                 queue.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
@@ -139,7 +127,7 @@ impl Leader {
 
     fn resting(&self) -> impl Iterator<Item = KeyId> {
         let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::Resting(_)));
-        self.retries.iter().map(|Reverse((_, key))| *key).filter(is_resting)
+        self.recall.retrying().filter(is_resting)
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
@@ -153,7 +141,7 @@ impl Leader {
         }
         let down = self
             .destination_of(key)
-            .and_then(|id| self.destinations.get_mut(&id))
+            .and_then(|id| self.destinations.get_mut(id))
             .filter(|destination| destination.outage.is_some());
         let Some(destination) = down else { return false };
         destination.blocked.push_back(key);
@@ -164,8 +152,8 @@ impl Leader {
     /// Sends one message to a destination that is down, each time another key's, to see whether it is back.
     pub(super) fn probe(&mut self, cx: &mut StepCx<'_>) {
         while self.probe_due(cx).is_some_and(|at| at <= cx.elapsed()) {
-            let Some((id, _)) = self.next_probe() else { return };
-            let Some(destination) = self.destinations.get_mut(&id) else { return };
+            let Some((id, _)) = self.destinations.next_probe() else { return };
+            let Some(destination) = self.destinations.get_mut(id) else { return };
             let Some(key) = destination.blocked.pop_front() else {
                 self.recall_held(cx, id);
                 continue;
@@ -175,9 +163,9 @@ impl Leader {
             }
             let Some(queue) = self.queues.get_mut(key) else { continue };
             queue.head_state = HeadState::InFlight;
-            let mut batch = Batch { probe: Some(id), ..Batch::default() };
+            let mut batch = Batch::probe(id);
             batch.push(key, &queue.head);
-            if let Some(outage) = self.destinations.get_mut(&id).and_then(|d| d.outage.as_mut()) {
+            if let Some(outage) = self.destinations.get_mut(id).and_then(|d| d.outage.as_mut()) {
                 outage.probing = true;
             }
             self.send(cx, batch);
@@ -186,7 +174,7 @@ impl Leader {
 
     /// All heads kept for probes are gone: one that was parked comes back to be the next.
     fn recall_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
-        let Some(destination) = self.destinations.get_mut(&id) else { return };
+        let Some(destination) = self.destinations.get_mut(id) else { return };
         if let Some(outage) = &mut destination.outage {
             outage.probe_after(cx.now, cx.policy().probe_min);
         }
@@ -200,7 +188,7 @@ impl Leader {
     /// A probe that told nothing of the destination, because the message itself was refused, makes way
     /// for the next.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
-        let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(&id)) else { return };
+        let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage
             && outage.probing
             && destination.suspects.is_empty()
@@ -212,38 +200,25 @@ impl Leader {
 
     /// When the next probe is due, if one can be sent.
     pub(super) fn probe_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
-        let cautious = self.caution.is_some() && !self.batches.is_empty();
+        let cautious = self.caution.is_some() && self.outbound.batch_count() > 0;
         if self.destinations.is_empty()
             || self.window_room(cx) == 0
             || self.is_staged()
-            || self.must_prove
+            || self.progress.must_prove()
             || cautious
         {
             return None;
         }
-        self.next_probe().map(|(_, at)| at)
-    }
-
-    fn next_probe(&self) -> Option<(DestinationId, Duration)> {
-        let probes = self.destinations.iter().filter_map(|(id, destination)| {
-            let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
-            destination.is_waited_for().then_some((outage.probe_at, *id))
-        });
-        probes.min().map(|(at, id)| (id, at))
+        self.destinations.next_probe().map(|(_, at)| at)
     }
 
     /// With several destinations, events of one that is down make room for the others: they are parked.
     pub(super) fn hold_blocked(&mut self, cx: &mut StepCx<'_>) {
-        let policy = cx.policy();
-        let crowded = self.memory.events >= policy.read_ahead_events_max / 2
-            || self.memory.bytes >= policy.read_ahead_bytes_max / 2;
-        if !self.several_destinations || !crowded {
+        if !self.destinations.are_several() || !self.intake.is_crowded(cx.policy()) {
             return;
         }
-        let mut down: Vec<DestinationId> = self.destinations.keys().copied().collect();
-        down.sort_unstable();
-        for id in down {
-            while let Some(destination) = self.destinations.get_mut(&id)
+        for id in self.destinations.ids() {
+            while let Some(destination) = self.destinations.get_mut(id)
                 && destination.blocked.len() > PROBES_KEPT
                 && let Some(key) = destination.blocked.pop_back()
             {

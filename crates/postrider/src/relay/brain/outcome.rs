@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::destination::Suspect;
-use super::dispatch::Batch;
 use super::fetch::remove;
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
+use super::outbound::Batch;
 use super::step::StepCx;
 use super::{BatchId, Effect, Report};
 use crate::Position;
@@ -16,9 +16,8 @@ use crate::sink::{Failure, Outcome};
 impl Leader {
     /// Takes in the outcomes of a batch.
     pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, outcomes: Vec<Outcome>) {
-        let Some(batch) = self.batches.remove(&id) else { return };
-        self.in_flight -= batch.messages.len();
-        let outcomes = blame_somebody(outcomes);
+        let Some(batch) = self.outbound.answered(id) else { return };
+        let outcomes = blame_the_first(outcomes);
         let mut acknowledged_by = Vec::new();
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
@@ -54,9 +53,9 @@ impl Leader {
             cx.report(Report::OrderBroken(position));
             remove(&mut queue.rest, position)?
         };
-        self.acknowledged += 1;
+        self.outbound.count_acknowledged();
         self.progress.acknowledge(position, queued.parked, cx.elapsed());
-        self.memory.drop(queued.body.as_ref());
+        self.intake.release(queued.body.as_ref());
         queued.body.map(|body| body.destination)
     }
 
@@ -84,14 +83,14 @@ impl Leader {
                 self.queues.set_head_state(key, HeadState::Suspect);
                 let breaker_keys = cx.policy().breaker_keys;
                 let beside = (!failure.after_last_acknowledgement).then_some(batch);
-                let suspect = Suspect { key, failure, beside, since: BatchId(self.next_batch) };
-                self.destination(destination, &name).suspect(suspect, breaker_keys);
+                let suspect = Suspect { key, failure, beside, since: self.outbound.next_batch() };
+                self.destinations.failing(destination, &name).suspect(suspect, breaker_keys);
             }
             Outcome::Down(failure) => {
                 self.wait_for_destination(cx, key, destination, &name, &failure);
-                if failure.pause && self.paused.is_none() {
+                if failure.pause && self.duty.paused().is_none() {
                     cx.emit(Effect::Pause { epoch: self.lease.epoch, reason: failure.message.clone() });
-                    self.set_paused(cx, Some(failure.message));
+                    self.duty.set_paused(cx, Some(failure.message));
                 }
             }
             Outcome::Failed(failure) => self.strike(cx, key, &failure),
@@ -111,7 +110,7 @@ impl Leader {
         failure: &Failure,
     ) {
         self.queues.block(key);
-        self.destination(destination, name).blocked.push_back(key);
+        self.destinations.failing(destination, name).blocked.push_back(key);
         self.destination_is_down(cx, destination, failure);
     }
 
@@ -129,7 +128,7 @@ impl Leader {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if queue.head.body.is_some() {
             queue.head_state = HeadState::Ready;
-            self.push_ready(cx, key);
+            self.outbound.push_ready(key, cx.elapsed());
         } else {
             self.want(key);
         }
@@ -138,7 +137,7 @@ impl Leader {
 
 /// An answer of only "untried" has no reason: without one the batch would be sent again at once, for
 /// ever. Its first message is taken for failed.
-fn blame_somebody(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+fn blame_the_first(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
         && let Some(first) = outcomes.first_mut()
     {

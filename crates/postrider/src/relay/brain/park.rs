@@ -1,10 +1,10 @@
 //! An event leaves the straight way, and the later events of its key queue up behind it.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 
+use super::intake::Intake;
 use super::key_queues::{Body, HeadState, Queued};
-use super::leader::{Leader, Memory};
+use super::leader::Leader;
 use super::progress::ProgressBuffer;
 use super::random::doubled;
 use super::step::StepCx;
@@ -71,7 +71,7 @@ impl Leader {
         queue.head.tell_first_failure(cx, failure);
         queue.head.doubted = true;
         queue.head_state = HeadState::Resting(until);
-        self.retries.push(Reverse((until, key)));
+        self.recall.retry_at(until, key);
     }
 
     /// A try that counts against the head of a queue: it waits for the next, or has had its last.
@@ -97,7 +97,7 @@ impl Leader {
             ..ParkReason::new(ParkedState::Retry, &failure.message)
         };
         self.park_queue(cx, key, HeadState::Waiting(until), reason);
-        self.retries.push(Reverse((until, key)));
+        self.recall.retry_at(until, key);
     }
 
     /// The one try that was enough: the message itself can never be delivered.
@@ -118,14 +118,14 @@ impl Leader {
         let Some(queue) = self.queues.get_mut(key) else { return };
         queue.head_state = HeadState::Ended;
         let position = queue.head.position;
-        park(&mut self.progress, &mut self.memory, cx, &mut queue.head, reason);
-        self.ended.push(key);
+        park(&mut self.progress, &mut self.intake, cx, &mut queue.head, reason);
+        self.progress.end(key);
         self.acquit(position);
     }
 
     /// The ends of these heads are settled: the queues go on.
-    pub(super) fn bury(&mut self, cx: &StepCx<'_>) {
-        for key in std::mem::take(&mut self.ended_in_flush) {
+    pub(super) fn bury(&mut self, cx: &StepCx<'_>, ended: Vec<KeyId>) {
+        for key in ended {
             if self.queues.head_state(key) == Some(HeadState::Ended)
                 && let Some(popped) = self.queues.pop(key)
                 && popped.more
@@ -146,12 +146,12 @@ impl Leader {
         let Some(queue) = self.queues.get_mut(key) else { return };
         queue.head_state = head_state;
         let head = queue.head.position;
-        park(&mut self.progress, &mut self.memory, cx, &mut queue.head, reason);
+        park(&mut self.progress, &mut self.intake, cx, &mut queue.head, reason);
         for queued in &mut queue.rest {
             if queued.parked {
-                self.memory.drop(queued.body.take().as_ref());
+                self.intake.release(queued.body.take().as_ref());
             } else {
-                park(&mut self.progress, &mut self.memory, cx, queued, ParkReason::BEHIND);
+                park(&mut self.progress, &mut self.intake, cx, queued, ParkReason::BEHIND);
             }
         }
         if head_state == HeadState::Stuck {
@@ -182,13 +182,13 @@ fn about(body: Option<&Body>, reason: &str) -> About {
 /// Writes the row of an entry and lets go of its body.
 pub(super) fn park(
     progress: &mut ProgressBuffer,
-    memory: &mut Memory,
+    intake: &mut Intake,
     cx: &mut StepCx<'_>,
     queued: &mut Queued,
     reason: ParkReason<'_>,
 ) {
     let body = queued.body.take();
-    memory.drop(body.as_ref());
+    intake.release(body.as_ref());
     let key = body.as_ref().and_then(Body::key);
     let row = reason.row(queued, key.as_deref(), body.as_ref().map(|b| &*b.name));
     // What goes on by itself is of interest in numbers only.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::keys::KeyId;
 use crate::Position;
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
 use crate::relay::Policy;
@@ -28,6 +29,13 @@ pub(super) struct ProgressBuffer {
     flushing: Option<Flushing>,
     /// After a flush that did not happen: no other before this moment.
     not_before: Duration,
+    /// Keys whose head was given up since the last flush began, and by it.
+    ended: Vec<KeyId>,
+    ended_in_flush: Vec<KeyId>,
+    /// Something was settled while leading.
+    has_settled: bool,
+    /// Nothing is published before something was settled: the last owner could not settle anything.
+    must_prove: bool,
 }
 
 /// A flush under way: what comes back if it did not happen.
@@ -51,6 +59,10 @@ impl ProgressBuffer {
             dirty_since: None,
             flushing: None,
             not_before: Duration::ZERO,
+            ended: Vec::new(),
+            ended_in_flush: Vec::new(),
+            has_settled: false,
+            must_prove: false,
         }
     }
 
@@ -65,6 +77,33 @@ impl ProgressBuffer {
     /// Acknowledged events that the database does not know of.
     pub(super) fn unsettled(&self) -> usize {
         self.unsettled
+    }
+
+    /// Something was settled while leading.
+    pub(super) fn has_settled(&self) -> bool {
+        self.has_settled
+    }
+
+    /// Nothing may be published before something was settled.
+    pub(super) fn must_prove(&self) -> bool {
+        self.must_prove
+    }
+
+    /// Has the state settled as it is before anything is published. A database that takes reads and no
+    /// writes would otherwise have the same events published by one owner after the other.
+    pub(super) fn prove_settling(&mut self, now: Duration) {
+        self.must_prove = true;
+        self.touch(now);
+    }
+
+    /// The head of a key was given up. Its queue goes on once that is settled.
+    pub(super) fn end(&mut self, key: KeyId) {
+        self.ended.push(key);
+    }
+
+    /// Keys whose head was given up, and that is not settled.
+    pub(super) fn ended(&self) -> impl Iterator<Item = KeyId> {
+        self.ended.iter().chain(&self.ended_in_flush).copied()
     }
 
     /// Parked rows the database does not know of.
@@ -131,14 +170,14 @@ impl ProgressBuffer {
     }
 
     /// There is something to record.
-    pub(super) fn touch(&mut self, now: Duration) {
+    fn touch(&mut self, now: Duration) {
         self.dirty_since.get_or_insert(now);
     }
 
     /// When the next flush is due, if there will be one; at once if a caller waits for it.
     pub(super) fn flush_due(&self, policy: &Policy, urgent: bool) -> Option<Duration> {
         let since = self.dirty_since.filter(|_| self.flushing.is_none())?;
-        let at_once = urgent || self.unsettled >= policy.flush_events;
+        let at_once = urgent || self.must_prove || self.unsettled >= policy.flush_events;
         let wait = if at_once { Duration::ZERO } else { policy.flush_interval };
         Some((since + wait).max(self.not_before))
     }
@@ -148,6 +187,7 @@ impl ProgressBuffer {
         let park: Vec<ParkedRow> = std::mem::take(&mut self.park).into_values().collect();
         let unpark: Vec<Position> = std::mem::take(&mut self.unpark).into_iter().collect();
         self.dirty_since = None;
+        self.ended_in_flush.append(&mut self.ended);
         self.flushing =
             Some(Flushing { unsettled: self.unsettled, park: park.clone(), unpark: unpark.clone() });
         Settlement {
@@ -161,15 +201,19 @@ impl ProgressBuffer {
         }
     }
 
-    /// The flush is recorded.
-    pub(super) fn flushed(&mut self) {
+    /// The flush is recorded. Answers the keys whose head it gave up.
+    pub(super) fn flushed(&mut self) -> Vec<KeyId> {
+        self.has_settled = true;
+        self.must_prove = false;
         if let Some(flushing) = self.flushing.take() {
             self.unsettled -= flushing.unsettled;
         }
+        std::mem::take(&mut self.ended_in_flush)
     }
 
     /// The flush did not happen: everything in it is to be recorded again, under what came since.
     pub(super) fn flush_failed(&mut self, now: Duration, policy: &Policy) {
+        self.ended.append(&mut self.ended_in_flush);
         let Some(flushing) = self.flushing.take() else { return };
         for row in flushing.park {
             if self.unpark.contains(&row.position) {

@@ -14,7 +14,7 @@ pub(super) struct Reader {
     /// A wake-up arrived while it was.
     woken: bool,
     next_at: Duration,
-    empty_looks: u32,
+    empty_claims: u32,
     /// Whatever was visible up to here has been read; `None` once all of it has.
     passed: Option<Position>,
     /// The last look left something out.
@@ -23,7 +23,7 @@ pub(super) struct Reader {
 
 /// What a claim brought, for the cadence.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct ClaimYield {
     /// The position of its last event, if it brought any.
     pub(super) last: Option<Position>,
     /// The next one would bring something.
@@ -38,7 +38,7 @@ impl Reader {
             claiming: false,
             woken: false,
             next_at: now,
-            empty_looks: 0,
+            empty_claims: 0,
             passed: Some(Position::ZERO),
             left_unread: true,
         }
@@ -51,7 +51,7 @@ impl Reader {
 
     /// The last look found nothing, and nothing was left out of it.
     pub(super) fn is_idle(&self) -> bool {
-        !self.claiming && self.empty_looks > 0 && !self.left_unread
+        !self.claiming && self.empty_claims > 0 && !self.left_unread
     }
 
     /// Whether everything this term may find before a position has been read.
@@ -66,20 +66,20 @@ impl Reader {
 
     pub(super) fn wake(&mut self, now: Duration) {
         self.woken = true;
-        self.empty_looks = 0;
+        self.empty_claims = 0;
         self.next_at = now;
     }
 
     /// A claim came back. One that left something out without having more at once is waited after like an empty
     /// one: only time helps.
-    pub(super) fn claimed(&mut self, look: Look, now: Duration, policy: &Policy) {
-        let Look { last, more_at_once, left_unread } = look;
+    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
+        let ClaimYield { last, more_at_once, left_unread } = claim;
         self.claiming = false;
         self.left_unread = left_unread;
         self.passed =
             self.passed.filter(|_| left_unread).map(|passed| last.map_or(passed, |last| last.max(passed)));
-        self.empty_looks = if last.is_some() { 0 } else { self.empty_looks.saturating_add(1) };
-        let wait = doubled(policy.poll_min, policy.poll_max, self.empty_looks.saturating_sub(1));
+        self.empty_claims = if last.is_some() { 0 } else { self.empty_claims.saturating_add(1) };
+        let wait = doubled(policy.poll_min, policy.poll_max, self.empty_claims.saturating_sub(1));
         self.next_at = if more_at_once || self.woken { now } else { now + wait };
     }
 
@@ -98,8 +98,8 @@ mod tests {
 
     fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, left_unread: bool) -> Duration {
         reader.start();
-        let look = Look { last: last.map(Position::new), more_at_once, left_unread };
-        reader.claimed(look, NOW, &Policy::default());
+        let claim = ClaimYield { last: last.map(Position::new), more_at_once, left_unread };
+        reader.claimed(claim, NOW, &Policy::default());
         reader.due().unwrap() - NOW
     }
 
@@ -133,7 +133,11 @@ mod tests {
         assert_eq!(reader.due(), Some(NOW));
         reader.start();
         reader.wake(NOW);
-        reader.claimed(Look { last: None, more_at_once: false, left_unread: true }, NOW, &Policy::default());
+        reader.claimed(
+            ClaimYield { last: None, more_at_once: false, left_unread: true },
+            NOW,
+            &Policy::default(),
+        );
         assert_eq!(reader.due(), Some(NOW));
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::dispatch::Batch;
 use super::leader::Leader;
+use super::outbound::Batch;
 use super::step::StepCx;
 use super::{KeyId, ParkedEvent};
 use crate::Position;
@@ -151,11 +151,7 @@ impl Leader {
     /// the window holds, or everything there was, the parked ones included.
     pub(super) fn end_caution(&mut self, cx: &StepCx<'_>) {
         let Some(caution) = &self.caution else { return };
-        let parked_left = !(self.wanted.is_empty()
-            && self.fetching.is_empty()
-            && self.unread.is_empty()
-            && self.retries.is_empty());
-        let caught_up = self.memory.events == 0 && self.reader.is_idle() && !parked_left;
+        let caught_up = self.intake.is_caught_up() && self.recall.is_empty();
         if caution.accused.is_empty() && caution.staged.is_none() && (caution.remaining == 0 || caught_up) {
             self.caution = None;
             self.progress.set_trial(None, cx.elapsed());

@@ -10,6 +10,7 @@ const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three conne
     subscription: raise max_connections or the user's MAX_USER_CONNECTIONS, or close other connections";
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
+#[doc(hidden)]
 pub fn failed(error: SqlError) -> Error {
     match &error {
         SqlError::Server(answer) if is_about_a_row(answer.code, &answer.state) => {
@@ -27,6 +28,7 @@ pub fn failed(error: SqlError) -> Error {
 ///
 /// An error of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
 /// [`OutcomeUnknown`](Code::OutcomeUnknown).
+#[doc(hidden)]
 pub fn commit_failed(error: SqlError) -> Error {
     match &error {
         // The server ends the connection: shutdown, kill. Whether before or after the commit, it does not say.

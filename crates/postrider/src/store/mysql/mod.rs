@@ -64,7 +64,7 @@ use super::{
     TallyBy,
 };
 use crate::ledger::Progress;
-use crate::{Ident, Position, Result};
+use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
@@ -364,6 +364,10 @@ impl AsyncStore for MySqlStore {
         let mut tx = conn.begin_read().await?;
         let seen = super::log_tx::overview(&mut tx, backlog_max).await;
         tx.finish(seen).await
+    }
+
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
     }
 
     async fn close(&self) {

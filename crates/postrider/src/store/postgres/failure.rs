@@ -12,6 +12,7 @@ const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three conne
     LIMIT, or close other connections";
 
 /// What it means that a statement failed. Whatever was open on the connection is rolled back.
+#[doc(hidden)]
 pub fn failed(error: SqlError) -> Error {
     let code = match error.code().map(SqlState::code) {
         Some(state) if is_about_a_row(state) => Code::RowRefused,
@@ -39,6 +40,7 @@ pub fn failed(error: SqlError) -> Error {
 /// An `ERROR` of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
 /// [`OutcomeUnknown`](Code::OutcomeUnknown); and so it is with `FATAL` and `PANIC`: the connection ended, be it
 /// before or after the commit. A pooler says `FATAL` when its server is gone.
+#[doc(hidden)]
 pub fn commit_failed(error: SqlError) -> Error {
     match error.as_db_error() {
         Some(answer) if is_refusal(answer) => failed(error),

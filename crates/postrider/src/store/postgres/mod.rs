@@ -68,7 +68,7 @@ use super::{
     TallyBy, Wakes,
 };
 use crate::ledger::Progress;
-use crate::{Ident, Position, Result};
+use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -301,6 +301,10 @@ impl AsyncStore for PostgresStore {
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
+    }
+
+    fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
     }
 
     async fn close(&self) {

@@ -11,6 +11,7 @@ mod guarded;
 mod holes;
 mod idle;
 mod kept;
+mod outbox;
 mod server_faults;
 mod pooled;
 mod replaced;

@@ -1,0 +1,160 @@
+//! What is read from the outbox: when, how much, and how much of it is in memory.
+
+use std::time::Duration;
+
+use super::Brake;
+use super::key_queues::Body;
+use super::reader::{ClaimYield, Reader};
+use crate::Position;
+use crate::relay::Policy;
+use crate::store::Budget;
+
+/// What an event costs in memory besides its texts: its place in the queues.
+const EVENT_OVERHEAD_BYTES: usize = 512;
+
+/// With more ranges above the floor, the progress row is large enough to report. Reading goes on: only by reading are
+/// the holes between ranges filled or proven dead. What bounds the ranges is the store's own limit of holes and our
+/// limit of events read ahead.
+const DONE_RANGES_MANY: usize = 10_000;
+
+const NOTHING: Budget = Budget { events_max: 0, bytes_max: 0 };
+
+/// Reads ahead, within what memory is there for.
+#[derive(Debug)]
+pub(super) struct Intake {
+    reader: Reader,
+    /// Events in memory.
+    events: usize,
+    /// Their bytes, overhead included.
+    bytes: usize,
+    /// What a claim under way may add.
+    claiming: Budget,
+    /// What keeps it from reading on, if something does.
+    brake: Option<Brake>,
+}
+
+/// What else decides how much may be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand {
+    /// Parked events that are being read back.
+    pub(super) fetching: usize,
+    /// Queues wait until the outbox is read up to their head.
+    pub(super) is_waited_for: bool,
+    /// Parked rows that are not written yet.
+    pub(super) unwritten_rows: usize,
+}
+
+impl Intake {
+    pub(super) fn new(now: Duration) -> Self {
+        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, brake: None }
+    }
+
+    pub(super) fn events(&self) -> usize {
+        self.events
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// There may be new events.
+    pub(super) fn wake(&mut self, now: Duration) {
+        self.reader.wake(now);
+    }
+
+    /// Whether everything this term may find before a position has been read.
+    pub(super) fn has_passed(&self, position: Position) -> bool {
+        self.reader.has_passed(position)
+    }
+
+    /// Nothing is in memory, and the last scan found nothing.
+    pub(super) fn is_caught_up(&self) -> bool {
+        self.events == 0 && self.reader.is_idle()
+    }
+
+    /// Half of the room is taken.
+    pub(super) fn is_crowded(&self, policy: &Policy) -> bool {
+        self.events >= policy.read_ahead_events_max / 2 || self.bytes >= policy.read_ahead_bytes_max / 2
+    }
+
+    /// An event is in memory.
+    pub(super) fn keep(&mut self, body: &Body) {
+        self.events += 1;
+        self.bytes += body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
+    }
+
+    /// An event leaves memory, if it was there.
+    pub(super) fn release(&mut self, body: Option<&Body>) {
+        if let Some(body) = body {
+            self.events -= 1;
+            self.bytes -= body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
+        }
+    }
+
+    /// When to claim next, if no claim is under way and there is room.
+    pub(super) fn due(&self, policy: &Policy, demand: Demand) -> Option<Duration> {
+        self.reader.due().filter(|_| self.budget(policy, demand).is_some())
+    }
+
+    /// What to claim now, if something; it then counts as claimed.
+    pub(super) fn start_claim(&mut self, now: Duration, policy: &Policy, demand: Demand) -> Option<Budget> {
+        let is_due = self.reader.due().is_some_and(|at| at <= now);
+        let budget = self.budget(policy, demand).filter(|_| is_due)?;
+        self.reader.start();
+        self.claiming = budget;
+        Some(budget)
+    }
+
+    /// A claim came back.
+    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
+        self.claiming = NOTHING;
+        self.reader.claimed(claim, now, policy);
+    }
+
+    /// A claim failed and nothing was read.
+    pub(super) fn claim_failed(&mut self, now: Duration, policy: &Policy) {
+        self.claiming = NOTHING;
+        self.reader.failed(now, policy);
+    }
+
+    /// How much may be read now. Small leftovers of room are not worth a query.
+    fn budget(&self, policy: &Policy, demand: Demand) -> Option<Budget> {
+        let fetching_bytes = if demand.fetching == 0 { 0 } else { policy.batch_bytes_max };
+        let room = policy.read_ahead_events_max.saturating_sub(self.events + demand.fetching);
+        let bytes_max = policy.read_ahead_bytes_max.saturating_sub(self.bytes + fetching_bytes);
+        let worthwhile = policy.claim_events_max.min(policy.read_ahead_events_max / 4).max(1);
+        let wanted = room >= worthwhile
+            && bytes_max >= policy.read_ahead_bytes_max / 4
+            // Queues that wait for the reader could never leave the table otherwise.
+            && (self.brake != Some(Brake::ParkedFull) || demand.is_waited_for)
+            && demand.unwritten_rows < policy.window_events_max;
+        wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
+    }
+
+    /// Room for parked events that come back: claims leave a batch of it, so that retries do not starve behind a
+    /// full read-ahead.
+    pub(super) fn room_for_parked(&self, policy: &Policy) -> Budget {
+        let events_max = (policy.read_ahead_events_max + policy.batch_events_max)
+            .saturating_sub(self.events + self.claiming.events_max);
+        let bytes_max = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
+            .saturating_sub(self.bytes + self.claiming.bytes_max);
+        Budget { events_max, bytes_max }
+    }
+
+    /// Looks at the limits again. Answers the brake if it changed.
+    pub(super) fn set_brake(
+        &mut self,
+        policy: &Policy,
+        parked: u64,
+        done_ranges: usize,
+    ) -> Option<Option<Brake>> {
+        let brake = if parked >= policy.parked_max as u64 {
+            Some(Brake::ParkedFull)
+        } else if done_ranges >= DONE_RANGES_MANY {
+            Some(Brake::RangesMany)
+        } else {
+            None
+        };
+        (std::mem::replace(&mut self.brake, brake) != brake).then_some(brake)
+    }
+}

@@ -1,0 +1,145 @@
+//! What goes to the sink: keys whose head may be published, and the batches that are there.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::key_queues::{Body, Queued};
+use super::keys::{ByNumber, DestinationId, KeyId};
+use super::{BatchId, Disposition, Routed};
+use crate::Position;
+
+/// A batch on its way to the sink.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Its messages, in order, while it waits to be sent; the sink has them afterwards.
+    outgoing: Vec<Routed>,
+    /// Keys and positions of its messages, in order.
+    pub(super) messages: Vec<(KeyId, Position)>,
+    /// Sent to see whether this destination is back.
+    pub(super) probe: Option<DestinationId>,
+}
+
+impl Batch {
+    pub(super) fn with_capacity(events: usize) -> Self {
+        Self { outgoing: Vec::with_capacity(events), messages: Vec::with_capacity(events), probe: None }
+    }
+
+    /// A batch that is sent to see whether this destination is back.
+    pub(super) fn probe(id: DestinationId) -> Self {
+        Self { probe: Some(id), ..Self::default() }
+    }
+
+    /// Adds an event that is in memory; one that is not cannot be sent.
+    pub(super) fn push(&mut self, key: KeyId, queued: &Queued) {
+        if let Some(Body { destination, name, delivery, event }) = &queued.body {
+            let disposition =
+                Disposition::Deliver { id: *destination, name: name.clone(), delivery: delivery.clone() };
+            self.outgoing.push(Routed { position: queued.position, key, disposition, event: event.clone() });
+            self.messages.push((key, queued.position));
+        }
+    }
+}
+
+/// The ready queue, and what is at the sink.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    /// Keys whose head may be published, in the order they became so.
+    ready: VecDeque<KeyId>,
+    /// Since when the first of them waits.
+    ready_since: Duration,
+    batches: ByNumber<BatchId, Batch>,
+    next_batch: u64,
+    /// Messages at the sink; with what is unsettled, the window.
+    in_flight: usize,
+    /// Messages acknowledged while leading.
+    acknowledged: u64,
+}
+
+impl Outbound {
+    pub(super) fn new(now: Duration) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            ready_since: now,
+            batches: ByNumber::default(),
+            next_batch: 0,
+            in_flight: 0,
+            acknowledged: 0,
+        }
+    }
+
+    /// The head of a key may be published.
+    pub(super) fn push_ready(&mut self, key: KeyId, now: Duration) {
+        if self.ready.is_empty() {
+            self.ready_since = now;
+        }
+        self.ready.push_back(key);
+    }
+
+    pub(super) fn pop_ready(&mut self) -> Option<KeyId> {
+        self.ready.pop_front()
+    }
+
+    /// Puts a key back that was taken and not sent.
+    pub(super) fn put_back(&mut self, key: KeyId) {
+        self.ready.push_front(key);
+    }
+
+    /// A batch was filled: what is left waits from now on.
+    pub(super) fn restart_linger(&mut self, now: Duration) {
+        self.ready_since = now;
+    }
+
+    pub(super) fn ready_since(&self) -> Duration {
+        self.ready_since
+    }
+
+    pub(super) fn ready_count(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Keys that are ready or at the sink.
+    pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> {
+        let at_sink = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
+        self.ready.iter().copied().chain(at_sink)
+    }
+
+    pub(super) fn batch_count(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Messages at the sink.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The id that the next batch will have.
+    pub(super) fn next_batch(&self) -> BatchId {
+        BatchId(self.next_batch)
+    }
+
+    /// A batch goes out. Answers its id and its messages.
+    pub(super) fn send(&mut self, mut batch: Batch) -> (BatchId, Vec<Routed>) {
+        let id = self.next_batch();
+        self.next_batch += 1;
+        self.in_flight += batch.messages.len();
+        let outgoing = std::mem::take(&mut batch.outgoing);
+        self.batches.insert(id, batch);
+        (id, outgoing)
+    }
+
+    /// The sink answered.
+    pub(super) fn answered(&mut self, id: BatchId) -> Option<Batch> {
+        let batch = self.batches.remove(&id)?;
+        self.in_flight -= batch.messages.len();
+        Some(batch)
+    }
+
+    /// The sink has one message more for good.
+    pub(super) fn count_acknowledged(&mut self) {
+        self.acknowledged += 1;
+    }
+
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+}

@@ -1,0 +1,84 @@
+//! What other parts of a program do with a relay through its handle.
+
+use std::path::Path;
+
+use postrider::layout::{RowLayout, RowTable};
+use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
+use postrider::store::{RowExtras, Store};
+use postrider::{Code, Ident, Relay, Subscription};
+
+use super::shop::{Kept, Shop, order};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clones_of_a_handle_wake_the_relay_and_shut_it_down_while_its_owner_waits() {
+    let shop = Shop::open();
+    let sink = Kept::new();
+    let subscription = Subscription::new("audit", sink.clone());
+    let relay =
+        Relay::builder().name("shop").outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
+    let (writes, stops) = (relay.handle(), relay.handle());
+    shop.store.outbox().write_all(&shop.connect(), (0..10).map(order)).unwrap();
+    writes.wake();
+    assert_eq!(sink.wait_for(10).await.len(), 10);
+    assert!(writes.name().starts_with("shop#"), "{}", writes.name());
+
+    // Two at once, as from two signals: both return when everything is settled and the lease is released.
+    tokio::join!(stops.shutdown(), writes.shutdown());
+    let overview = shop.store.overview(10).await.unwrap();
+    let audit = &overview.subscriptions[0];
+    assert_eq!((audit.floor.get(), audit.lease.is_none()), (10, true), "{audit:?}");
+    relay.shutdown().await.unwrap();
+    writes.wake();
+    assert_eq!(writes.status()[0].subscription, "audit");
+    assert_eq!(writes.status()[0].brain.leading, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handle_pauses_all_subscriptions_or_one_and_the_pause_survives_the_relay() {
+    let shop = Shop::open();
+    let (first, second) = (Kept::new(), Kept::new());
+    let relay = || {
+        let subscriptions =
+            [Subscription::new("first", first.clone()), Subscription::new("second", second.clone())];
+        Relay::builder().outbox(shop.store.clone(), subscriptions).spawn()
+    };
+    let running = relay().await.unwrap();
+    let handle = running.handle();
+    handle.pause_all("maintenance").await.unwrap();
+    let unknown = handle.pause("third", "maintenance").await.unwrap_err();
+    assert_eq!(unknown.code(), Code::SubscriptionUnknown);
+    running.shutdown().await.unwrap();
+
+    let running = relay().await.unwrap();
+    let handle = running.handle();
+    shop.store.outbox().write_all(&shop.connect(), (0..10).map(order)).unwrap();
+    handle.resume("first").await.unwrap();
+    assert_eq!(first.wait_for(10).await.len(), 10);
+    assert!(second.events.lock().unwrap().is_empty(), "the second is still paused");
+    handle.resume_all().await.unwrap();
+    assert_eq!(second.wait_for(10).await.len(), 10);
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_takes_a_store_by_value_and_the_stores_writer_writes_where_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    SqliteStore::migrate(&path).unwrap();
+    carries_what_its_writer_writes(SqliteStore::open(&path).unwrap(), &path).await;
+
+    let path = folder.path().join("rows.db");
+    let table = RowTable::new(RowLayout::OutboxEvents).unwrap().named(Ident::new("my_events").unwrap());
+    SqliteRowStore::migrate(&path, &table, RowExtras::default()).unwrap();
+    carries_what_its_writer_writes(SqliteRowStore::open(&path, &table).unwrap(), &path).await;
+}
+
+async fn carries_what_its_writer_writes(store: impl Store, path: &Path) {
+    let (outbox, sink) = (store.outbox(), Kept::new());
+    let subscription = Subscription::new("audit", sink.clone());
+    let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
+    outbox.write(&rusqlite::Connection::open(path).unwrap(), order(1)).unwrap();
+    relay.wake();
+    assert_eq!(sink.wait_for(1).await.len(), 1);
+    relay.shutdown().await.unwrap();
+}
