@@ -62,6 +62,7 @@
 //! | `mysql_async`, `sqlx-mysql`, `diesel-mysql` | writing in a MySQL or MariaDB transaction of that driver |
 //! | `sea-orm` | writing in a SeaORM transaction, on the databases that your SeaORM supports |
 //! | `sqlite`, `postgres`, `mysql` | the store of that database, which a relay needs; `mysql` is also for MariaDB |
+//! | `relay` | the relay, routing, encoders and sinks; every store turns it on |
 //! | `postgres-tls`, `mysql-tls` | verified TLS to that database |
 //! | `otel` | links from the relay's spans to the spans that wrote the events |
 //!
