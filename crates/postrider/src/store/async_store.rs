@@ -102,10 +102,7 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::outbox`].
     fn outbox(&self) -> Outbox {
-        match self.row_table() {
-            Some(table) => Outbox::new().rows(table.clone()),
-            None => Outbox::new(),
-        }
+        super::outbox(self.row_table())
     }
 
     /// See [`Store::wakes`].

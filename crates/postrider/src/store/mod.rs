@@ -155,7 +155,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// A writer for this outbox: schema and table are the store's, so the writer cannot disagree with the relay. It
     /// holds no connection. Set the rest on it, such as [`namespace`](Outbox::namespace).
-    fn outbox(&self) -> Outbox;
+    fn outbox(&self) -> Outbox {
+        outbox(self.row_table())
+    }
 
     /// Reports that events were committed, if the database can. A relay asks once, at its start.
     /// Only a hint that saves waiting: events are found by polling all the same.
@@ -167,6 +169,14 @@ pub trait Store: Send + Sync + 'static {
     /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// A writer for a table with a state per row, or for the outbox of Postrider.
+fn outbox(table: Option<&RowTable>) -> Outbox {
+    match table {
+        Some(table) => Outbox::new().rows(table.clone()),
+        None => Outbox::new(),
     }
 }
 
