@@ -55,6 +55,7 @@ pub use io::{
     Routed, RoutedClaim, RoutedFetch, Term,
 };
 pub use keys::{DestinationId, KeyId, Numbers};
+pub use trial::CONDEMNED;
 
 use std::sync::Arc;
 use std::time::Duration;
