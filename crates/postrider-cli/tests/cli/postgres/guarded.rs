@@ -175,7 +175,7 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     assert!(held.exit != Some(0), "{held:?}");
     let refused = program.run(&["accept-history", "orders", "--from", "floor"]);
     assert!(
-        refused.stderr.starts_with("error[PR-0306]") && refused.stderr.contains("stand at 1 to 4"),
+        refused.stderr.starts_with("error[PR-0306]") && refused.stderr.contains("later events are at 1 to 4"),
         "{refused:?}"
     );
     works(&program, &["accept-history", "orders", "--from", "position:1"]);
