@@ -11,6 +11,9 @@
 //! makes a relay of them, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
 //! [`pages`] writes the parts of the docs that come from the code.
 
+#[cfg(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
+compile_error!("build with at least one of the features sqlite, postgres and mysql");
+
 pub mod args;
 pub mod assemble;
 pub mod commands;

@@ -1,10 +1,9 @@
 //! Where a database is and how to get in, as the configuration says.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use postrider::layout::RowTable;
 use postrider::store::AfterFailover;
-use postrider::{Code, Error, Ident};
 
 use crate::config::Secret;
 
@@ -82,25 +81,6 @@ impl Address {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-impl Address {
-    /// The schema that is named, else the default one.
-    pub(super) fn schema(&self) -> Result<Ident, Refused> {
-        let schema = self.schema.as_deref().map_or_else(|| Ok(Ident::default()), Ident::new);
-        schema.map_err(|error| Refused::new("schema", error.message()))
-    }
-
-    /// The client's certificate and its key, if they are given.
-    pub(super) fn tls_client(&self) -> Result<Option<(&Path, &Path)>, Refused> {
-        match (&self.tls_client_cert, &self.tls_client_key) {
-            (None, None) => Ok(None),
-            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
-            (Some(_), None) => Err(Refused::new("tls_client_key", "tls_client_cert is set without it")),
-            (None, Some(_)) => Err(Refused::new("tls_client_cert", "tls_client_key is set without it")),
-        }
-    }
-}
-
 /// Which key is wrong and why, without a word of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
@@ -117,8 +97,8 @@ impl Refused {
 
     /// A table that this database cannot have, or not there.
     #[cfg(any(feature = "sqlite", feature = "mysql"))]
-    pub(super) fn table(error: &Error) -> Self {
-        let key = if error.code() == Code::LayoutDiffers { "layout" } else { "table_schema" };
+    pub(super) fn table(error: &postrider::Error) -> Self {
+        let key = if error.code() == postrider::Code::LayoutDiffers { "layout" } else { "table_schema" };
         Self::new(key, error.message())
     }
 

@@ -7,6 +7,8 @@ mod address;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -17,7 +19,7 @@ use std::sync::Arc;
 
 use postrider::store::Store;
 use postrider::store::admin::{Admin, EventWriter};
-use postrider::{Code, Error, Ident, Outbox, Recovery, Result};
+use postrider::{Code, Error, Outbox, Recovery, Result};
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
@@ -38,9 +40,9 @@ pub(crate) enum Connection {
     #[cfg(feature = "sqlite")]
     Sqlite(std::path::PathBuf),
     #[cfg(feature = "postgres")]
-    Postgres(postrider::store::postgres::PostgresConfig, Ident),
+    Postgres(postrider::store::postgres::PostgresConfig, postrider::Ident),
     #[cfg(feature = "mysql")]
-    MySql(postrider::store::mysql::MySqlConfig, Ident),
+    MySql(postrider::store::mysql::MySqlConfig, postrider::Ident),
 }
 
 impl Database {
@@ -94,28 +96,35 @@ impl Database {
     /// Whether a later try may succeed without a change by a person: a server is down or starting, or a standby is not the
     /// primary yet. A file does not come up.
     pub fn may_come_up(&self, error: &Error) -> bool {
+        let by_itself = error.code().recovery() != Recovery::Person || error.code() == Code::StoreReadOnly;
+        by_itself && self.is_server()
+    }
+
+    fn is_server(&self) -> bool {
         match &self.connection {
             #[cfg(feature = "sqlite")]
             Connection::Sqlite(_) => false,
-            #[cfg(any(feature = "postgres", feature = "mysql"))]
-            _ => error.code().recovery() != Recovery::Person || error.code() == Code::StoreReadOnly,
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(..) => true,
+            #[cfg(feature = "mysql")]
+            Connection::MySql(..) => true,
         }
     }
 
     /// The checks of `doctor` for this kind of database. Answers whether its tables can be read.
     pub(crate) async fn check(&self, options: &doctor::Options, subject: &mut Subject<'_>) -> bool {
-        let (admin, shown) = (self.admin(), self.shown.as_str());
+        let admin = self.admin();
         match &self.connection {
             #[cfg(feature = "sqlite")]
             Connection::Sqlite(path) => doctor::sqlite::check(path, admin, options.deep, subject).await,
             #[cfg(feature = "postgres")]
             Connection::Postgres(config, schema) => {
-                let server = doctor::Server { config, schema, admin, shown };
+                let server = doctor::Server { config, schema, admin, shown: &self.shown };
                 doctor::postgres::check(server, options, subject).await
             }
             #[cfg(feature = "mysql")]
             Connection::MySql(config, schema) => {
-                let server = doctor::Server { config, schema, admin, shown };
+                let server = doctor::Server { config, schema, admin, shown: &self.shown };
                 doctor::mysql::check(server, options, subject).await
             }
         }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use crate::adopt::HandsOver;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::{EventFilter, ListedEvent, Overview, RowExtras, Schema, Store, Tally, TallyBy};
-use crate::{BoxFuture, Code, Error, Outbox, Result};
+use crate::{BoxFuture, Outbox, Result};
 
 /// One outbox, as an operator sees it. Each verb opens the connection it needs and closes it; nothing is open between
 /// two verbs. Errors say which database they are about.
@@ -47,7 +47,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// Opens the store that a relay works on. The schema must be there. Close it after use.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`], `SchemaNewer`, or what the database says.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing), `SchemaNewer`, or what the database says.
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>>;
 
     /// Opens the store for moving its events to another outbox. No other publisher may work on it meanwhile, even if the
@@ -79,7 +79,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The newest events that pass a filter, newest first. Writes nothing and needs no right to write.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if the filter asks for a state and the layout has none, or what the database says.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter asks for a state and the layout has none, or what the database says.
     fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>>;
 
     /// The database's plan for that list, in its own words.
@@ -106,7 +106,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// table that exists is compared with its layout and never altered.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`], [`Code::LayoutDiffers`] if this outbox has another layout, or what the database says.
+    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer), [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if this outbox has another layout, or what the database says.
     fn migrate(&self, layout: Option<RowLayout>, extras: RowExtras)
     -> BoxFuture<'_, Result<MigrationReport>>;
 
@@ -116,7 +116,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The SQL that creates roles with the rights each needs and no others.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if there are none for this layout, or [`Code::ConfigValue`] if this database has no roles.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if there are none for this layout, or [`Code::ConfigValue`](crate::Code::ConfigValue) if this database has no roles.
     fn roles_sql(&self) -> Result<String>;
 
     /// How the table with a state per row differs from its layout; empty for the layout `postrider`.
@@ -139,9 +139,9 @@ fn exclusive(table: &RowTable) -> RowTable {
 
 /// The error of a layout without roles.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-fn no_roles(table: &RowTable) -> Error {
+fn no_roles(table: &RowTable) -> crate::Error {
     let what = format!("roles for layout {} are not supported yet", table.layout().name());
-    Error::new(Code::LayoutDiffers, what).with_hint(
+    crate::Error::new(crate::Code::LayoutDiffers, what).with_hint(
         "grant the relay SELECT, UPDATE and DELETE on the table, and all on Postrider's own schema",
     )
 }
