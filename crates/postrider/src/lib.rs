@@ -64,7 +64,6 @@
 //! | `sqlite`, `postgres`, `mysql` | the store of that database, which a relay needs; `mysql` is also for MariaDB |
 //! | `relay` | the relay, routing, encoders and sinks; every store turns it on |
 //! | `postgres-tls`, `mysql-tls` | verified TLS to that database |
-//! | `relay` | the relay without a store, for a sink or a store of your own; every store turns it on |
 //! | `otel` | links from the relay's spans to the spans that wrote the events |
 //!
 //! # How an event is delivered
