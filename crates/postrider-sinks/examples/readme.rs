@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let order = tx.last_insert_rowid() as u64;
     outbox.write(&tx, &OrderPlaced { order, cents: 4200 })?; // in the same transaction
     tx.commit()?;
-    relay.wake(); // committed: tell the relay, or let it find out within half a second
-    tokio::signal::ctrl_c().await?; // the life of a service
+    relay.wake(); // a hint after the commit; without it the relay polls within half a second
+    tokio::signal::ctrl_c().await?; // until the service stops
     Ok(relay.shutdown().await?)
 }

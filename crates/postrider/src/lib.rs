@@ -10,12 +10,9 @@
 //! # #[cfg(feature = "sqlite")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::sync::Arc;
-//!
-//! use postrider::relay::{Relay, Subscription};
 //! use postrider::sink::{Message, Outcome, Receipt, Sink};
-//! use postrider::store::sqlite::SqliteStore;
-//! use postrider::{BoxFuture, Event, Outbox};
+//! use postrider::store::{Store as _, sqlite::SqliteStore};
+//! use postrider::{BoxFuture, Event, Relay, Subscription};
 //!
 //! /// A destination is one method: an outcome for each message.
 //! struct Channel(tokio::sync::mpsc::UnboundedSender<String>);
@@ -33,14 +30,15 @@
 //! # let file = folder.path().join("shop.db");
 //! SqliteStore::migrate(&file)?;
 //! let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
-//! let store = Arc::new(SqliteStore::open(&file)?);
+//! let store = SqliteStore::open(&file)?;
+//! let outbox = store.outbox(); // writes where the relay reads
 //! let relay = Relay::builder().outbox(store, [Subscription::new("orders", Channel(sender))]).spawn().await?;
 //!
 //! let mut database = rusqlite::Connection::open(&file)?;
 //! let tx = database.transaction()?;
 //! tx.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, cents INTEGER)", [])?;
 //! tx.execute("INSERT INTO orders (id, cents) VALUES (42, 1200)", [])?;
-//! Outbox::new().write(&tx, Event::new("order.placed", r#"{"cents": 1200}"#).with_aggregate("Order", "42"))?;
+//! outbox.write(&tx, Event::new("order.placed", r#"{"cents": 1200}"#).with_aggregate("Order", "42"))?;
 //! tx.commit()?; // both, or neither
 //!
 //! relay.wake(); // a hint: without it the relay polls
@@ -64,6 +62,7 @@
 //! | `mysql_async`, `sqlx-mysql`, `diesel-mysql` | writing in a MySQL or MariaDB transaction of that driver |
 //! | `sea-orm` | writing in a SeaORM transaction, on the databases that your SeaORM supports |
 //! | `sqlite`, `postgres`, `mysql` | the store of that database, which a relay needs; `mysql` is also for MariaDB |
+//! | `relay` | the relay, routing, encoders and sinks; every store turns it on |
 //! | `postgres-tls`, `mysql-tls` | verified TLS to that database |
 //! | `otel` | links from the relay's spans to the spans that wrote the events |
 //!

@@ -65,7 +65,7 @@ pub(super) fn links(text: &str) -> Vec<Link> {
 }
 
 /// The line with what stands between backticks taken out.
-fn without_code(line: &str) -> String {
+pub(super) fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     // An odd backtick at the end opens nothing.
     let closed = if parts.len().is_multiple_of(2) { parts.len() - 1 } else { parts.len() };

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use postrider::layout::{Ability, RowLayout};
+
 use super::schema::{Absent, KeySpec, Schema, Section};
 
 /// A table of the starter: its heading and what is set in it.
@@ -29,24 +31,23 @@ const SETS: [Set; 5] = [
     Set { section: Section::Rule, heading: "# [[subscription.orders.rule]]", keys: &[] },
 ];
 
-/// The same for a table with a state per row, which may be there already.
-const ROWS: [(&str, &[(&str, &str)]); 3] = [
-    ("event_outbox", &[("url", POSTGRES), ("layout", r#""event_outbox""#)]),
-    // The rule of its document: published, and past its own time.
-    ("outbox", &[("url", POSTGRES), ("layout", r#""outbox""#), ("retention", r#""expires_at""#)]),
-    ("outbox_events", &[("url", POSTGRES), ("layout", r#""outbox_events""#)]),
-];
-
 const POSTGRES: &str = r#""postgres://relay@localhost/shop""#;
 
 /// The layouts that a starter can be for, beside `postrider`.
 pub fn layouts() -> impl Iterator<Item = &'static str> {
-    ROWS.into_iter().map(|(layout, _)| layout)
+    RowLayout::ALL.into_iter().map(RowLayout::name)
 }
 
 /// The text of the starter file, for an outbox of this layout.
 pub fn text(schema: Schema, layout: &str) -> String {
-    let of_rows = ROWS.into_iter().find(|(name, _)| *name == layout).map(|(_, keys)| keys);
+    let rows = RowLayout::from_name(layout);
+    let quoted = format!("{layout:?}");
+    let mut of_rows = vec![("url", POSTGRES), ("layout", quoted.as_str())];
+    // The rule of such a layout: published, and past its own time.
+    if rows.is_some_and(|rows| rows.has(Ability::Expiry)) {
+        of_rows.push(("retention", r#""expires_at""#));
+    }
+    let of_rows = rows.map(|_| of_rows.as_slice());
     let mut text = String::from(
         "# Postrider configuration. Commented keys show their default, or an example if they have none.\n\
          # Check it with `postrider config check`; show effective values with `postrider config show --origin`.\n\

@@ -1,7 +1,7 @@
 //! A table with a state per row, whatever its database.
 
 use postrider::Result;
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{Ability, RowTable};
 use postrider::store::admin::Admin;
 
 use super::{Check, Subject};
@@ -23,7 +23,7 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
         subject.refused(Check::SchemaCurrent, &error);
         return false;
     }
-    if rows.layout() == RowLayout::OutboxEvents {
+    if rows.layout().has(Ability::PublishingState) {
         foreign_claims(admin.foreign_claims().await, subject);
     }
     subject.ok(Check::SchemaCurrent, format!("the additional tables of {name} exist"));

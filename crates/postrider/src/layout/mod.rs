@@ -62,6 +62,15 @@ impl RowLayout {
     /// Those with a shape of their own.
     pub const ALL: [Self; 3] = [Self::EventOutbox, Self::Outbox, Self::OutboxEvents];
 
+    /// What a configuration may say: the default layout, those with a shape of their own, and `custom`.
+    pub const CHOICES: &[&str] = &[
+        "postrider",
+        Self::EventOutbox.name(),
+        Self::Outbox.name(),
+        Self::OutboxEvents.name(),
+        Self::Custom.name(),
+    ];
+
     /// Its descriptor.
     pub const fn spec(self) -> &'static LayoutSpec {
         match self {

@@ -16,7 +16,7 @@ use super::{Order, Relay, Retention, Subscription, waker};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
-/// First wait for a database that is away; doubles with each try.
+/// First delay before an unreachable database is tried again; doubles with each try.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// Longest wait between two tries.
@@ -43,7 +43,7 @@ pub struct RelayBuilder {
 struct Outbox {
     store: Arc<dyn Store>,
     subscriptions: Vec<Subscription>,
-    /// `None`: what the store's kind of outbox has without a word.
+    /// `None`: the default for the store's layout.
     retention: Option<Retention>,
 }
 
@@ -67,8 +67,8 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. May be called for several outboxes. Delivered events of the layout
-    /// `postrider` are deleted after seven days; of a table with a state per row nothing is deleted.
+    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the
+    /// layout `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
     #[must_use]
     pub fn outbox(
         mut self,
@@ -100,7 +100,7 @@ impl RelayBuilder {
         self
     }
 
-    /// Gives up at once when a database cannot be reached, instead of waiting for it.
+    /// Returns an error when a database is not reachable at startup, instead of waiting for it.
     #[must_use]
     pub fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
@@ -110,7 +110,7 @@ impl RelayBuilder {
     /// Creates the subscriptions that do not exist yet and starts a task for each. When this returns,
     /// everything committed from now on is theirs.
     ///
-    /// Waits for a database that is away, busy or read-only, and says so once; see
+    /// Waits for a database that is unreachable, busy or read-only, and logs this once; see
     /// [`fail_fast`](Self::fail_fast).
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl RelayBuilder {
     }
 }
 
-/// The name a relay holds leases under: its own and something no other process has.
+/// The name under which a relay holds leases: its own name and a random part.
 fn holder(name: Option<String>) -> Result<String> {
     let unique = Uuid::now_v7();
     let Some(name) = name else { return Ok(format!("relay-{unique}")) };
@@ -232,7 +232,7 @@ fn helps_waiting(code: Code) -> bool {
     code.recovery() != Recovery::Person || code == Code::StoreReadOnly
 }
 
-/// Refuses to keep an order that nothing tells.
+/// Rejects a subscription that needs an order if no column defines one.
 fn check_order(outbox: &Outbox) -> Result<()> {
     let Some(table) = outbox.store.row_table().filter(|table| !table.tells_order()) else { return Ok(()) };
     match outbox.subscriptions.iter().find(|of| of.policy.order == Order::Key) {
@@ -248,7 +248,7 @@ fn check_order(outbox: &Outbox) -> Result<()> {
     }
 }
 
-/// Refuses what cannot work, before anything is touched, and makes each router that of its sink.
+/// Rejects invalid settings before anything is changed, and fits each router to its sink.
 fn check(subscriptions: &mut [Subscription]) -> Result<()> {
     let mut names = HashSet::new();
     for Subscription { name, policy, router, sink, .. } in subscriptions {

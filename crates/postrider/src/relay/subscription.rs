@@ -8,9 +8,9 @@ use crate::route::Router;
 use crate::sink::Sink;
 use crate::store::Start;
 
-/// A durable, named consumer of an outbox: where its events go, how, and from where on.
+/// A durable, named consumer of an outbox: where its events go, how, and where it starts.
 ///
-/// The name is what progress is kept under: another name is another subscription.
+/// Progress is stored under its name: a renamed subscription is a new one.
 pub struct Subscription {
     pub(super) name: String,
     pub(super) start: Start,
@@ -21,8 +21,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// A subscription that sends JSON envelopes of all events in the outbox to a sink, under the destination name
-    /// of the event's topic, else its own name. [`start`](Self::start) makes it begin elsewhere.
+    /// A subscription that sends JSON envelopes of all events in the outbox to a sink, with the event's topic
+    /// as destination, otherwise the subscription's name. [`start`](Self::start) changes where it starts.
     pub fn new(name: impl Into<String>, sink: impl Sink) -> Self {
         let name = name.into();
         Self {
@@ -35,7 +35,7 @@ impl Subscription {
         }
     }
 
-    /// Where it begins when it is created. Later starts go on where it left off, whatever this says.
+    /// Where a new subscription starts. Ignored once the subscription exists: it then continues where it left off.
     #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;

@@ -386,7 +386,7 @@ async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
     let relay = relay(&shop, sink.clone()).await;
     sink.wait_for(14).await;
     let dead = "SELECT count(*) FROM postrider_parked
-                WHERE state = 'dead' AND position = 8 AND last_error LIKE '%position 8 cannot be read%'";
+                WHERE state = 'dead' AND position = 8 AND last_error LIKE '%position 8 is not readable%'";
     shop.wait_until(dead, 1).await;
     relay.shutdown().await.unwrap();
 }

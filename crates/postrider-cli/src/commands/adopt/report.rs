@@ -1,7 +1,7 @@
 //! What is there, and what came of it.
 
 use postrider::adopt::{Adopted, Counts};
-use postrider::layout::RowLayout;
+use postrider::layout::EventField;
 use serde::Serialize;
 
 use super::selection::NamedOutbox;
@@ -111,9 +111,10 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
         output.say(format!("dead, not moved: {}", count(counts.given_up, "event")));
     }
     match to.outbox.database.admin().layout() {
-        Some(RowLayout::OutboxEvents) => output.say(
-            "outbox_events has no columns for ids and times: each event gets a new id and the time of its new row",
-        ),
+        Some(layout) if !layout.spec().has_column(EventField::Id) => output.say(format!(
+            "{} has no columns for ids and times: each event gets a new id and the time of its new row",
+            layout.name()
+        )),
         Some(layout) => {
             output.say(format!(
                 "{} has no column for times: each event gets the time of its new row",

@@ -1,5 +1,6 @@
 //! `postrider migrate up`
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use postrider::layout::RowLayout;
 use postrider::store::admin::MigrationReport;
@@ -31,30 +32,12 @@ pub(super) struct Up {
     outbox: OutboxArg,
 
     /// Layout to create [default: the layout in the configuration]
-    #[arg(long, value_enum)]
-    layout: Option<Layout>,
+    #[arg(long, value_parser = PossibleValuesParser::new(RowLayout::ALL.map(RowLayout::name)))]
+    layout: Option<String>,
 
     /// Also create optional parts of the layout
     #[arg(long, value_enum)]
     with: Vec<Optional>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Layout {
-    EventOutbox,
-    Outbox,
-    OutboxEvents,
-}
-
-impl From<Layout> for RowLayout {
-    fn from(layout: Layout) -> Self {
-        match layout {
-            Layout::EventOutbox => Self::EventOutbox,
-            Layout::Outbox => Self::Outbox,
-            Layout::OutboxEvents => Self::OutboxEvents,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,7 +53,7 @@ impl Up {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
-            let layout = self.layout.map(RowLayout::from);
+            let layout = self.layout.as_deref().and_then(RowLayout::from_name);
             let extras = RowExtras {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
                 views: self.with.contains(&Optional::Views),

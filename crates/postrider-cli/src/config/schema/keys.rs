@@ -1,5 +1,7 @@
 //! The keys of every section. Those of each type of sink are in [`crate::sinks`].
 
+use postrider::layout::RowLayout;
+
 use super::Section::{Outbox, Relay, Rule, Sink, Subscription};
 use super::{COUNT, KeySpec, Section};
 use crate::config::kind::Kind::{self, *};
@@ -44,7 +46,7 @@ const OUTBOX: &[KeySpec] = &[
     key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT`, `mariadb://USER@HOST:PORT`.").required(),
     key(Outbox, "password", Secret, r#""env:SHOP_PASSWORD""#, "The password, if it is not part of the URL. Not for SQLite."),
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema that contains Postrider's tables; on MySQL and MariaDB, the database. Not for SQLite. Default: `postrider`."),
-    key(Outbox, "layout", Choice(&["postrider", "event_outbox", "outbox", "outbox_events", "custom"]), r#""outbox_events""#, "The layout of the outbox: `postrider`, or an existing table with a state per row (see docs/src/layouts.md). `event_outbox` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
+    key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or an existing table with a state per row (see docs/src/layouts.md). `event_outbox` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
     key(Outbox, "table", Text, r#""shop_events""#, "The name of the table with a state per row. Default: the name of the layout; `outboxevent` with `preset = \"debezium\"`."),
     key(Outbox, "preset", Choice(&["debezium"]), r#""debezium""#, "A predefined column map for layout `custom`: the columns of Debezium's outbox event router. `columns` overrides and extends it."),
     key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body", status = "state" }"#, "The column map for layout `custom`; see docs/src/layouts.md."),

@@ -1,19 +1,11 @@
 //! The keys of `[outbox.NAME]` about a table with a state per row.
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{Ability, ColumnMap, Field, RowLayout, RowTable, StateWord, States};
 use postrider::{Code, Error, Ident};
 
 use super::ConfigTable;
 use crate::config::problem::Problem;
 use crate::config::suggest::did_you_mean;
-
-const LAYOUTS: [(&str, Option<RowLayout>); 5] = [
-    ("postrider", None),
-    ("event_outbox", Some(RowLayout::EventOutbox)),
-    ("outbox", Some(RowLayout::Outbox)),
-    ("outbox_events", Some(RowLayout::OutboxEvents)),
-    ("custom", Some(RowLayout::Custom)),
-];
 
 /// The table of Debezium's outbox, where nothing else is said.
 const DEBEZIUM_TABLE: &str = "outboxevent";
@@ -25,7 +17,11 @@ const OF_CUSTOM: [&str; 7] =
 
 /// The table with a state per row, if the layout is one of those.
 pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem> {
-    let Some(layout) = table.choice("layout", &LAYOUTS)? else {
+    let layout = match table.required("layout", table.text("layout")?)?.as_str() {
+        "custom" => Some(RowLayout::Custom),
+        name => RowLayout::from_name(name),
+    };
+    let Some(layout) = layout else {
         let why = "this key needs a table with a state per row: set `layout`";
         return refuse_given(table, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
     };
@@ -46,7 +42,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
         rows = rows.max_attempts(attempts);
     }
     let timeout = table.optional_duration("foreign_claim_timeout")?;
-    if timeout.is_some() && layout != RowLayout::OutboxEvents {
+    if timeout.is_some() && !layout.has(Ability::PublishingState) {
         let why = "only layout outbox_events marks rows in progress";
         return Err(table.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }

@@ -1,13 +1,13 @@
 //! The inbox beside a table of layout `outbox`.
 
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{Ability, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 
 use super::{Check, Subject};
 
 /// Whether `processed_events`, if it exists, lets every consumer group process an event.
 pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
-    if rows.layout() != RowLayout::Outbox {
+    if !rows.layout().has(Ability::Inbox) {
         return;
     }
     let check = Check::LayoutInbox;

@@ -55,6 +55,7 @@ pub use io::{
     Routed, RoutedClaim, RoutedFetch, Term,
 };
 pub use keys::{DestinationId, KeyId, Numbers};
+pub use trial::CONDEMNED;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,13 +68,13 @@ use leader::Leader;
 use random::Random;
 use step::StepCx;
 
-/// Longest wait between two tries to lead when none of them gets anything settled.
+/// Maximum delay between two attempts to lead while none of them settles anything.
 const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What a brain gets when it is created.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Whose progress it minds.
+    /// The subscription it works for.
     pub subscription: String,
     /// Its limits and times.
     pub policy: Policy,
@@ -92,7 +93,7 @@ pub struct Step {
     pub effects: Vec<Effect>,
 }
 
-/// Minds one subscription.
+/// Works for one subscription.
 #[derive(Debug)]
 pub struct Brain {
     setup: Arc<Setup>,
@@ -104,9 +105,9 @@ pub struct Brain {
     due: Option<Duration>,
     /// The operator's stop already reported, so that it is reported once.
     halted: Option<String>,
-    /// Who had the lease when it was asked for last, so that it is reported once.
+    /// The holder of the lease at the last request, so that it is reported once.
     leader: Option<String>,
-    /// Sessions in a row that ended before anything was settled.
+    /// Terms in a row that ended before anything was settled.
     fruitless: u32,
     /// The last owner of this process was still careful after another relay's crash.
     was_careful: bool,
@@ -118,25 +119,25 @@ pub struct Brain {
 
 #[derive(Debug)]
 enum Phase {
-    /// Without the lease; the next try is then.
+    /// Without the lease; the next request is at this time.
     Standby { try_at: Duration },
     /// Asked for the lease at this moment.
     Acquiring { sent_at: Duration },
     /// With the lease.
     Leading(Box<Leader>),
-    /// On the way out; the lease is being given up.
+    /// Shutting down; the lease is being released.
     Releasing,
     /// Done forever.
     Stopped,
 }
 
-/// How a brain is doing, for people.
+/// The state of a brain, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// Whether it holds the lease, and with which right.
     pub leading: Option<Epoch>,
-    /// All up to here is done.
+    /// Everything up to this position is done.
     pub floor: Position,
     /// The highest position done.
     pub highest_done: Position,
@@ -146,7 +147,7 @@ pub struct Snapshot {
     pub bytes_in_memory: usize,
     /// Parked keys that are being brought back into memory.
     pub recalling: usize,
-    /// Messages at the sink.
+    /// Messages in flight.
     pub in_flight: usize,
     /// Acknowledged and not yet settled.
     pub unsettled: usize,
@@ -154,7 +155,7 @@ pub struct Snapshot {
     pub acknowledged: u64,
     /// Rows parked, final ones included.
     pub parked: u64,
-    /// Destinations taken for down: how many.
+    /// Number of destinations that are considered down.
     pub destinations_down: usize,
     /// Some of them, with what is known.
     pub down: Vec<DestinationDown>,
@@ -181,7 +182,7 @@ impl Brain {
         }
     }
 
-    /// Takes in what happened and says what to do.
+    /// Takes an input and returns the effects to perform.
     pub fn step(&mut self, now: Now, input: Input) -> Step {
         let setup = self.setup.clone();
         let mut cx = StepCx { now, setup: &setup, random: self.random, effects: Vec::new() };
@@ -199,7 +200,7 @@ impl Brain {
         self.due
     }
 
-    /// What it does for its subscription, for people.
+    /// What it does for its subscription, as text for people.
     pub fn role(&self) -> RelayRole {
         match self.phase {
             Phase::Leading(_) => RelayRole::Leading,
@@ -208,7 +209,7 @@ impl Brain {
         }
     }
 
-    /// How it is doing.
+    /// Its current state.
     pub fn snapshot(&self) -> Snapshot {
         let Phase::Leading(leader) = &self.phase else {
             return Snapshot { acknowledged: self.acknowledged_before, ..Snapshot::default() };

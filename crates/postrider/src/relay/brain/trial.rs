@@ -12,6 +12,9 @@ use crate::ledger::Trial;
 use crate::relay::Policy;
 use crate::store::Loaded;
 
+/// How the reason begins why an event that kills the process is dead.
+pub const CONDEMNED: &str = "the relay crashed";
+
 /// How much a batch shrinks when a relay died with it: finds one event in thousands in few deaths.
 const SHRINK: usize = 8;
 
@@ -75,7 +78,7 @@ impl Leader {
         let caution = self.caution.as_ref()?;
         let position = self.queues.get(key)?.head.position;
         (caution.condemned == Some(position))
-            .then(|| format!("the relay crashed {} times while publishing this event", caution.deaths))
+            .then(|| format!("{CONDEMNED} {} times while publishing this event", caution.deaths))
     }
 
     pub(super) fn is_staged(&self) -> bool {

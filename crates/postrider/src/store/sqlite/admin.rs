@@ -3,16 +3,15 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::Attempt;
-use super::history::{last_position, mark_at_or_below};
 use super::lease::{now, unknown};
 use super::ledger::Ledger;
+use super::log_tx::start_progress;
 use super::settle::record;
-use crate::ledger::{Intervals, Progress};
+use crate::Error;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Position};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
-pub(super) fn subscribe(tx: &Connection, subscription: &str, start: Start) -> Attempt<bool> {
+pub(super) fn subscribe(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<bool> {
     // Index: the primary key (name).
     let created = tx
         .prepare_cached(
@@ -22,32 +21,10 @@ pub(super) fn subscribe(tx: &Connection, subscription: &str, start: Start) -> At
         )?
         .execute(params![subscription, now(tx)?])?;
     if created > 0 {
-        record(tx, subscription, Epoch::default(), &begin(tx, start)?)?;
+        let progress = start_progress(tx, start)?;
+        record(tx, subscription, Epoch::default(), &progress)?;
     }
     Ok(created > 0)
-}
-
-/// The progress of a subscription that begins at `start`. A position the outbox has not reached yet
-/// counts as its end: beyond it there is no history to compare with.
-fn begin(tx: &Connection, start: Start) -> Attempt<Progress> {
-    let end = last_position(tx)?;
-    let floor = match start {
-        Start::Now => end,
-        Start::Beginning => Position::ZERO,
-        Start::Position(position) => position.max(Position::new(1)).previous(),
-        Start::Time(time) => {
-            // No index: a scan, once per subscription.
-            let first: Option<i64> = tx
-                .prepare_cached(
-                    "SELECT position FROM postrider_events WHERE time >= ?1 ORDER BY position LIMIT 1",
-                )?
-                .query_row([time.as_micros()], |row| row.get(0))
-                .optional()?;
-            first.map_or(end, |first| Position::new(first).previous())
-        }
-    };
-    let floor = floor.min(end);
-    Ok(Progress { done: Intervals::up_to(floor), highest: mark_at_or_below(tx, floor)?, trial: None })
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
@@ -108,7 +85,7 @@ fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
-pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) -> Attempt<()> {
+pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
     let epoch = tx
         .prepare_cached(
@@ -121,7 +98,7 @@ pub(super) fn accept_history(tx: &Connection, subscription: &str, start: Start) 
         .optional()?
         .ok_or_else(|| unknown(subscription))?;
     tx.prepare_cached("DELETE FROM postrider_leases WHERE name = ?1")?.execute([subscription])?;
-    let progress = begin(tx, start)?;
+    let progress = start_progress(tx, start)?;
     tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
         .execute(params![subscription, progress.done.floor().get()])?;
     // Another event has got the position: the one that was parked is gone. Indexes: the primary keys.

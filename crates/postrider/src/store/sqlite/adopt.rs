@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::failure::Attempt;
-use super::{SqliteStore, overview, settle};
+use super::{SqliteStore, log_tx, settle};
 use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
 use crate::layout::RowTable;
 use crate::ledger::KnownRows;
@@ -31,11 +31,11 @@ impl HandsOver for SqliteStore {
     }
 }
 
-fn counts(snapshot: &Connection, name: &str) -> Attempt<Counts> {
+fn counts(snapshot: &mut Connection, name: &str) -> Attempt<Counts> {
     // No index: a scan of the smallest there is.
     let sql = "SELECT count(*) FROM postrider_events";
     let total: i64 = snapshot.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    let overview = overview::overview(snapshot, Counts::BACKLOG_MAX)?;
+    let overview = log_tx::overview(snapshot, Counts::BACKLOG_MAX)?;
     Ok(Counts::of(&overview, name, total.unsigned_abs())?)
 }
 

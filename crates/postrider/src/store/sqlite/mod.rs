@@ -18,7 +18,7 @@ mod history;
 mod lease;
 mod ledger;
 mod list;
-mod maintain;
+mod log_tx;
 mod migrate;
 mod overview;
 mod park;
@@ -57,7 +57,7 @@ use crate::{Code, Error, Position, Result};
 /// [`Code::StoreBusy`]: for about five seconds.
 const BUSY_LOOKS_MAX: i32 = 5_000;
 
-/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and any process that looks so rarely finds a
+/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and a caller that tries so rarely finds a
 /// file with busy writers always locked: then a lease runs out while its holder waits to renew it.
 #[allow(clippy::disallowed_methods, reason = "SQLite gives no signal; this is its thread to block")]
 fn wait_for_lock(looks: i32) -> bool {
@@ -104,7 +104,7 @@ impl SqliteStore {
         Ok(migrate::migrate(&mut connection)?)
     }
 
-    /// Makes the views over a file that was migrated, or makes them again: `postrider_vw_outbox`, and beside it `_due`,
+    /// Makes the views over a file that was migrated, or replaces them: `postrider_vw_outbox`, and beside it `_due`,
     /// `_metrics`, `_throughput_hourly` and `_backlog`. All of them or none. Blocks the calling thread.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ impl SqliteStore {
         let mut connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
         let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
-            overview::overview(snapshot, backlog_max)
+            log_tx::overview(snapshot, backlog_max)
         });
         Ok(overview?)
     }
@@ -288,7 +288,7 @@ fn connect_or_create(path: &Path) -> Result<Connection> {
     connect(path, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// Any process with write access to the file may put views, triggers and virtual tables into it. None of them runs a function that does more
+/// A user that may write the file may put views, triggers and virtual tables into it. None of them runs a function that does more
 /// than compute, and no statement can damage the file itself.
 fn distrust(connection: &Connection) -> Attempt<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -379,7 +379,7 @@ impl AsyncStore for SqliteStore {
     }
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
-        self.writer.write(move |tx| maintain::purge(tx, &purge)).await
+        self.writer.write(move |tx| log_tx::purge(tx, &purge)).await
     }
 
     async fn report(&self, report: RelayReport) -> Result<()> {
@@ -387,7 +387,7 @@ impl AsyncStore for SqliteStore {
     }
 
     async fn overview(&self, backlog_max: u64) -> Result<Overview> {
-        self.reader.read(move |snapshot| overview::overview(snapshot, backlog_max)).await
+        self.reader.read(move |snapshot| log_tx::overview(snapshot, backlog_max)).await
     }
 
     /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.

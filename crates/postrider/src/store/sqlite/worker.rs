@@ -1,5 +1,7 @@
 //! A thread that owns a connection: rusqlite blocks, the relay must not.
 
+use std::task::{Context, Poll, Waker};
+
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -89,7 +91,7 @@ impl Worker {
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
-            // No process listens any more: not an error of the job.
+            // The caller has stopped waiting: not an error of the job.
             let _ = reply.send(in_transaction(connection, behavior, verb));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");
@@ -117,4 +119,13 @@ pub(super) fn in_transaction<T>(
         connection.execute_batch("ROLLBACK")?;
     }
     answer
+}
+
+/// The answer of a verb that asks nothing except this connection: none of its steps waits, so it is done when it was polled
+/// once.
+pub(super) fn finished<T>(answer: impl Future<Output = Result<T>>) -> Attempt<T> {
+    match std::pin::pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Ok(answer?),
+        Poll::Pending => Err(Error::new(Code::StoreFailed, "a step on SQLite waits").into()),
+    }
 }

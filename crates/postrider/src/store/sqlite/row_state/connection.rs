@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::super::failure::{Attempt, Failure};
+use super::super::failure::Attempt;
 use super::super::ledger::Ledger;
-use super::super::worker::Worker;
+use super::super::worker::{Worker, finished};
 use super::super::{admin as operator, lease, relays};
 use super::sql::Names;
 use super::tx::{SqliteRowTx, list_due};
@@ -18,7 +18,7 @@ use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement};
-use crate::{BoxFuture, Code, Error, Result};
+use crate::{BoxFuture, Result};
 
 /// An outbox with a state per row in a SQLite file.
 pub struct SqliteRows {
@@ -71,11 +71,7 @@ pub(crate) struct SqliteRowConnection<'a>(&'a SqliteRows);
 /// polled once.
 pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Answer> {
     let mut tx = SqliteRowTx { connection, names };
-    let answer = std::pin::pin!(verb.run(&mut tx));
-    match answer.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
-        std::task::Poll::Ready(answer) => answer.map_err(Failure::from),
-        std::task::Poll::Pending => Err(Error::new(Code::StoreFailed, "a step on SQLite waits").into()),
-    }
+    finished(verb.run(&mut tx))
 }
 
 impl RowConnection for SqliteRowConnection<'_> {

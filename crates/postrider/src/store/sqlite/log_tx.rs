@@ -1,0 +1,198 @@
+//! What the verbs ask a SQLite file in a transaction; see [`log_tx`](crate::store::log_tx). No answer waits: the verbs run on
+//! the thread that owns the connection, each polled once.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::failure::Attempt;
+use super::ledger::Ledger;
+use super::worker::finished;
+use super::{history, lease, overview, park, progress, relays};
+use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
+use crate::store::log_tx::{self, LogTx};
+use crate::store::subscription::SubscriptionRow;
+use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview, Start};
+use crate::{Position, Result, Timestamp};
+
+/// See [`Store::overview`](crate::store::Store::overview).
+pub(super) fn overview(snapshot: &mut Connection, backlog_max: u64) -> Attempt<Overview> {
+    finished(log_tx::overview(&mut SqliteTx(snapshot), backlog_max))
+}
+
+/// See [`Store::purge`](crate::store::Store::purge).
+pub(super) fn purge(tx: &mut Connection, purge: &Purge) -> Attempt<Purged> {
+    finished(log_tx::purge(&mut SqliteTx(tx), purge))
+}
+
+/// See [`log_tx::start_progress`].
+pub(super) fn start_progress(tx: &mut Connection, start: Start) -> Attempt<Progress> {
+    finished(log_tx::start_progress(&mut SqliteTx(tx), start))
+}
+
+/// An open transaction. The connection is borrowed as a whole, so that it may go to another thread with its verb.
+struct SqliteTx<'a>(&'a mut Connection);
+
+impl SqliteTx<'_> {
+    /// The values of the first row, if there is one.
+    fn first<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Attempt<Option<T>> {
+        Ok(self.0.prepare_cached(sql)?.query_row(params, read).optional()?)
+    }
+
+    /// The values of every row.
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Attempt<Vec<T>> {
+        Ok(self.0.prepare_cached(sql)?.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn position(row: &Row<'_>) -> rusqlite::Result<Position> {
+    row.get(0).map(Position::new)
+}
+
+fn time(row: &Row<'_>) -> rusqlite::Result<Timestamp> {
+    row.get(0).map(Timestamp::from_micros)
+}
+
+impl LogTx for SqliteTx<'_> {
+    async fn clock(&mut self) -> Result<Timestamp> {
+        Ok(Timestamp::from_micros(lease::now(self.0)?))
+    }
+
+    async fn last_position(&mut self) -> Result<Position> {
+        Ok(history::last_position(self.0)?)
+    }
+
+    /// There is one writer at a time: what is missing below the last position never comes.
+    async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
+        let end = history::last_position(self.0)?;
+        let Some(until) = until else { return Ok(Intervals::up_to(end)) };
+        // No index: a scan, once per subscription.
+        let sql = "SELECT position FROM postrider_events WHERE time >= ?1 ORDER BY position LIMIT 1";
+        let first = self.first(sql, [until.as_micros()], position)?;
+        Ok(Intervals::up_to(first.map_or(end, |first| first.previous().min(end))))
+    }
+
+    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
+        Ok(history::mark_at_or_below(self.0, position)?)
+    }
+
+    async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position).
+        let sql = "SELECT time FROM postrider_events WHERE position = ?1";
+        Ok(self.first(sql, [position.get()], time)?)
+    }
+
+    async fn time_above(&mut self, position: Position) -> Result<Option<Timestamp>> {
+        // Index: the primary key (position), one row.
+        let sql = "SELECT time FROM postrider_events WHERE position > ?1 ORDER BY position LIMIT 1";
+        Ok(self.first(sql, [position.get()], time)?)
+    }
+
+    async fn count_within(
+        &mut self,
+        ranges: Vec<(Position, Position)>,
+        limit: u64,
+    ) -> Result<(u64, Option<Position>)> {
+        // Index: the primary key (position); one range each. No column is read, so payloads are not either.
+        let sql = "SELECT count(*), min(position)
+                   FROM (SELECT position FROM postrider_events
+                         WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3)";
+        let (mut events, mut first) = (0, None);
+        for (start, end) in ranges {
+            let left = i64::try_from(limit - events).unwrap_or(i64::MAX);
+            let counted = self.first(sql, params![start.get(), end.get(), left], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+            })?;
+            let (more, lowest) = counted.unwrap_or_default();
+            events += more.unsigned_abs();
+            first = first.or(lowest.map(Position::new));
+            if events >= limit {
+                break;
+            }
+        }
+        Ok((events, first))
+    }
+
+    async fn subscriptions(&mut self) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM postrider_subscriptions ORDER BY name";
+        Ok(self.all(sql, [], |row| row.get(0))?)
+    }
+
+    async fn load(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        Ok(progress::load(self.0, Ledger::Log, name)?)
+    }
+
+    async fn parked(&mut self, name: &str) -> Result<Vec<ParkedRow>> {
+        Ok(park::load(self.0, name)?)
+    }
+
+    async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
+        Ok(overview::lease(self.0, Ledger::Log, name)?)
+    }
+
+    async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
+        Ok(relays::load(self.0, Ledger::Log, name)?)
+    }
+
+    /// The transaction is the file's one writer from its beginning: no subscription is created, moved or settled meanwhile.
+    async fn lock_retention(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn purge_bounds(&mut self) -> Result<Vec<PurgeBound>> {
+        let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
+                   FROM postrider_subscriptions
+                   ORDER BY name";
+        let bound = |row: &Row<'_>| {
+            let highest = row.get::<_, Option<i64>>(2)?.map(Position::new);
+            Ok(PurgeBound { subscription: row.get(0)?, floor: Position::new(row.get(1)?), highest })
+        };
+        Ok(self.all(sql, [], bound)?)
+    }
+
+    async fn times_within(
+        &mut self,
+        after: Position,
+        last: Position,
+        events_max: usize,
+    ) -> Result<Vec<(Position, Timestamp)>> {
+        // Index: the primary key (position), one range.
+        let sql = "SELECT position, time
+                   FROM postrider_events
+                   WHERE position > ?1 AND position <= ?2
+                   ORDER BY position
+                   LIMIT ?3";
+        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let read = |row: &Row<'_>| Ok((position(row)?, Timestamp::from_micros(row.get(1)?)));
+        Ok(self.all(sql, params![after.get(), last.get(), limit], read)?)
+    }
+
+    async fn parked_within(&mut self, after: Position, last: Position) -> Result<Vec<Position>> {
+        // Index: the primary key (subscription, position), one range per subscription.
+        let sql = "SELECT p.position
+                   FROM postrider_subscriptions AS s
+                   CROSS JOIN postrider_parked AS p
+                     ON p.subscription = s.name AND p.position > ?1 AND p.position <= ?2";
+        Ok(self.all(sql, params![after.get(), last.get()], position)?)
+    }
+
+    async fn delete(&mut self, positions: &[Position]) -> Result<()> {
+        // Index: the primary key (position).
+        let delete = || -> Attempt<()> {
+            let mut statement = self.0.prepare_cached("DELETE FROM postrider_events WHERE position = ?1")?;
+            for position in positions {
+                statement.execute([position.get()])?;
+            }
+            Ok(())
+        };
+        Ok(delete()?)
+    }
+}
