@@ -40,9 +40,9 @@ pub(crate) enum Connection {
     #[cfg(feature = "sqlite")]
     Sqlite(std::path::PathBuf),
     #[cfg(feature = "postgres")]
-    Postgres(postrider::store::postgres::PostgresConfig, postrider::Ident),
+    Postgres(Box<postrider::store::postgres::PostgresConfig>, postrider::Ident),
     #[cfg(feature = "mysql")]
-    MySql(postrider::store::mysql::MySqlConfig, postrider::Ident),
+    MySql(Box<postrider::store::mysql::MySqlConfig>, postrider::Ident),
 }
 
 impl Database {
@@ -119,12 +119,12 @@ impl Database {
             Connection::Sqlite(path) => doctor::sqlite::check(path, admin, options.deep, subject).await,
             #[cfg(feature = "postgres")]
             Connection::Postgres(config, schema) => {
-                let server = doctor::Server { config, schema, admin, shown: &self.shown };
+                let server = doctor::Server { config: &**config, schema, admin, shown: &self.shown };
                 doctor::postgres::check(server, options, subject).await
             }
             #[cfg(feature = "mysql")]
             Connection::MySql(config, schema) => {
-                let server = doctor::Server { config, schema, admin, shown: &self.shown };
+                let server = doctor::Server { config: &**config, schema, admin, shown: &self.shown };
                 doctor::mysql::check(server, options, subject).await
             }
         }

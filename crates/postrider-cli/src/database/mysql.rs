@@ -31,5 +31,5 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let shown = url::masked(url);
     let admin = MySqlAdmin::new(config.clone(), address.rows.clone(), &shown);
     let admin = admin.map_err(|error| Refused::table(&error))?;
-    Ok(Database { admin: Box::new(admin), connection: Connection::MySql(config, schema), shown })
+    Ok(Database { admin: Box::new(admin), connection: Connection::MySql(Box::new(config), schema), shown })
 }

@@ -30,5 +30,5 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     }
     let shown = url::masked(url);
     let admin = PostgresAdmin::new(config.clone(), address.rows.clone(), &shown);
-    Ok(Database { admin: Box::new(admin), connection: Connection::Postgres(config, schema), shown })
+    Ok(Database { admin: Box::new(admin), connection: Connection::Postgres(Box::new(config), schema), shown })
 }
