@@ -3,7 +3,7 @@
 
 const { Client } = require("pg");
 
-// A Buffer, never a string: the server would read backslashes in a string as escapes of its own.
+// A Buffer, never a string: the server would read backslashes in a string as its own escapes.
 const toBytes = (value) => Buffer.from(JSON.stringify(value));
 
 async function inTransaction(db, work) {

@@ -22,7 +22,7 @@ def place(db, order, note):
 
 def ship(db, order):
     with db:
-        db.execute("BEGIN IMMEDIATE")  # one writer at a time: whoever is here comes after all others
+        db.execute("BEGIN IMMEDIATE")  # one writer at a time: this transaction comes after all others
         db.execute("UPDATE orders SET version = version + 1 WHERE id = ?", (order,))
         (version,) = db.execute("SELECT version FROM orders WHERE id = ?", (order,)).fetchone()
         db.execute(

@@ -13,8 +13,7 @@ pub use errors::errors;
 pub use exit::exit_codes;
 
 /// The line under the title of every page here. The test that finds a page outdated says how to renew it.
-const GENERATED: &str =
-    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test -p postrider-cli --test cli pages -->";
+const GENERATED: &str = "<!-- Generated; update with: UPDATE_DOCS=1 cargo test -p postrider-cli --all-features --test cli pages -->";
 
 /// Text for a cell of a table: a `|` would end it.
 fn cell(text: &str) -> String {

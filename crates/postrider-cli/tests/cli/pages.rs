@@ -24,7 +24,7 @@ fn generated_pages_are_up_to_date() {
         let page = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             page == text,
-            "docs/src/{name} is outdated: UPDATE_DOCS=1 cargo test -p postrider-cli --test cli pages"
+            "docs/src/{name} is outdated: UPDATE_DOCS=1 cargo test -p postrider-cli --all-features --test cli pages"
         );
     }
 }

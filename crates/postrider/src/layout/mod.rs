@@ -319,4 +319,16 @@ mod tests {
         }
         assert_eq!(RowLayout::from_name("postrider"), None);
     }
+
+    #[test]
+    fn a_configuration_may_name_every_layout() {
+        for layout in RowLayout::ALL.into_iter().chain([RowLayout::Custom]) {
+            // A new layout does not compile here before it is in both lists.
+            match layout {
+                RowLayout::EventOutbox | RowLayout::Outbox | RowLayout::OutboxEvents | RowLayout::Custom => {}
+            }
+            assert!(RowLayout::CHOICES.contains(&layout.name()), "{}", layout.name());
+        }
+        assert_eq!(RowLayout::CHOICES.len(), RowLayout::ALL.len() + 2);
+    }
 }

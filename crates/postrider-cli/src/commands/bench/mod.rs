@@ -34,6 +34,8 @@ const EXAMPLES: &str = "Examples:
 /// creates schemas (on MySQL and MariaDB databases) postrider_bench_* and drops them afterwards. For Kafka it
 /// also starts a private server, or uses the one in POSTRIDER_BENCH_KAFKA: there it creates topics
 /// postrider-bench-* and deletes them afterwards.
+///
+/// This command is in programs that are built with `--features bench`.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Bench {

@@ -1,5 +1,5 @@
--- The views of seed 002, written from what they mean; the one over hours is in a file of its own. A view that counts
--- cannot be merged into the query around it, whatever it says; the seed lists MERGE for all.
+-- The views of the layout event_outbox; the one over hours is in a separate file. A view that counts
+-- cannot be merged into the query around it, whatever it says; the documented views list MERGE for all.
 CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox AS
 SELECT e.*,
        e.status = 'pending' AS is_pending,

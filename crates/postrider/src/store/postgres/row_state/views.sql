@@ -1,4 +1,4 @@
--- The views of seed 002, written from what they mean; the one over hours is in a file of its own.
+-- The views of the layout event_outbox; the one over hours is in a separate file.
 CREATE VIEW {views}."vw_event_outbox" AS
 SELECT e.*,
        e.status = 'pending' AS is_pending,
