@@ -3,11 +3,11 @@
 //! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite
 //! over every store; it changes whenever the relay needs it to.
 //!
-//! On the default layout, every operation that changes something is one transaction: a process that dies in it leaves all
-//! of it or nothing. On a table with a state per row, settle, release and purge may be several transactions; what settle
-//! has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Again`] guarantees
-//! that nothing was changed. After any other error the outcome may be unknown, and the caller loads the subscription
-//! again.
+//! On the default layout, every operation that changes something is one transaction: a process that dies in it leaves
+//! all of it or nothing. On a table with a state per row, settle, release and purge may be several transactions; what
+//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Again`]
+//! guarantees that nothing was changed. After any other error the outcome may be unknown, and the caller loads the
+//! subscription again.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
