@@ -23,7 +23,7 @@ pub(crate) const PAYLOADS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What is kept of a reason. It comes from the database, and may quote what the owner of the table wrote.
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// Why a row is refused of which no error tells.
+/// The reason for a row that an update left unchanged without an error.
 const UNCHANGED: &str = "an UPDATE or DELETE of the row has no effect; look for a trigger or a rule";
 
 /// What the table was to record of a row when it refused.
