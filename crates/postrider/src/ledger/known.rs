@@ -45,8 +45,8 @@ impl KnownRows {
     }
 
     /// The seal that a row must have for a settle with this epoch to write it; `None`: there must be no row. With
-    /// another epoch nothing is known about the rows and any seal is accepted: the settle is fenced by its epoch, or its
-    /// caller has loaded no rows.
+    /// another epoch nothing is known about the rows and any seal is accepted: the settle is fenced by its epoch, or
+    /// its caller has loaded no rows.
     pub fn expected(&self, epoch: Epoch, position: Position) -> Option<&str> {
         if self.epoch == epoch { self.rows.get(&position).map(String::as_str) } else { Some(ANY) }
     }
