@@ -3,8 +3,8 @@
 //!
 //! # Example
 //!
-//! An order and its event in one transaction, and a relay with a destination of the program itself. Destinations such as
-//! Kafka, webhooks and files are in the crate `postrider-sinks`.
+//! This writes an order and its event in one transaction, and runs a relay with a destination that the program
+//! implements itself. Destinations such as Kafka, webhooks and files are in the crate `postrider-sinks`.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")]
@@ -82,8 +82,8 @@
 //! The [`relay`] runs steps 2 to 6. What is promised, and where each promise ends, is in `GUARANTEES.md` of the
 //! repository; quick starts and reference are in its book, `docs/src`.
 
-// What databases and drivers share is not dead because one of them does not use it. The build with all of them, which CI runs
-// with warnings denied, finds what is.
+// Code that databases and drivers share looks dead to a build that leaves some of them out. CI builds with all of
+// them and denies warnings, so code that is really dead is still found.
 #![cfg_attr(
     not(all(
         feature = "sqlite",
@@ -142,7 +142,7 @@ pub use write::{Outbox, Written};
 #[cfg(feature = "derive")]
 pub use postrider_derive::Event;
 
-/// What the code that `#[derive(Event)]` writes needs. Not for people.
+/// Used by the code that `#[derive(Event)]` generates. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use serde::Serialize;

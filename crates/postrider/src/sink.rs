@@ -157,7 +157,7 @@ impl Message {
     /// Encodes an event for a destination.
     ///
     /// # Errors
-    /// What the encoder says; then the event can never be sent in this format.
+    /// The encoder's error; the event can never be sent in this format.
     pub fn encode(
         encoder: &Arc<dyn Encoder>,
         position: Position,
@@ -200,8 +200,9 @@ impl Message {
         Delivery::message_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
-    /// What orders it, for a sink that stops at a failed message: only later ones with the same one wait for it. As
-    /// [`key`](Self::key), except that type and id of the aggregate count together.
+    /// The key that orders it, for a sink that stops at a failed message: only later messages with the same ordering
+    /// key have to wait. As [`key`](Self::key), except that without a key it is type and id of the aggregate
+    /// together.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
         Delivery::ordering_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
@@ -213,11 +214,11 @@ impl Message {
         delivery.copies.get(*number)?.origin.as_deref()
     }
 
-    /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later
-    /// replace the earlier, whatever the case of their names. Made when asked for, as not every destination has headers.
+    /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later replace
+    /// the earlier, ignoring the case of names. Computed at each call, because not every destination has headers.
     ///
     /// A header of the event whose name begins with `postrider-`, which only a writer of plain SQL can store, gets
-    /// [`HEADER_ASIDE`] before its name: what is called `postrider-id` is always the relay's.
+    /// [`HEADER_ASIDE`] before its name: a header named `postrider-id` always comes from the relay.
     pub fn headers(&self) -> Headers {
         let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
         let mut added = Headers::default();
@@ -296,15 +297,15 @@ pub struct Failure {
     pub message: String,
     /// The delay that the destination asked for.
     pub retry_after: Option<Duration>,
-    /// The destination was down when it happened, so that it is not the message's fault. For a message that may have been
-    /// written before: one that was not is [`Outcome::Down`].
+    /// The destination was down when it happened, so that it is not the message's fault. For a message that may have
+    /// been written before: one that was not is [`Outcome::Down`].
     pub destination_down: bool,
-    /// With [`Outcome::Down`]: the destination wants no more, so the subscription is paused until an operator
-    /// lets it go on.
+    /// With [`Outcome::Down`]: the destination refuses all further messages, so the subscription is paused until an
+    /// operator resumes it.
     pub pause: bool,
     /// The destination acknowledged nothing of the batch after this happened. What it acknowledged before, of this
-    /// batch or of one under way at the same time, does not prove that it was up then. For sinks that hear of the
-    /// messages of a batch one by one.
+    /// batch or of one in progress at the same time, does not prove that it was up then. For sinks that get the
+    /// answers for a batch one by one.
     pub after_last_acknowledgement: bool,
 }
 

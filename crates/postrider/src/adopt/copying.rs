@@ -24,7 +24,7 @@ pub struct Copying<'s> {
     start: Start,
     lease: LeaseRequest,
     epoch: Epoch,
-    /// Whether the owner before had left in good order.
+    /// Whether the previous owner had released the lease cleanly.
     was_clean: bool,
     /// What was there when the lease was taken.
     counts: Counts,
@@ -68,8 +68,8 @@ struct Reading {
 }
 
 impl<'s> Copying<'s> {
-    /// Takes the lease and makes sure that no other process is at work and that every event fits the other outbox. From the
-    /// counts that the user has seen, it tells whether others made progress since.
+    /// Takes the lease and makes sure that no other process is at work and that every event fits the other outbox.
+    /// From the counts that the user has seen, it tells whether others made progress since.
     ///
     /// # Errors
     /// [`Code::AdoptionRefused`], [`Code::AdoptionStart`], [`Code::LeaseHeld`], [`Code::ForeignPublisher`],
@@ -158,8 +158,9 @@ impl<'s> Copying<'s> {
     /// Copies the next batch: all of it or nothing. Answers how many events that were, `None` when none is left.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`] if another process is at work, [`Code::LeaseHeld`] if another process has taken the lease over,
-    /// or what the database says. The batches before stay copied; running the whole thing again goes on after them.
+    /// [`Code::ForeignPublisher`] if another process is at work, [`Code::LeaseHeld`] if another process has taken the
+    /// lease over, or what the database says. The batches before stay copied; running the whole thing again goes on
+    /// after them.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the batch copied and settled, or neither. The copy is to begin again then.

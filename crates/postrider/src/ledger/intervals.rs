@@ -8,8 +8,8 @@ use crate::Position;
 
 /// Which positions are done: all up to the floor, and some ranges above it.
 ///
-/// Completion out of order across keys is natural, so ranges come and go above the floor; when the gap
-/// below a range closes, the floor swallows it. Inserting in order touches only the floor.
+/// Events of different keys complete out of order, so there are ranges above the floor; when the gap below a range
+/// closes, the floor rises over it. Inserting in order only raises the floor.
 ///
 /// Prints as `40 43-50 52`: done up to 40, then 43 to 50, then 52.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,7 +85,7 @@ impl Intervals {
     /// The ranges of absent positions between the floor and `up_to`, ascending, both ends included.
     pub fn gaps(&self, up_to: Position) -> Vec<(Position, Position)> {
         let mut gaps = Vec::new();
-        // After the last position there is can be nothing.
+        // The highest possible position has no next one.
         let within = |next: Position| next.checked_next().filter(|next| *next <= up_to);
         let mut next = within(self.floor);
         for (start, end) in self.ranges() {

@@ -6,24 +6,26 @@ use super::ParkedRow;
 use crate::store::{Epoch, Settlement};
 use crate::{Position, Timestamp};
 
-/// What the owner of a subscription knows of its parked rows: those it loaded with the lease, and what it has settled since.
+/// The parked rows of a subscription as its owner knows them: those it loaded with the lease, and what it has settled
+/// since.
 ///
-/// An operator may change such a row with SQL. A settle writes or removes a row only where it is still as it is known here, so
-/// the operator's change stays; the next renewal tells of the difference, and the owner loads everything again (ADR 43).
+/// An operator may change such a row with SQL. A settle writes or removes a row only if it is still as it is known
+/// here, so the operator's change stays. The next renewal reports the difference, and the owner loads everything
+/// again (ADR 43). Kept in memory only: the next owner loads the rows from the database.
 #[derive(Debug, Clone, Default)]
 pub struct KnownRows {
     epoch: Epoch,
     rows: BTreeMap<Position, String>,
 }
 
-/// What of a row decides about its event, as one text that every database can make too: state, attempts and the
-/// microseconds of the next attempt. Keys and errors are not compared.
+/// The columns of a row that decide what happens to its event, as one text that SQL can build too: state, attempts
+/// and the microseconds of the next attempt. Keys and errors are not compared.
 pub fn seal(row: &ParkedRow) -> String {
     let next = row.next_attempt_at.map(Timestamp::as_micros).map_or("-".to_owned(), |at| at.to_string());
     format!("{} {} {next}", row.state.as_str(), row.attempts)
 }
 
-/// The seal of a row that is written whatever it is now: its owner did not load it.
+/// Stands for any seal: the row is written whatever its state is now, because its owner did not load it.
 pub const ANY: &str = "*";
 
 impl KnownRows {
@@ -32,7 +34,7 @@ impl KnownRows {
         Self { epoch, rows: rows.into_iter().map(|row| (row.position, seal(row))).collect() }
     }
 
-    /// Whether they were loaded with a lease of this epoch. A table with a state per row has none.
+    /// Whether they were loaded with a lease of this epoch. A table with a state per row has no known rows.
     pub fn is_of(&self, epoch: Epoch) -> bool {
         self.epoch == epoch
     }
@@ -42,13 +44,15 @@ impl KnownRows {
         self.rows.len()
     }
 
-    /// The seal a row must have for a settle with this epoch to write it; `None`: there must be no row. A settle with another
-    /// epoch is refused anyway, or knows nothing.
+    /// The seal that a row must have for a settle with this epoch to write it; `None`: there must be no row. With
+    /// another epoch nothing is known about the rows and any seal is accepted: the settle is fenced by its epoch, or
+    /// its caller has loaded no rows.
     pub fn expected(&self, epoch: Epoch, position: Position) -> Option<&str> {
         if self.epoch == epoch { self.rows.get(&position).map(String::as_str) } else { Some(ANY) }
     }
 
-    /// Whether another process has changed, added or removed a row since the owner of this epoch knew of them.
+    /// Whether another process has changed, added or removed a row since the owner of this epoch loaded or settled
+    /// them.
     pub fn differ<T: AsRef<str>>(&self, epoch: Epoch, found: &[(Position, T)]) -> bool {
         let is_known = |(position, seal): &(Position, T)| {
             self.rows.get(position).is_some_and(|known| known.as_str() == seal.as_ref())
@@ -56,7 +60,7 @@ impl KnownRows {
         self.epoch == epoch && (found.len() != self.rows.len() || !found.iter().all(is_known))
     }
 
-    /// Takes in what was settled.
+    /// Applies a change that was settled.
     pub fn settle(&mut self, change: Change) {
         if self.epoch == change.epoch {
             change.removed.iter().for_each(|position| _ = self.rows.remove(position));
@@ -65,7 +69,7 @@ impl KnownRows {
     }
 }
 
-/// What a settlement does to the parked rows, to be entered once it has happened.
+/// What a settlement does to the parked rows, to be applied once it is committed.
 #[derive(Debug, Clone)]
 pub struct Change {
     epoch: Epoch,
@@ -74,7 +78,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Of a settlement. What is both removed and written is written.
+    /// The change of a settlement. A row that is both removed and written is written.
     pub fn of(settlement: &Settlement) -> Self {
         let written = settlement.park.iter().map(|row| (row.position, seal(row))).collect();
         Self { epoch: settlement.epoch, written, removed: settlement.unpark.iter().copied().collect() }

@@ -1,4 +1,5 @@
-//! How a subscription's progress is recorded: a set of positions, not a write per event.
+//! How a subscription's progress is recorded: one set of positions per subscription instead of one write per event.
+//! Events that fail are recorded as parked rows.
 
 mod intervals;
 mod known;

@@ -1,20 +1,20 @@
-//! Events that could not simply be delivered and wait, or lie, beside the log.
+//! Parked events: they could not be delivered at once, and wait in a separate table.
 
 use crate::{Position, Timestamp};
 
-/// One event of one subscription that left the straight way. The row outlives the relay; it keeps the
-/// event from being cleaned up.
+/// One parked event of one subscription. The row is in the database, so it survives the relay; while it exists,
+/// retention does not delete the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedRow {
     /// The event.
     pub position: Position,
     /// Its key, if it has one: later events of the key wait behind it.
     pub key: Option<String>,
-    /// Where it was to go, if a route was found.
+    /// Its destination, if a route was found.
     pub destination: Option<String>,
     /// Why it is here.
     pub state: ParkedState,
-    /// Tries that counted against it.
+    /// Attempts that counted.
     pub attempts: u32,
     /// Not before this, for `retry`.
     pub next_attempt_at: Option<Timestamp>,
@@ -23,8 +23,8 @@ pub struct ParkedRow {
 }
 
 impl ParkedRow {
-    /// Takes over the key and the destination of the row it replaces, where it has none of its own: who
-    /// changes the state of a row may no longer have its event at hand.
+    /// Copies key and destination from the row that it replaces, if it has none: when the state of a row changes, its
+    /// event may no longer be in memory.
     pub fn keep_names_of(&mut self, old: Self) {
         self.key = self.key.take().or(old.key);
         self.destination = self.destination.take().or(old.destination);
@@ -38,11 +38,11 @@ pub enum ParkedState {
     Retry,
     /// Waits for an earlier event of its key.
     Behind,
-    /// Its destination is down; it has done nothing wrong.
+    /// Its destination is down; nothing counts as an attempt.
     Held,
     /// Given up. An operator may retry it.
     Dead,
-    /// Its time ran out before it could be delivered.
+    /// It expired before it could be delivered.
     Expired,
     /// No route matched it.
     Unrouted,
@@ -53,7 +53,7 @@ impl ParkedState {
     pub const ALL: [Self; 6] =
         [Self::Retry, Self::Behind, Self::Held, Self::Dead, Self::Expired, Self::Unrouted];
 
-    /// The word in the table.
+    /// The name of the state in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -65,7 +65,7 @@ impl ParkedState {
         }
     }
 
-    /// The state with this word.
+    /// The state with this name.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }

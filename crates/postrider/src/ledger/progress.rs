@@ -1,4 +1,4 @@
-//! The one row that says how far a subscription has come.
+//! The row that records how far a subscription is.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -8,32 +8,33 @@ use uuid::Uuid;
 use super::Intervals;
 use crate::Position;
 
-/// A subscription's progress as its row holds it.
+/// A subscription's progress, as its row stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Positions that are settled: delivered, parked, filtered out or proven never to exist.
     pub done: Intervals,
     /// The highest event seen. If it is gone or has another id, the database's history changed.
     pub highest: Option<Mark>,
-    /// Events that were about to be published one small batch at a time when the relay died, if it did.
+    /// The batch that was about to be published on trial, if any. If the relay died with it, one of its events may be
+    /// the cause.
     pub trial: Option<Trial>,
 }
 
-/// An event by position and id: together they tell one history of a database from another.
+/// An event by position and id. If the position holds another id, the history of the database changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
-    /// Which it is.
+    /// Its id.
     pub id: Uuid,
 }
 
-/// A batch written down before it was tried, so that an event that kills the process is found.
+/// A batch that was recorded before it was published, so that an event that crashes the process is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     /// The events of the batch.
     pub positions: Vec<Position>,
-    /// How often a relay died with exactly this batch on trial.
+    /// How many times a relay died with exactly this batch on trial.
     pub deaths: u32,
 }
 

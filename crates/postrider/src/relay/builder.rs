@@ -1,4 +1,4 @@
-//! Describing a relay and starting it.
+//! Configures a relay and starts it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ const BACKLOG_COUNTED_MAX: u64 = 10_000;
 /// Longest name of a relay. The column for holders has 255 characters on MySQL.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Between the name of a relay and what makes it unique.
+/// Separates the name of a relay from its random part.
 pub(super) const UNIQUE_MARK: char = '#';
 
-/// Describes a relay: which outboxes, which subscriptions of each.
+/// Configures a relay: which outboxes, and which subscriptions of each.
 #[derive(Default)]
 pub struct RelayBuilder {
     name: Option<String>,
@@ -58,9 +58,9 @@ impl RelayBuilder {
         Self::default()
     }
 
-    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds leases as
-    /// `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one that stands by
-    /// logs the clash. The default is a random name. At most 200 characters.
+    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds
+    /// leases as `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one
+    /// that stands by logs the clash. The default is a random name. At most 200 characters.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -80,7 +80,7 @@ impl RelayBuilder {
         self
     }
 
-    /// As [`outbox`](Self::outbox), and says how long its delivered events are kept.
+    /// As [`outbox`](Self::outbox), and sets how long its delivered events are kept.
     #[must_use]
     pub fn outbox_keeping(
         mut self,
@@ -107,8 +107,8 @@ impl RelayBuilder {
         self
     }
 
-    /// Creates the subscriptions that do not exist yet and starts a task for each. When this returns,
-    /// everything committed from now on is theirs.
+    /// Creates the subscriptions that do not exist yet and starts a task for each. A subscription is stored in the
+    /// database: every event committed after this returns is delivered to it, even if this process dies.
     ///
     /// Waits for a database that is unreachable, busy or read-only, and logs this once; see
     /// [`fail_fast`](Self::fail_fast).
@@ -116,8 +116,8 @@ impl RelayBuilder {
     /// # Errors
     /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::RetentionUnfit`],
     /// [`Code::OrderUntold`], rules that do not fit the sink
-    /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or what the database says if waiting
-    /// does not help. Nothing is started then.
+    /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or an error of the database that waiting
+    /// cannot resolve. Then no task was started.
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
@@ -172,12 +172,12 @@ fn holder(name: Option<String>) -> Result<String> {
         let what = format!("the relay name has {} characters", name.chars().count());
         return Err(Error::new(Code::NameInvalid, what).with_hint("use 1 to 200 characters"));
     }
-    // The end of such an id is random.
+    // The last bits of a UUIDv7 are random.
     Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
 }
 
-/// Logs that a subscription is new, where it begins, and what that means for the events that are there already:
-/// skipping some is a warning. A database that does not answer this is no reason not to begin.
+/// Logs that a subscription was created, where it begins, and how many existing events it will deliver. If it skips
+/// events, that is a warning. If the overview fails, only the creation is logged.
 async fn tell_created(store: &dyn Store, of: &Subscription) {
     let Ok(overview) = store.overview(BACKLOG_COUNTED_MAX).await else {
         tracing::info!(subscription = of.name, start = ?of.start, "subscription created");
@@ -207,7 +207,7 @@ async fn tell_created(store: &dyn Store, of: &Subscription) {
     }
 }
 
-/// Creates a subscription as soon as its database lets it.
+/// Creates a subscription if it does not exist; waits for a database that is unavailable unless `fail_fast`.
 async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
     let health = HealthLog::new(&subscription.name);
     let mut wait = WAIT_MIN;

@@ -1,4 +1,4 @@
-//! The thin driver around a brain: waits for the next thing to happen, asks the brain, does what it says.
+//! Runs a brain: waits for the next input, steps the brain, performs the effects. Makes no decisions itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,25 +21,25 @@ use crate::{Clock, Code};
 /// How long a relay that stops waits for its last report.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
 
-/// How one subscription is doing in one relay.
+/// The status of one subscription in one relay.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SubscriptionStatus {
     /// Its name.
     pub subscription: String,
-    /// What its brain says.
+    /// The state of its brain.
     pub brain: Snapshot,
-    /// Events since the relay started that no rule matched and that count as done, because the router says
-    /// so ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). One read again after a takeover counts again.
+    /// Events since the relay started that no rule matched and that the router is configured to skip
+    /// ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). An event that is read again after a takeover counts again.
     pub skipped: u64,
-    /// What is wrong with the database, or with taking the destination over, while something is. It is tried again
-    /// until it works.
+    /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
+    /// retried until it succeeds.
     pub trouble: Option<String>,
-    /// The code of that trouble. With [`Recovery::Person`](crate::Recovery::Person) it does not end by itself.
+    /// The code of that error. With [`Recovery::Person`](crate::Recovery::Person) it does not end without an operator.
     pub trouble_code: Option<Code>,
 }
 
-/// What the rest of the relay holds of a driver.
+/// What other tasks use to reach a driver.
 #[derive(Debug)]
 pub(super) struct DriverHandle {
     wake: Notify,
@@ -84,15 +84,16 @@ pub(super) struct Driver {
     clock: Arc<dyn Clock>,
     effects: Effects,
     handle: Arc<DriverHandle>,
-    /// Reads the outbox for the current term; away while a claim is under way.
+    /// Reads the outbox for the current term; `None` while a claim is in progress, which holds it.
     claimer: Option<Box<dyn Claimer>>,
     term: Term,
-    /// Calls under way, each with what to tell the brain if the call panics.
+    /// Calls in progress.
     calls: JoinSet<Done>,
+    /// The reply that the brain gets if a call panics, for each call in progress.
     if_it_panics: HashMap<Id, (AbortHandle, Term, Reply)>,
-    /// The report under way, if one is: for people, and never waited for by the brain.
+    /// The report in progress, if there is one. Reports are for operators; the brain never waits for one.
     reporting: JoinSet<()>,
-    /// Something happened that a report should tell, or it is time to renew it.
+    /// Something happened that a report should contain, or the last report is about to expire.
     report_due: bool,
     stopped: bool,
     reports: Reports,
@@ -152,7 +153,7 @@ impl Driver {
         }
     }
 
-    /// Runs until the brain says stop.
+    /// Runs until the brain stops.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut input = Input::Tick;
         loop {
@@ -173,9 +174,9 @@ impl Driver {
             input = self.next_input(&mut stop).await;
         }
         self.reports.tell_what_was_left_out(Duration::MAX);
-        // Halts and releases that are still under way are finished; nothing else is left.
+        // Only halts and releases can still be in progress; wait for them.
         while self.calls.join_next().await.is_some() {}
-        // A database that does not answer must not hold the end up: the report runs out by itself.
+        // A database that does not answer must not delay the end; an old report expires by itself.
         let last = async { while self.reporting.join_next().await.is_some() {} };
         _ = tokio::time::timeout(LAST_REPORT_MAX, last).await;
         self.effects.publisher.sink.close().await;
@@ -216,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Writes down what `status` shows of this relay, if that is due and the last one is done.
+    /// Records what `status` shows about this relay, if that is due and no report is in progress.
     fn report(&mut self) {
         while self.reporting.try_join_next().is_some() {}
         if !self.report_due || (!self.reporting.is_empty() && !self.stopped) {
@@ -250,7 +251,7 @@ impl Driver {
                 Effect::Report(report) => self.reports.log(report),
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
-                    // Whatever is still out has had its time; nothing may be published without the lease.
+                    // The time to drain is over, and nothing may be published without the lease.
                     self.drop_calls();
                     self.call(effect);
                 }
@@ -259,14 +260,14 @@ impl Driver {
         }
     }
 
-    /// Another term: what the last one had under way is dropped, and its reader with it.
+    /// Starts another term: cancels the calls of the last one and drops its claimer.
     fn enter(&mut self, term: Term) {
         self.term = term;
         self.claimer = None;
         self.drop_calls();
     }
 
-    /// Drops everything under way but what gives the lease up or stops the subscription.
+    /// Cancels all calls except releases and halts.
     fn drop_calls(&self) {
         for (call, _, reply) in self.if_it_panics.values() {
             if !matches!(reply, Reply::Released) {
@@ -284,8 +285,8 @@ impl Driver {
     }
 }
 
-/// Whether `status` should show what follows from it. Renewals and tries to lead come several times per lease, so that
-/// reports do not run out.
+/// Whether a report is due after this effect. Renewals and requests for the lease are among them because they occur
+/// several times per lease, so that a report never expires while the relay runs.
 fn is_worth_a_report(effect: &Effect) -> bool {
     match effect {
         Effect::Renew(_) | Effect::Acquire | Effect::Stop => true,
@@ -300,7 +301,7 @@ fn is_worth_a_report(effect: &Effect) -> bool {
     }
 }
 
-/// What to tell the brain if the call for an effect panics.
+/// The reply that the brain gets if the call for an effect panics.
 fn reply_to_panic(effect: &Effect) -> Reply {
     match effect {
         Effect::Acquire => Reply::Acquired(Err(Code::StoreFailed)),
@@ -308,7 +309,7 @@ fn reply_to_panic(effect: &Effect) -> Reply {
         Effect::Claim(_) => Reply::Claimed(Err(Code::StoreFailed)),
         Effect::Fetch(..) => Reply::Fetched(Err(Code::StoreFailed)),
         Effect::Settle(_) => Reply::Settled(Err(Code::OutcomeUnknown)),
-        // The brain takes a missing outcome for an ambiguous one.
+        // The brain treats a missing outcome as ambiguous.
         Effect::Publish(batch, _) => Reply::Published(*batch, Vec::new()),
         Effect::Pause { .. } => Reply::Paused,
         Effect::Release { .. } | Effect::Halt { .. } | Effect::Report(_) | Effect::Stop => Reply::Released,

@@ -1,4 +1,4 @@
-//! Doing what the brain says: each effect becomes one call, each call one reply.
+//! Performs the brain's effects: each effect becomes one call, and each call returns one reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::sink::Sink;
 use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Code, Error};
 
-/// What is needed to do what one subscription's brain says.
+/// What the effects of one subscription need.
 pub(super) struct Effects {
     pub(super) subscription: String,
     pub(super) holder: String,
@@ -22,11 +22,11 @@ pub(super) struct Effects {
     pub(super) routing: Arc<Routing>,
     pub(super) publisher: Publisher,
     pub(super) policy: Policy,
-    /// What is wrong with the database, or with taking the destination over.
+    /// Logs errors of the database, and of the takeover at the destination.
     pub(super) health: Arc<HealthLog>,
 }
 
-/// A reply on its way back, and the reader of the outbox with it if the call had it.
+/// The reply of a call, and the claimer if the call used it.
 pub(super) struct Done {
     pub(super) term: Term,
     pub(super) reply: Reply,
@@ -34,7 +34,7 @@ pub(super) struct Done {
 }
 
 impl Effects {
-    /// The call for an effect. `Report` and `Stop` need none.
+    /// The call for an effect; `None` for `Report` and `Stop`, which need none.
     pub(super) fn perform(
         &self,
         term: Term,
@@ -48,17 +48,17 @@ impl Effects {
         Some(match effect {
             Effect::Acquire => {
                 let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
-                // Another relay may have had the lease since: what went out by then is not ours to know.
+                // Another relay may have held the lease in between, and its deliveries are unknown here.
                 self.publisher.fanout.forget();
                 Box::pin(async move {
                     let mut acquired = store.acquire(lease).await;
                     let mut claimer = None;
                     if let Ok(Acquired::Granted(loaded)) = &mut acquired {
-                        // What was loaded is final: the last owner can settle nothing any more. From here on it
-                        // can publish nothing either, where the sink can see to that. Time left for a renewal.
+                        // The loaded state is final: the last owner can no longer settle. After this call it can no
+                        // longer publish either, if the sink supports fencing. The timeout leaves time for a renewal.
                         let taken_over = take_over(&*sink, policy.lease).await;
                         if taken_over.is_err() {
-                            // The database did its part.
+                            // The lease was granted: an earlier error of the database is over.
                             _ = health.record(Verb::Acquire, Ok(()));
                         }
                         if let Err(code) = health.record(Verb::TakeOver, taken_over) {
@@ -72,7 +72,7 @@ impl Effects {
                     let stands_by = matches!(acquired, Ok(Acquired::Held { .. } | Acquired::Halted(_)));
                     let acquired = health.record(Verb::Acquire, acquired).map(|a| routing.acquisition(a));
                     if stands_by {
-                        // Whatever it was, it is the owner's now.
+                        // An earlier error of a renewal no longer concerns this relay.
                         _ = health.record(Verb::Renew, Ok(()));
                     }
                     Done { term, reply: Reply::Acquired(acquired), claimer }
@@ -108,7 +108,7 @@ impl Effects {
                 let publisher = self.publisher.clone();
                 Box::pin(async move {
                     let events = Arc::new(events);
-                    // In a task of its own, so that a panic of the sink is an answer and not the relay's end.
+                    // In a separate task, so that a panic of the sink does not end the relay.
                     let mut task = JoinSet::new();
                     task.spawn(publisher.clone().publish(events.clone()));
                     let outcomes = match task.join_next().await {
@@ -121,7 +121,7 @@ impl Effects {
             Effect::Settle(settlement) => Box::pin(async move {
                 done(Reply::Settled(health.record(Verb::Settle, store.settle(settlement).await)))
             }),
-            // Refused to who is not the owner any more: then it is for the new owner to say.
+            // Refused if another relay has become the owner: then the new owner must detect the change itself.
             Effect::Halt { epoch, reason } => Box::pin(async move {
                 if let Ok(Settled::Fenced) =
                     health.record(Verb::Halt, store.halt(&subscription, epoch, &reason).await)
@@ -133,12 +133,12 @@ impl Effects {
                          unaware of the change: check for missing events, then run `postrider accept-history`"
                     );
                 }
-                // No process waits for this; the term it came from is over.
+                // The brain does not wait for this reply: the term that asked for it is over.
                 done(Reply::Released)
             }),
             Effect::Pause { epoch, reason } => Box::pin(async move {
                 _ = health.record(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
-                // No process waits for this: it is read back with every renewal.
+                // The brain does not wait for this reply: every renewal reads the pause again.
                 done(Reply::Paused)
             }),
             Effect::Report(_) | Effect::Stop => return None,
@@ -154,7 +154,7 @@ impl Effects {
     }
 }
 
-/// Has the sink shut out the last owner, within a time that leaves enough for the first renewal.
+/// Has the sink fence the last owner, with a timeout that leaves enough time for the first renewal.
 async fn take_over(sink: &dyn Sink, lease: Duration) -> Result<(), Error> {
     let within = lease / 3;
     let late =

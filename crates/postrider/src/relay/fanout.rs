@@ -1,4 +1,4 @@
-//! One event for several destinations: it is done when all have it.
+//! One event for several destinations: it is done when all of them have acknowledged it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use crate::route::Delivery;
 use crate::sink::{Failure, Message, Outcome, Receipt};
 use crate::{Event, Position};
 
-/// Events remembered. Of those beyond, a retry sends all copies again.
+/// Maximum number of events remembered. For further events, a retry sends all copies again.
 const EVENTS_MAX: usize = 100_000;
 
-/// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only
-/// the missing ones. Lives as long as one ownership of the lease.
+/// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only the missing
+/// ones. In memory, for one term: after a crash or takeover, a retry sends all copies again.
 #[derive(Debug, Default)]
 pub(super) struct Fanout(Mutex<Taken>);
 
@@ -22,24 +22,25 @@ pub(super) struct Fanout(Mutex<Taken>);
 type Taken = HashMap<(Position, Uuid), Vec<Arc<str>>>;
 
 impl Fanout {
-    /// Another ownership begins.
+    /// Another term begins.
     pub(super) fn forget(&self) {
         self.lock().clear();
     }
 
-    /// Numbers of the copies that are still to be sent.
+    /// The numbers of the copies that must still be sent.
     pub(super) fn missing(&self, position: Position, event: &Event, delivery: &Delivery) -> Vec<usize> {
         let known = self.lock();
         let taken = known.get(&(position, event.id)).map_or(&[][..], Vec::as_slice);
         let copies = delivery.copies.iter().enumerate();
         let missing: Vec<usize> =
             copies.filter(|(_, p)| !taken.contains(&p.destination)).map(|(number, _)| number).collect();
-        // An event that all have would be done; to send it again is safe, to send nothing is not.
+        // An event that all destinations have should be done already. To send it again is safe; to send nothing would
+        // lose its outcome.
         if missing.is_empty() { (0..delivery.copies.len()).collect() } else { missing }
     }
 
-    /// The outcome of an event from those of the messages sent for it: that of the message that is hardest
-    /// on the destination, so that every copy has its chance before the event is given up.
+    /// The outcome of an event from the outcomes of its messages: the one with the highest [`rank`], so that every
+    /// copy is retried before the event is given up.
     pub(super) fn outcome(&self, messages: &[Message], outcomes: Vec<Outcome>) -> Outcome {
         let Some(first) = messages.first() else { return Outcome::Untried };
         let mut worst = Outcome::Acknowledged(Receipt::default());
@@ -68,9 +69,9 @@ impl Fanout {
     }
 }
 
-/// What may pass comes before what will not: a copy that is refused forever must not keep the others from
-/// being tried again. An outage comes first, for it counts against no message. A copy that was not tried because
-/// another was refused comes after that: sent again, both would only end the same way, without end.
+/// Outcomes that a retry may change rank above a rejection: a copy that is rejected permanently must not prevent
+/// retries of the others. An outage ranks higher, because it counts against no message. An untried copy ranks below a
+/// rejection: it was not tried because of that rejection, and a retry would end the same way, without end.
 fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Acknowledged(_) => 0,
@@ -84,7 +85,7 @@ fn rank(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Says in a failure which of the destinations it was.
+/// Adds the destination to the message of a failure.
 fn naming(destination: &str, outcome: Outcome) -> Outcome {
     let destination = shown(destination);
     let named =

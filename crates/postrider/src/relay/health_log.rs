@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Code, Result};
 
-/// What was asked for: of the database, except for the last.
+/// An operation that can fail: of the database, except for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Subscribe,
@@ -16,7 +16,7 @@ pub(super) enum Verb {
     Settle,
     Halt,
     Pause,
-    /// Of the destination: to take nothing more from the last owner.
+    /// Of the destination: to accept nothing more from the last owner.
     TakeOver,
 }
 
@@ -27,7 +27,7 @@ impl Verb {
     }
 }
 
-/// What one subscription hears of its database, and of its destination when it takes over.
+/// The failures of one subscription's database, and of the takeover at its destination.
 #[derive(Debug, Default)]
 pub(super) struct HealthLog {
     subscription: String,

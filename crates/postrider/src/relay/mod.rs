@@ -1,7 +1,7 @@
 //! The relay: holds a lease and runs claim, route, encode, publish, settle.
 //!
-//! [`Relay::builder`] starts one, in any program with a tokio runtime. What it decides is in [`brain`], a
-//! pure state machine; the rest of this module only does what the brain says.
+//! [`Relay::builder`] starts one, in any program with a tokio runtime. All decisions are made in [`brain`], a pure
+//! state machine; the rest of this module carries them out.
 
 #[doc(hidden)]
 pub mod brain;
@@ -35,9 +35,9 @@ use crate::{Code, Error, Result};
 
 /// A running relay. Serves the subscriptions it was built with until it is shut down.
 ///
-/// Dropping it stops it immediately, like a crash: nothing is lost, except that what was in flight is delivered
-/// again and another relay waits for the lease to expire. [`Relay::shutdown`] is the clean way. To use it from
-/// other parts of a program, for instance from request handlers, give them a [`handle`](Self::handle).
+/// Dropping it stops it immediately, like a crash: no event is lost, but events in flight are delivered again, and
+/// another relay waits until the lease expires. [`Relay::shutdown`] stops it cleanly. To use it from other parts of a
+/// program, for example from request handlers, give them a [`handle`](Self::handle).
 #[derive(Debug)]
 pub struct Relay {
     handle: RelayHandle,
@@ -81,8 +81,8 @@ impl Relay {
         self.handle.resume(subscription).await
     }
 
-    /// Waits until a task of the relay dies, and says how; never returns if none does. A death is a bug, and its
-    /// subscription is no longer served: shut down and start again.
+    /// Waits until a task of the relay panics, and returns the error; never returns if none does. A panic is a bug,
+    /// and the subscription of that task is no longer served: shut down and start again.
     ///
     /// # Cancel safety
     /// Dropping the future loses only the answer of this call.
@@ -96,11 +96,11 @@ impl Relay {
         }
     }
 
-    /// Stops cleanly: finishes what is in flight, settles it, releases the leases. Takes at most the longest
-    /// `drain_timeout` and a little more.
+    /// Stops cleanly: waits for messages in flight, settles them, releases the leases. Takes at most a little more
+    /// than the longest `drain_timeout`. If the future is dropped, the relay stops as if it were dropped.
     ///
     /// # Errors
-    /// [`Code::RelayStopped`] if a task of the relay had died before.
+    /// [`Code::RelayStopped`] if a task of the relay had panicked.
     pub async fn shutdown(mut self) -> Result<()> {
         self.handle.begin_shutdown();
         let mut died = None;

@@ -1,4 +1,5 @@
-//! Handing a batch to the sink: encode, publish, and one outcome per message whatever happens.
+//! Publishes a batch: encode, send, and return one outcome per event whatever happens. Nothing is recorded here: if the
+//! process dies before the outcomes are settled, the events are published again.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::Result;
 use crate::encode::Encoder;
 use crate::sink::{Failure, Message, Outcome, Sink};
 
-/// What publishing needs.
+/// Encodes and sends the batches of one subscription.
 #[derive(Clone)]
 pub(super) struct Publisher {
     pub(super) subscription: Arc<str>,
@@ -64,7 +65,8 @@ impl Publisher {
         }
     }
 
-    /// Publishes each event alone, so that one the sink panics on does not take the others with it.
+    /// Publishes each event alone after the sink panicked on the batch, so that only the event that causes the panic
+    /// fails. Events that were written before the panic are written twice.
     pub(super) async fn publish_apart(self, batch: &[Routed]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut failed = HashSet::new();
@@ -87,8 +89,8 @@ impl Publisher {
         outcomes
     }
 
-    /// Encodes a batch. An event that cannot be encoded is rejected, and what follows it of its key is not
-    /// sent before the brain has decided about it.
+    /// Encodes a batch. An event that cannot be encoded is rejected. Later events of its key are not sent, because
+    /// the brain may have to block the key.
     fn encode(&self, batch: &[Routed]) -> Encoded {
         let mut encoded = Encoded { messages: Vec::with_capacity(batch.len()), special: Vec::new() };
         let mut rejected: Vec<KeyId> = Vec::new();
@@ -132,11 +134,11 @@ struct Encoded {
     special: Vec<(usize, Special)>,
 }
 
-/// An event that is not one message.
+/// An event that does not become exactly one message.
 enum Special {
-    /// It does not go to the sink.
+    /// It is not sent; this is its outcome.
     Refused(Outcome),
-    /// It is these messages, one per destination.
+    /// It becomes these messages, one per destination.
     Copies(Range<usize>),
 }
 

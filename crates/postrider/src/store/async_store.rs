@@ -1,7 +1,8 @@
-//! The verbs of a store as plain async functions, and the one place that boxes them.
+//! The operations of a store as plain async functions, and the only place that boxes them.
 //!
 //! A store implements [`AsyncStore`], a claimer [`AsyncClaimer`]. The relay works on `dyn Store`, whose futures are
-//! boxed and borrow nothing except the store: the blanket implementations below do both (adr/0054-plain-async-verbs.md).
+//! boxed and borrow nothing except the store: the blanket implementations below do both
+//! (adr/0054-plain-async-verbs.md).
 
 use super::{
     Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Overview, Purge, Purged,

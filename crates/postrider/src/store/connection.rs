@@ -1,8 +1,8 @@
-//! The connection to a server that several callers share, and what this process knows of the leases it took over it.
+//! The connection to a server that several callers share, and what this process knows about the leases it took over it.
 //!
-//! Nothing that was learnt over a connection survives it: the server behind the next one may be another, with another
+//! A lease is not trusted after its connection is lost: the next connection may lead to another server, with another
 //! history and the same epochs. Leases taken over a lost connection are therefore refused, and the relay loads its
-//! subscriptions again.
+//! subscriptions again. All of this is in memory and ends with the process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex as StdMutex, PoisonError};
@@ -23,21 +23,21 @@ pub(super) trait Connect: Clone + Send + Sync + 'static {
 
 /// One connection to one server.
 pub(super) trait ServerSession: Send {
-    /// What tells this server from one that took its place.
+    /// Identifies the server, so that one that replaced it is recognised.
     type Server: Clone + PartialEq + Send;
 
     fn server(&self) -> Self::Server;
 
-    /// Whether anything can still be asked on it.
+    /// Whether the connection can still be used.
     fn is_usable(&self) -> bool;
 
-    /// Another server has answered: nothing more is asked on this connection.
+    /// Another server has answered: marks the connection as unusable and returns the error for the caller.
     fn give_up(&mut self) -> Error;
 }
 
 type Server<C> = <<C as Connect>::Session as ServerSession>::Server;
 
-/// One connection for many callers, one after the other. It is made when it is first used, and again when it is lost.
+/// One connection for many callers, one at a time. It is opened at the first use, and reopened after it was lost.
 pub(super) struct SharedConnection<C: Connect> {
     config: C,
     slot: Mutex<Slot<C>>,
@@ -51,7 +51,7 @@ struct Slot<C: Connect> {
     is_closed: bool,
     /// Connections made so far.
     connections: u64,
-    /// By subscription.
+    /// What is known about each subscription, by name.
     memory: HashMap<String, Memory<Server<C>>>,
 }
 
@@ -61,17 +61,18 @@ struct Open<S> {
     number: u64,
 }
 
-/// What this process knows of a subscription that it owned, or stood by for.
+/// What this process knows about a subscription that it owned, or was on standby for.
 struct Memory<V> {
     /// The number of the connection over which its lease was taken, and the server behind it.
     lease: Option<(u64, V)>,
-    /// Outlives connections: a server that was put back to an older state does not know that it was.
+    /// Kept when the connection is lost: a server that was restored to an older state cannot report that itself.
     reached: Option<Reached>,
-    /// The parked rows, as their owner here knows them.
+    /// The parked rows, as the owner in this process knows them.
     known: KnownRows,
 }
 
-/// How far a subscription had come when this process last knew of it.
+/// How far a subscription was when this process last read or settled it. Compared by epoch first: an operator who
+/// moves a subscription back raises its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reached {
     pub(super) epoch: Epoch,
@@ -79,24 +80,24 @@ pub(super) struct Reached {
 }
 
 impl Reached {
-    /// What a settlement reaches once it is committed.
+    /// How far the subscription is once this settlement is committed.
     pub(super) fn of(settlement: &Settlement) -> Self {
         Self { epoch: settlement.epoch, floor: settlement.done.floor() }
     }
 }
 
-/// What is to be remembered of a settle.
+/// What to remember once a settle is committed.
 pub(super) struct Settling {
     subscription: String,
     change: Change,
     reached: Reached,
 }
 
-/// The right to use the connection.
+/// Exclusive use of the connection, until it is dropped.
 pub(super) struct Guard<'a, C: Connect>(MutexGuard<'a, Slot<C>>);
 
 impl<C: Connect> SharedConnection<C> {
-    /// A connection that is not made yet.
+    /// A connection that is not open yet.
     pub(super) fn new(config: C) -> Self {
         Self { config, slot: Mutex::new(Slot::new(false)), server: StdMutex::new(None) }
     }
@@ -106,7 +107,7 @@ impl<C: Connect> SharedConnection<C> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the connection; makes a new one if it is lost.
+    /// Waits for the connection; opens a new one if it is lost.
     pub(super) async fn lock(&self) -> Result<Guard<'_, C>> {
         let mut slot = self.slot.lock().await;
         slot.refuse_closed()?;
@@ -120,8 +121,8 @@ impl<C: Connect> SharedConnection<C> {
         Ok(Guard(slot))
     }
 
-    /// Waits for the connection, which has to lead to the same server as another one does: what is read over it belongs
-    /// to leases that were taken there.
+    /// Waits for the connection and checks that it leads to the same server as the settler's: events may only be read
+    /// from the server on which the leases were taken.
     pub(super) async fn lock_beside(&self, settler: &Self) -> Result<Guard<'_, C>> {
         let mut guard = self.lock().await?;
         if settler.server().is_some_and(|server| guard.server().ok() != Some(server)) {
@@ -130,25 +131,25 @@ impl<C: Connect> SharedConnection<C> {
         Ok(guard)
     }
 
-    /// Whether the connection is free, made or not.
+    /// Whether no caller uses the connection, open or not.
     #[cfg(feature = "postgres")]
     pub(super) fn is_idle(&self) -> bool {
         self.slot.try_lock().is_ok()
     }
 
-    /// The connection, if it is made and free.
+    /// The connection, if it is open and no caller uses it.
     #[cfg(feature = "postgres")]
     pub(super) fn ready(&self) -> Option<Guard<'_, C>> {
         let slot = self.slot.try_lock().ok()?;
         slot.open.as_ref().is_some_and(|open| open.session.is_usable()).then(|| Guard(slot))
     }
 
-    /// Refuses whatever is asked after the owner of the store has closed it.
+    /// Returns an error if the owner of the store has closed it.
     pub(super) async fn refuse_closed(&self) -> Result<()> {
         self.slot.lock().await.refuse_closed()
     }
 
-    /// Gives the connection back after the callers that wait for it; there is none afterwards.
+    /// Closes the connection after the callers that already wait for it. Later calls fail.
     pub(super) async fn close(&self) {
         *self.slot.lock().await = Slot::new(true);
     }
@@ -171,7 +172,7 @@ impl<C: Connect> Slot<C> {
 
 impl<C: Connect> Guard<'_, C> {
     fn open(&mut self) -> Result<&mut Open<C::Session>> {
-        // `lock` put it there; the type cannot know.
+        // `lock` has set it, so this error is not expected; the type cannot express that.
         self.0
             .open
             .as_mut()
@@ -188,7 +189,7 @@ impl<C: Connect> Guard<'_, C> {
         Ok(self.open()?.session.server())
     }
 
-    /// Refuses whatever was asked of another server than this connection led to, and gives the connection up.
+    /// Another server has answered: marks the connection as unusable and returns the error for the caller.
     pub(super) fn give_up(&mut self) -> Error {
         match self.open() {
             Ok(open) => open.session.give_up(),
@@ -196,12 +197,12 @@ impl<C: Connect> Guard<'_, C> {
         }
     }
 
-    /// How far a subscription had come, if this process has ever owned it or stood by for it.
+    /// How far a subscription was, if this process has ever owned it or was on standby for it.
     pub(super) fn reached(&self, subscription: &str) -> Option<Reached> {
         self.0.memory.get(subscription)?.reached
     }
 
-    /// The parked rows of a subscription as its owner here knows them.
+    /// The parked rows of a subscription, as the owner in this process knows them.
     pub(super) fn known(&mut self, subscription: &str) -> &mut KnownRows {
         &mut self.0.memory(subscription).known
     }
@@ -214,7 +215,7 @@ impl<C: Connect> Guard<'_, C> {
         Ok(())
     }
 
-    /// On which server a lease was taken, whatever became of the connection.
+    /// On which server a lease was taken, even if the connection was lost since.
     pub(super) fn lease_taken_on(&mut self, subscription: &str) -> Option<Server<C>> {
         self.0.memory.get(subscription)?.lease.as_ref().map(|(_, server)| server.clone())
     }
@@ -230,7 +231,7 @@ impl<C: Connect> Guard<'_, C> {
         Err(Error::new(Code::StoreFailed, what).with_hint("nothing to do: the lease is acquired again"))
     }
 
-    /// Remembers what a committed attempt to take a lease brought.
+    /// Remembers the result of an attempt to take a lease. Call it only after the attempt is committed.
     pub(super) fn remember(&mut self, subscription: &str, takeover: Takeover) -> Result<Acquired> {
         let Takeover { acquired, reached, known } = takeover;
         let memory = self.0.memory(subscription);
@@ -239,15 +240,16 @@ impl<C: Connect> Guard<'_, C> {
                 (memory.known, memory.reached) = (known, reached);
                 self.remember_lease(subscription)?;
             }
-            // From here on it is for the operator to know.
+            // The operator decides whether this history is accepted; until then there is nothing to compare with.
             Acquired::Halted(_) => memory.reached = None,
-            // The highest that was ever seen counts, or an older copy of the database would go unnoticed.
+            // Keep the highest ever seen, or an older copy of the database would not be noticed.
             Acquired::Held { .. } => memory.reached = memory.reached.max(reached),
         }
         Ok(acquired)
     }
 
-    /// Refuses a settle whose lease was taken over a lost connection. What it returns is remembered once the settle is done.
+    /// Refuses a settle whose lease was taken over a lost connection. The result is passed to
+    /// [`remember_settled`](Self::remember_settled) once the settle is committed.
     pub(super) fn settling(&mut self, settlement: &Settlement) -> Result<Settling> {
         self.check_lease(&settlement.subscription)?;
         Ok(Settling {
@@ -266,14 +268,14 @@ impl<C: Connect> Guard<'_, C> {
         }
     }
 
-    /// Remembers how far a subscription has come.
+    /// Remembers how far a subscription is.
     pub(super) fn remember_reached(&mut self, subscription: &str, reached: Reached) {
         self.0.memory(subscription).reached = Some(reached);
     }
 }
 
-/// The answer to a request that may be repeated. A cut connection took the request or its answer with it; over another
-/// connection it is asked a second time.
+/// Runs a request that is safe to repeat. If the connection broke, it is not known whether the request was carried
+/// out, so it is sent once more over another connection.
 pub(super) async fn again_if_cut<T>(
     first: impl Future<Output = Result<T>>,
     second: impl Future<Output = Result<T>>,
@@ -284,8 +286,8 @@ pub(super) async fn again_if_cut<T>(
     }
 }
 
-/// A claimer's own connection. Once it is lost the claimer is of no use any more: what it knows may belong to another
-/// history.
+/// The connection of one claimer. It is never reopened: what the claimer knows may not fit the history of the next
+/// server. The relay loads the subscription again and makes a new claimer.
 pub(super) enum Link<S> {
     Unopened,
     Open(Box<S>),
@@ -293,7 +295,7 @@ pub(super) enum Link<S> {
 }
 
 impl<S: ServerSession> Link<S> {
-    /// Gives up a connection on which nothing can be asked any more.
+    /// Marks the connection as lost if it can no longer be used.
     pub(super) fn close_if_lost(&mut self) {
         if let Self::Open(session) = self
             && !session.is_usable()
@@ -311,7 +313,7 @@ impl<S: ServerSession> Link<S> {
     }
 }
 
-/// The error of a claimer whose connection is gone, or leads to another server.
+/// The error of a claimer whose connection was lost, or leads to another server.
 pub(super) fn link_lost() -> Error {
     Error::new(Code::StoreFailed, "the connection that events were read from was lost")
         .with_hint("nothing to do: the subscription is loaded again")

@@ -1,4 +1,4 @@
-//! One history of a database told from another.
+//! Detects that the history of a database changed.
 
 use uuid::Uuid;
 
@@ -32,8 +32,8 @@ pub(super) fn change(
     }
 }
 
-/// What an operator may do where events and progress were put back together: the floor of the progress is then one of this
-/// history. Where only one of them was, it is not, and this is not said.
+/// What an operator may do where events and progress were put back together: the floor of the progress is then one of
+/// this history. Where only one of them was, it is not, and this is not said.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn floor_offer(floor: Position) -> String {
     format!(

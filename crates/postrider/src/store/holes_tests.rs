@@ -1,4 +1,4 @@
-//! The book of holes, told stories.
+//! Tests of the tracking of holes.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What the verbs of a store ask of a transaction, and the verbs that follow from the answers: the overview,
-//! retention, and where a subscription begins. Each question is one statement, native to its database.
+//! The queries that a store of the default layout runs in a transaction, and the operations built on them: the
+//! overview, retention, and where a subscription begins. Each query is one statement in the SQL of its database.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ pub(super) trait LogTx: Send {
     /// The highest position ever taken, committed or not.
     fn last_position(&mut self) -> impl Future<Output = Result<Position>> + Send;
 
-    /// Where a subscription that begins at a later position begins instead.
+    /// The last position at which a subscription may begin; one that asks for a later position begins here.
     fn end(&mut self) -> impl Future<Output = Result<Position>> + Send {
         self.last_position()
     }
 
-    /// What one snapshot shows, all of it or up to the first event that happened at or after `until`; and what is
-    /// gone for good. Any other position that is absent is not in the set: its transaction may still commit, and then
-    /// its event is later than the snapshot.
+    /// The positions of the events in one snapshot, all of them or up to the first event at or after `until`; and the
+    /// positions that can never get an event. Another position without an event is not in the set: its transaction may
+    /// still commit, and then its event is later than the snapshot.
     fn visible(&mut self, until: Option<Timestamp>) -> impl Future<Output = Result<Intervals>> + Send;
 
     /// The last event at or below a position.
@@ -38,7 +38,7 @@ pub(super) trait LogTx: Send {
     /// When the first event above a position happened.
     fn time_above(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
-    /// How many events stand in some ranges, counted up to a limit, and where the first of them stands.
+    /// How many events are in some ranges, counted up to a limit, and the position of the first.
     fn count_within(
         &mut self,
         ranges: Vec<(Position, Position)>,
@@ -60,12 +60,12 @@ pub(super) trait LogTx: Send {
     /// The relays of a subscription whose report still holds.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
 
-    /// Keeps others from deleting events and from creating or moving subscriptions until the transaction ends. Does not
-    /// wait: one relay that deletes is enough, and subscriptions come first.
+    /// Prevents other processes from deleting events and from creating or moving subscriptions until the transaction
+    /// ends. Fails instead of waiting: one relay that deletes is enough, and subscriptions have priority.
     fn lock_retention(&mut self) -> impl Future<Output = Result<()>> + Send;
 
-    /// How far every subscription is. A halted one counts as at the beginning: its floor is one of another history and says
-    /// nothing about these events, so until an operator decides, it needs them all.
+    /// How far every subscription is. A halted one counts as at the beginning: its floor belongs to another history
+    /// and does not apply to these events. Until an operator decides, it needs them all.
     fn purge_bounds(&mut self) -> impl Future<Output = Result<Vec<PurgeBound>>> + Send;
 
     /// The first events above a position and up to another, with their times.
@@ -129,7 +129,7 @@ async fn subscription<T: LogTx>(
 
 /// Counts the events in the gaps of what is done, and stops at the limit.
 async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u64) -> Result<Backlog> {
-    // One more than fits tells whether there are more.
+    // Count one more than the limit, to know whether there are more.
     let (events, first) = tx.count_within(done.gaps(last), max.saturating_add(1)).await?;
     let oldest = match first {
         Some(first) => tx.time_of(first).await?,
@@ -138,8 +138,9 @@ async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u6
     Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
 }
 
-/// See [`Store::purge`](super::Store::purge). Settles need no lock. They only raise floors, and what they park was above the
-/// floor; floors are read before the parked rows, so a settle in between makes the batch smaller, never larger.
+/// See [`Store::purge`](super::Store::purge). Settles need not be locked out. They only raise floors, and what they
+/// park was above the floor. Floors are read before the parked rows, so a settle in between makes the batch smaller,
+/// never larger.
 pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged> {
     tx.lock_retention().await?;
     let bounds = tx.purge_bounds().await?;
@@ -175,8 +176,9 @@ pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result
     Ok(Progress { done, highest, trial: None })
 }
 
-/// What a scan of all events shows, as [`LogTx::visible`] has it. Each step is a gap: the event before it, if there is one, and
-/// the event after it; the last step has none after it. Everything up to `decided` is there or gone for good.
+/// Builds the answer of [`LogTx::visible`] from a scan of all events. Each step is a gap: the event before it, if
+/// there is one, and the event after it; the last step has none after it. No position up to `decided` can still get
+/// an event.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleStep>>) -> Result<Intervals> {
     let mut done = Intervals::default();

@@ -3,8 +3,11 @@
 //! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite
 //! over every store; it changes whenever the relay needs it to.
 //!
-//! Every operation is one transaction, or none. An error whose code says [`Recovery::Again`] promises that
-//! nothing happened; after any other the caller loads the subscription again.
+//! On the default layout, every operation that changes something is one transaction: a process that dies in it leaves
+//! all of it or nothing. On a table with a state per row, settle, release and purge may be several transactions; what
+//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Again`]
+//! guarantees that nothing was changed. After any other error the outcome may be unknown, and the caller loads the
+//! subscription again.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
@@ -73,24 +76,27 @@ use crate::{BoxFuture, Outbox, Position, Result, StoredEvent, Timestamp};
 /// One outbox in one database.
 pub trait Store: Send + Sync + 'static {
     /// Creates the subscription if it does not exist. An existing one keeps its progress, whatever `start` says.
-    /// Answers whether it was created.
+    /// Returns whether it was created.
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>>;
 
-    /// Takes the lease if it is free, expired, or already this holder's, with a new epoch, and loads
-    /// the whole state. Waits for a settle in progress; from here on the old epoch settles nothing.
+    /// Takes the lease if it is free, expired, or already this holder's, with a new epoch, and loads the whole state.
+    /// Waits for a settle in progress; once this is committed, a settle with an older epoch changes nothing. If the
+    /// holder dies, the lease expires on the database's clock, and the subscription counts as not cleanly released.
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
-    /// Renews the lease if it is still held with this epoch.
+    /// Renews the lease if it is still held with this epoch. Also returns the operator's pause, and whether another
+    /// process has changed parked rows.
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
 
-    /// Releases the lease. `clean`: nothing was in flight and everything was settled. Does nothing if the lease was lost.
+    /// Releases the lease, so that another relay need not wait until it expires. `clean`: nothing was in flight and
+    /// everything was settled. Does nothing if the lease was lost.
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
 
-    /// Starts reading where the loaded state left off: everything above its floor that is not done.
+    /// Starts to read where the loaded state ended: everything above its floor that is not done.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
-    /// The same for a state that came with a lease. It reads only from the server that the state came from: a
-    /// server that has replaced it since may have other events.
+    /// The same for a state that came with a lease. It reads only from the server that the state came from: a server
+    /// that has replaced that one may have other events.
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
@@ -98,16 +104,18 @@ pub trait Store: Send + Sync + 'static {
     /// Reads events again by position, in the order asked, until they exceed `bytes_max` (at least one).
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
-    /// The same for inspection: nothing is marked as handed out.
+    /// The same for inspection: no row is marked as handed out.
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         self.fetch(positions, bytes_max)
     }
 
-    /// Records progress, all of it or none, if the epoch is still the subscription's. A parked row that another process has
-    /// changed since this owner loaded or settled it is left as it is; the next renewal tells of it.
+    /// Records progress if the epoch is still the subscription's: all of it or none, except that a table with a state
+    /// per row may record it in several transactions. What was published and not settled when a relay dies is published
+    /// again by the next owner. A parked row that another process has changed since this owner loaded or settled it is
+    /// not overwritten; the next renewal reports it.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
-    /// Sets or clears the operator's pause. The relay learns of it at its next renewal.
+    /// Sets or clears the operator's pause. It is stored in the database; the relay reads it with its next renewal.
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
 
     /// The same pause, set by the owner, if the epoch is still the subscription's.
@@ -118,39 +126,39 @@ pub trait Store: Send + Sync + 'static {
         reason: &str,
     ) -> BoxFuture<'_, Result<Settled>>;
 
-    /// Stops the subscription until an operator accepts the new history, unless another relay was given a higher epoch
-    /// since. A lower one in the database is no reason to refuse: then the database was put back to an older state.
+    /// Stops the subscription until an operator accepts the new history, unless the database has a higher epoch: then
+    /// another relay owns it. A lower epoch does not prevent it: then the database was restored to an older state.
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
-    /// The operator's answer to `halt`: go on with the database as it is now, from `start`. Rows parked at or
-    /// above it are removed, for their events are read again; and so are those whose position now holds another
-    /// event than the one that was parked, which is gone. The others below it stay, and so does a pause.
+    /// The operator's answer to `halt`: continue with the database as it is now, from `start`. Rows parked at or
+    /// above `start` are removed, because their events are read again. Rows whose position now holds another event
+    /// are removed too, because the parked event is gone. The other rows below `start` stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes one batch of events that every subscription is done with and that are old enough, in one short
-    /// transaction: all of it or nothing. What is parked stays, and so does the highest event each
-    /// subscription has seen. A subscription that is created or moved meanwhile waits, or makes this one
+    /// transaction: all of it or nothing. Parked events stay, and so does the highest event that each subscription has
+    /// seen. Creating or moving a subscription waits for it, or makes it fail with
     /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does another process that deletes.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
-    /// Writes down what a relay says of itself, for [`overview`](Self::overview) to tell. Only people read it: it needs
-    /// no lease, nothing rests on it, and a failure is no trouble.
+    /// Records a relay's report about itself, which [`overview`](Self::overview) returns. It is for operators only:
+    /// it needs no lease, no decision depends on it, and a failure does no harm.
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The table with a state per row, if this outbox is one: it belongs to its owner, so nothing of it is deleted
-    /// unless that is asked for, and its map may not tell the order of rows.
+    /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted
+    /// only if that is configured, and its column map may not define the order of rows.
     fn row_table(&self) -> Option<&RowTable> {
         None
     }
 
-    /// From now on, notes which rows are delivered from here, so that retention can tell them from rows that others
-    /// delivered. Where every event is ours, there is nothing to note.
+    /// From now on, records which rows this process delivers, so that retention can distinguish them from rows that
+    /// other publishers delivered. Does nothing for the default layout, where no other publisher exists.
     fn trace_deliveries(&self) {}
 
-    /// How every subscription is doing, in one snapshot. Needs no lease, disturbs no owner and writes nothing.
-    /// What waits to be read is counted up to `backlog_max` events per subscription.
+    /// The state of every subscription, in one snapshot. Needs no lease, does not block an owner and writes nothing.
+    /// The backlog is counted up to `backlog_max` events per subscription.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
     /// A writer for this outbox: schema and table are the store's, so the writer cannot disagree with the relay. It
@@ -159,20 +167,20 @@ pub trait Store: Send + Sync + 'static {
         outbox(self.row_table())
     }
 
-    /// Reports that events were committed, if the database can. A relay asks once, at its start.
-    /// Only a hint that saves waiting: events are found by polling all the same.
+    /// Wake-ups for committed events, if the database supports them. A relay calls this once, when it starts. They only
+    /// shorten the wait: a relay that misses one finds the events by polling.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }
 
-    /// Gives the connections back, once what was asked for is done. For the owner of the store, after the last
-    /// relay on it has shut down; later calls fail. A store that is dropped instead closes a little later.
+    /// Closes the connections after the calls in progress. For the owner of the store, after the last relay on it has
+    /// shut down; later calls fail. A store that is only dropped closes them a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// A writer for a table with a state per row, or for the outbox of Postrider.
+/// A writer for a table with a state per row, or for the default layout.
 fn outbox(table: Option<&RowTable>) -> Outbox {
     match table {
         Some(table) => Outbox::new().rows(table.clone()),
@@ -204,9 +212,10 @@ impl IntoStore for Arc<dyn Store> {
     }
 }
 
-/// Reads committed events in position order, each once per claimer. Keeps the book of holes.
+/// Reads committed events in position order, each once per claimer. Keeps track of holes: positions that hold no
+/// event yet. All of that is in memory; after a crash the next owner starts from the recorded progress.
 pub trait Claimer: Send {
-    /// Reads on. One snapshot: holes, tail and the history check agree with each other.
+    /// Reads the next page, in one snapshot, so that holes, tail and the history check agree with each other.
     fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
 }
 
@@ -235,25 +244,26 @@ pub enum Claimed {
     HistoryChanged(String),
 }
 
-/// Some events and what else one snapshot told.
+/// Some events, and what else the same snapshot showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     /// The events read.
     pub events: Vec<StoredEvent>,
     /// Ranges of positions proven never to hold an event, both ends included. May overlap what is done.
     pub dead: Vec<(Position, Position)>,
-    /// Rows that no event can be made of, and why. They are handed out once, like events.
+    /// Rows that cannot be read as events, and why. Each is returned once, like an event.
     pub damaged: Vec<(Position, String)>,
-    /// The next claim has something to read: make it at once.
+    /// There is more to read: claim again immediately.
     pub more_at_once: bool,
-    /// Not everything that was visible has been read, or it is not known. Also while nothing new is read because
-    /// of `holes_full`, where looking again at once does not help.
+    /// Not everything that was visible has been read, or that is unknown. Also set while `holes_full` stops reading;
+    /// then an immediate claim does not help.
     pub left_unread: bool,
-    /// Ranges of positions that hold no event and may still get one. Every claim looks at all of them.
+    /// Ranges of positions that hold no event and may still get one. Every claim reads all of them again.
     pub holes: usize,
-    /// There are as many holes as the store keeps in mind: nothing new is read until some are filled or dead.
+    /// The limit of holes is reached: nothing new is read until some are filled or proven dead.
     pub holes_full: bool,
-    /// Rows with a state of their own that another process has changed between their being found and being read.
+    /// Only for tables with a state per row: rows that another process changed after they were listed and before they
+    /// were read.
     pub taken: usize,
 }
 
@@ -262,9 +272,10 @@ pub struct Page {
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
-    /// Positions that hold no event any more, or one that no event can be made of.
+    /// Positions whose event no longer exists, or cannot be read.
     pub gone: Vec<Position>,
-    /// Positions whose event another process has taken over, where rows can be shared: they are done with.
+    /// Positions whose row another publisher has taken, where a table is shared with one. They need no delivery from
+    /// here.
     pub taken: Vec<Position>,
 }
 
@@ -295,7 +306,8 @@ impl std::fmt::Display for Start {
     }
 }
 
-/// Counts the owners of a subscription; a settle with an old one is refused.
+/// Increases with every owner of a subscription. A settle with an older epoch is refused, so that a relay that lost its
+/// lease cannot overwrite the progress of its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub i64);
 
@@ -339,15 +351,15 @@ pub struct Loaded {
     pub dead: Vec<ParkedRow>,
     /// How many rows are parked, final ones included.
     pub parked_count: u64,
-    /// Whether the last owner left in good order.
+    /// Whether the last owner released the lease with everything settled. If not, it may have died.
     pub clean: bool,
     /// The operator's pause, with its reason.
     pub paused: Option<String>,
-    /// Which server told all this, where one may take the place of another.
+    /// The server that the state was read from, where another server may replace it.
     pub origin: Option<Origin>,
 }
 
-/// One life of one server.
+/// One run of one server, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// Its cluster and timeline.
@@ -359,12 +371,12 @@ pub struct Origin {
 /// Answer to [`Store::renew`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Renewed {
-    /// Prolonged. With the operator's pause, if one is set.
+    /// Renewed.
     Held {
         /// Why it is paused, if it is.
         paused: Option<String>,
-        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Its settles leave
-        /// these rows alone; it has to load everything again.
+        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Settles
+        /// of this owner do not overwrite these rows; it has to load everything again.
         parked_changed: bool,
     },
     /// It is no longer ours.
@@ -374,18 +386,19 @@ pub enum Renewed {
 /// Progress to record. The new state replaces the old one as a whole, the parked rows by difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// Whose progress.
+    /// The subscription.
     pub subscription: String,
-    /// With which right.
+    /// The epoch of the lease; a newer one in the database refuses the settlement.
     pub epoch: Epoch,
-    /// All that is done.
+    /// All positions that are done.
     pub done: Intervals,
     /// The highest event seen.
     pub highest: Option<Mark>,
-    /// Batch about to be tried, or none.
+    /// The batch that is about to be published on trial, if any. The next owner finds it here if the process dies
+    /// with it.
     pub trial: Option<Trial>,
-    /// Rows to write, replacing those of the same position; where a new row has no key or destination, the old
-    /// one's stays.
+    /// Rows to write; each replaces the row of the same position. If the new row has no key or destination, that of
+    /// the old row is kept.
     pub park: Vec<ParkedRow>,
     /// Rows to remove.
     pub unpark: Vec<Position>,
@@ -396,6 +409,6 @@ pub struct Settlement {
 pub enum Settled {
     /// Recorded.
     Done,
-    /// The epoch is not ours any more; nothing was recorded.
+    /// The epoch is no longer current; nothing was recorded.
     Fenced,
 }

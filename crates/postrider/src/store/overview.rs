@@ -57,7 +57,7 @@ pub struct SubscriptionOverview {
     pub lease: Option<LeaseOverview>,
     /// The relays that serve it or stand by, as they said lately; see [`Store::report`](super::Store::report).
     pub relays: Vec<RelayOverview>,
-    /// Whether the last owner left in good order. While there is an owner, it has not.
+    /// Whether the last owner released the lease cleanly. While there is an owner, it has not.
     pub clean: bool,
     /// The operator's pause, with its reason.
     pub paused: Option<String>,

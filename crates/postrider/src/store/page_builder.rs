@@ -1,4 +1,4 @@
-//! A page that takes events in until its budget is used up.
+//! Builds a page of events until its budget is used up.
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use super::{Budget, Fetched};
 use crate::{Action, Event, Headers};
 use crate::{Code, Error, Limits, Position, Result, StoredEvent};
 
-/// Room made for a page at once; a larger one grows.
+/// Largest capacity that is allocated for a page in advance; a larger page grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
 
-/// A payload, headers or action up to this size always come along with their event.
+/// Payload, headers and action up to this size are always read together with their row.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 const PAYLOAD_BYTES_SMALL: usize = 1_024;
 
-/// Payloads up to this size come along with their events: all together they keep to the budget. Larger ones
-/// are asked for in a second round trip, once it is known which of them fit.
+/// Payloads up to this size are read together with their rows, which keeps a full page within the budget. Larger ones
+/// are read in a second round trip, once it is known which of them fit.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn payload_limit(budget: Budget) -> i32 {
     let fair = budget.bytes_max / budget.events_max.max(1);
     i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX)
 }
 
-/// Takes events in until the budget is used up. The first always fits: a budget never stops the outbox.
+/// Collects events until the budget is used up. The first always fits, so that a large event cannot stop the outbox.
 pub(super) struct PageBuilder {
     budget: Budget,
     bytes: usize,
     pub(super) events: Vec<StoredEvent>,
-    /// Rows that no event can be made of, and why.
+    /// Rows that cannot be read as events, and why.
     pub(super) damaged: Vec<(Position, String)>,
     /// The first position that did not fit.
     pub(super) left: Option<Position>,
-    /// Places of events of which some columns are still to come.
+    /// Indexes of events of which some columns are still to be read.
     deferred: Vec<usize>,
 }
 
-/// Payload, headers and action of an event, where they are too large to come along with their row: they are read once it
-/// is known that they fit.
+/// Payload, headers and action of an event, where they are too large to be read together with their row. They are
+/// read once it is known that they fit.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) struct DeferredColumns {
     pub(super) payload: Bytes,
@@ -49,7 +49,7 @@ pub(super) struct DeferredColumns {
 }
 
 impl PageBuilder {
-    /// Nothing yet, with room made for `expected` events.
+    /// An empty page with capacity for `expected` events.
     pub(super) fn new(budget: Budget, expected: usize) -> Self {
         let room = expected.min(budget.events_max).min(ROOM_EVENTS_MAX);
         Self {
@@ -62,19 +62,19 @@ impl PageBuilder {
         }
     }
 
-    /// Whether an event of this size is one too many. A damaged row counts as an event: a caller that
-    /// asked for so many rows and got them must not take the last one for the end.
+    /// Whether an event of this size exceeds the budget. A damaged row counts as an event: if the query returned as
+    /// many rows as its limit, there may be more.
     fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);
         let taken = self.events.len() + self.damaged.len();
         taken > 0 && (taken >= self.budget.events_max || bytes > self.budget.bytes_max)
     }
 
-    /// Takes the event of the next row in, unless it does not fit: then the page ends before it. `bytes` may be known
-    /// before the payload itself is here; the event comes with whether some of its columns are deferred. Answers whether
-    /// the page goes on.
+    /// Adds the event of the next row, or ends the page if it does not fit. `bytes` counts all columns, also those
+    /// that are read later; `event` returns the event and whether some of its columns are deferred. Returns whether
+    /// the page has room for the next row.
     ///
-    /// A row that cannot be read must neither stop the others nor be skipped in silence.
+    /// A row that cannot be read is listed as damaged: it must not stop the others, nor be skipped without a trace.
     ///
     /// # Errors
     /// Any error except a damaged row's.
@@ -108,13 +108,14 @@ impl PageBuilder {
         Ok(true)
     }
 
-    /// The events of which some columns are still to come.
+    /// The events of which some columns are still to be read.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &StoredEvent> {
         self.deferred.iter().map(|place| &self.events[*place])
     }
 
-    /// Gives the events what they lack, in the order of [`deferred`](Self::deferred). One that cannot be read is damaged.
+    /// Adds the deferred columns, in the order of [`deferred`](Self::deferred) and one for each. An event whose
+    /// columns cannot be read is damaged.
     ///
     /// # Errors
     /// Any error except a damaged row's.
@@ -126,7 +127,7 @@ impl PageBuilder {
         let mut damaged = Vec::new();
         for (place, columns) in std::mem::take(&mut self.deferred).into_iter().zip(columns) {
             match columns {
-                // The event was not handed out yet.
+                // No one else holds the event yet, so the pointer is unique.
                 Ok(columns) => {
                     _ = Arc::get_mut(&mut self.events[place].event).map(|event| columns.put_into(event));
                 }
@@ -140,7 +141,7 @@ impl PageBuilder {
         Ok(())
     }
 
-    /// Every position that was handed out, as an event or as damaged, ascending if the rows were.
+    /// The positions of all events and damaged rows, ascending if the rows were.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn found(&self) -> Vec<Position> {
         let events = self.events.iter().map(|event| event.position);
@@ -151,8 +152,8 @@ impl PageBuilder {
         found
     }
 
-    /// The answer to [`Store::fetch`](super::Store::fetch), if the rows came in the order of these positions: what stands
-    /// before the first event that did not fit, and was not found, is gone.
+    /// The answer to [`Store::fetch`](super::Store::fetch), if the rows came in the order of these positions. A
+    /// position before the first event that did not fit, and without an event, is gone.
     pub(super) fn fetched(self, positions: &[Position]) -> Fetched {
         let looked_at = positions.iter().take_while(|position| Some(**position) != self.left);
         let mut found = self.events.iter().map(|event| event.position).peekable();
@@ -168,7 +169,7 @@ impl DeferredColumns {
     }
 }
 
-/// How long the columns of a row are that only the library keeps short.
+/// The sizes of columns that the table does not limit; only the library does, and other writers may exceed it.
 #[derive(Debug, Default)]
 pub(super) struct Widths {
     /// Names and lengths of the short texts.
@@ -181,7 +182,7 @@ impl Widths {
     /// Refuses a row that is beyond what a relay reads.
     ///
     /// # Errors
-    /// [`Code::RowDamaged`]: the row is parked, and no other waits for it.
+    /// [`Code::RowDamaged`]: the row is parked as dead, and no other event waits for it.
     pub(super) fn refuse(&self) -> Result<()> {
         let texts = self.texts.iter().map(|(name, bytes)| (*name, *bytes, Limits::READ_TEXT_BYTES_MAX));
         let wide = [

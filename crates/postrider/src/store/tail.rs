@@ -1,4 +1,4 @@
-//! What a claimer on a server has read: the book of holes, the highest event known, and the page that follows from a scan.
+//! What a claimer on a server has read: the holes, the highest event known, and the page that follows from a scan.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::{Clock, Position, SystemClock};
 pub(super) struct Tail {
     clock: SystemClock,
     pub(super) holes: Holes,
-    /// The highest event known: it tells this history from another.
+    /// The highest event known. If another event has its position, the history of the database changed.
     highest: Option<Mark>,
     /// The outbox was seen to reach at least here.
     reached: Position,
 }
 
-/// What one claim learnt from the database, beside the events. See [`Scan`] for when each has to be asked.
+/// What one claim read from the database besides the events. See [`Scan`] for when each must be queried.
 #[derive(Debug)]
 pub(super) struct ScanFacts {
     /// How far the outbox reaches: the highest position taken.
@@ -35,7 +35,7 @@ pub(super) struct ScanFacts {
 }
 
 impl Tail {
-    /// Everything that is not done is to be read.
+    /// A tail that still has to read everything that is not done.
     pub(super) fn new(progress: &Progress, patience: Patience) -> Self {
         let highest = progress.highest;
         Self {
@@ -46,12 +46,12 @@ impl Tail {
         }
     }
 
-    /// Now, on the clock that holes age by.
+    /// The time on the clock that measures the age of holes.
     pub(super) fn now(&self) -> Duration {
         self.clock.now().elapsed
     }
 
-    /// Where the highest event known stands.
+    /// The position of the highest event known.
     pub(super) fn mark(&self) -> Option<Position> {
         self.highest.map(|mark| mark.position)
     }
@@ -61,13 +61,14 @@ impl Tail {
         self.reached
     }
 
-    /// What is different about the database, if anything is. `last` is how far the outbox reaches, `found` the id of the
-    /// event that stands where the highest known one stood.
+    /// How the history of the database changed, if it did. `last` is the highest position taken, `found` the id of
+    /// the event at the position of the highest known one.
     pub(super) fn history_change(&self, last: Position, found: Option<Uuid>) -> Option<String> {
         history::change(last, self.reached, self.highest, found)
     }
 
-    /// Takes in what a claim read that asked for these ranges at this time. Nothing waits here and nothing fails.
+    /// Makes a page of what a claim has read; it asked for these ranges at this time. Neither waits nor fails: a
+    /// claim that is dropped before has changed nothing here.
     pub(super) fn page(
         &mut self,
         asked: Ranges,
@@ -99,7 +100,7 @@ impl Tail {
             events: read.events,
             dead,
             damaged: read.damaged,
-            // At the limit, reading again at once does not help; and yet not all has been read.
+            // At the limit of holes an immediate claim does not help, although not everything has been read.
             more_at_once: !to_the_end && (left.is_some() || !holes_full),
             left_unread: !to_the_end,
             holes: self.holes.len(),

@@ -1,8 +1,9 @@
-//! Taking a lease on a server: what is checked before a subscription changes hands.
+//! Taking a lease on a server: what is checked before a relay becomes the owner.
 //!
-//! A server may be replaced by an older copy of itself, or by another one, and neither says so. Before an epoch is given
-//! out, the progress is therefore compared with what this process knew, with the server it was recorded on, and with the
-//! events themselves. If they do not fit, the subscription halts until an operator decides.
+//! A server may be replaced by an older copy of itself, or by another server, and neither reports that. Before a
+//! relay gets a new epoch, the progress is therefore compared with what this process knew, with the server it was
+//! recorded on, and with the events themselves. If they do not match, the subscription halts until an operator
+//! decides. Checks and lease are one transaction: if the process dies before its commit, nothing has changed.
 
 use super::connection::Reached;
 use super::log_tx::LogTx;
@@ -11,13 +12,13 @@ use super::{Acquired, AfterFailover, Epoch, LeaseRequest, Origin, history};
 use crate::Result;
 use crate::ledger::{KnownRows, Progress};
 
-/// What an attempt to take a lease brought, to be [remembered](crate::store::connection::Guard::remember) once it is
+/// The result of an attempt to take a lease, to be [remembered](crate::store::connection::Guard::remember) once it is
 /// committed.
 pub(super) struct Takeover {
     pub(super) acquired: Acquired,
-    /// How far the owner of the lease has come.
+    /// How far the owner of the lease is.
     pub(super) reached: Option<Reached>,
-    /// What the new owner knows of the parked rows.
+    /// The parked rows, as the new owner knows them.
     pub(super) known: KnownRows,
 }
 
@@ -27,23 +28,22 @@ impl Takeover {
     }
 }
 
-/// What taking a lease asks of a transaction. Each is one question to the database; what the answers mean is decided by
-/// [`acquire`].
+/// The queries that taking a lease needs. A database only answers them; [`acquire`] decides what the answers mean.
 pub(super) trait TakeoverTx: LogTx {
-    /// What a `history` names, as operators know it.
+    /// What a `history` identifies, in words for operators.
     const HISTORY: &'static str;
 
     /// Which server this is.
     fn origin(&self) -> Origin;
 
-    /// Whether the server may be a successor of the one the progress is about, as far as their names tell.
+    /// Whether the server may be a successor of the one that the progress belongs to, as far as their names show.
     fn may_succeed(known: &str, now: &str, progress: &Progress) -> bool;
 
-    /// Why the lease cannot be had now, if so: the subscription is halted, or another relay has it.
+    /// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
     fn refusal(&mut self, lease: &LeaseRequest) -> impl Future<Output = Result<Option<Acquired>>> + Send;
 
-    /// How far the owner of a subscription has come, for a relay that stands by: should everything be put back to an
-    /// older state, a relay that knew the newer one notices.
+    /// How far the owner of a subscription is, for a relay on standby: if the database is restored to an older state,
+    /// a relay that has seen the newer one notices.
     fn owner_reached(&mut self, _name: &str) -> impl Future<Output = Result<Option<Reached>>> + Send {
         std::future::ready(Ok(None))
     }
@@ -52,27 +52,28 @@ pub(super) trait TakeoverTx: LogTx {
     /// none begins before the transaction is over.
     fn lock(&mut self, name: &str) -> impl Future<Output = Result<Option<SubscriptionRow>>> + Send;
 
-    /// Refuses an outbox that was altered, and waits until its events can be trusted to be all there.
+    /// Refuses an outbox whose table was altered, and waits until no rewrite of the table can hide events.
     fn check_events(&mut self) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Why positions must have been given a second time, if they were.
+    /// The reason to believe that positions were assigned a second time, if there is one.
     fn given_again(&mut self, _row: &SubscriptionRow) -> impl Future<Output = Result<Option<String>>> + Send {
         std::future::ready(Ok(None))
     }
 
-    /// From now on the progress is about this server.
+    /// Records that the progress now belongs to this server.
     fn set_history(&mut self, name: &str, history: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// Halts the subscription, whose row is locked.
     fn set_halted(&mut self, name: &str, reason: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// Writes the lease down and raises the epoch of the subscription, which fences the owner before.
+    /// Records the lease and raises the epoch of the subscription, which fences the previous owner.
     fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// See [`Store::acquire`](crate::store::Store::acquire). `reached` is how far this process knew the subscription to be.
+/// See [`Store::acquire`](crate::store::Store::acquire). `reached` is how far the subscription was when this process
+/// last saw it.
 pub(super) async fn acquire<T: TakeoverTx>(
     tx: &mut T,
     lease: &LeaseRequest,
@@ -80,7 +81,8 @@ pub(super) async fn acquire<T: TakeoverTx>(
     reached: Option<Reached>,
 ) -> Result<Takeover> {
     let name = &lease.subscription;
-    // Relays that stand by ask often; they must not lock the row that the owner settles on.
+    // Relays on standby ask often; they must not lock the row that the owner settles on. After the lock the answer may
+    // have changed, so it is asked again.
     if let Some(refused) = tx.refusal(lease).await? {
         return stand_by(tx, name, refused).await;
     }
@@ -108,7 +110,8 @@ async fn stand_by<T: TakeoverTx>(tx: &mut T, name: &str, refused: Acquired) -> R
     Ok(Takeover::refused(refused, reached))
 }
 
-/// Why the subscription must halt: the database is not the one that its progress, or this process, knew.
+/// Why the subscription must halt: the database is not the one that its progress, or this process, knew. `None` if it
+/// is.
 async fn history_change<T: TakeoverTx>(
     tx: &mut T,
     name: &str,
@@ -124,9 +127,9 @@ async fn history_change<T: TakeoverTx>(
     Ok(moved.or(back))
 }
 
-/// How the progress went back since this process knew of it, if it did: then everything was put back to an older
-/// state, and agrees with itself. Another owner only ever raises both, and an operator who sets the progress
-/// back raises the epoch.
+/// Whether the progress is older than this process has seen it. Then the whole database was restored to an older
+/// state, which is consistent in itself. Other owners only raise epoch and floor, and an operator who moves the
+/// progress back raises the epoch.
 fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
     let Reached { epoch, floor } = reached?;
     let found = row.progress.done.floor();
@@ -141,8 +144,8 @@ fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> 
     })
 }
 
-/// Why the subscription must halt, if the progress is about another history than the server's and may not go on with
-/// it. If it may, the new history is written down. `back` is what else speaks against it.
+/// Why the subscription must halt, if the progress belongs to another history than the server's and must not continue
+/// with it. If it may continue, the new history is recorded. `back` is another reason to halt, found before.
 async fn failed_over<T: TakeoverTx>(
     tx: &mut T,
     name: &str,
@@ -177,7 +180,7 @@ async fn failed_over<T: TakeoverTx>(
     Ok(None)
 }
 
-/// What the progress knows and the events do not bear out, if anything.
+/// How the events contradict the progress, if they do.
 async fn event_change<T: TakeoverTx>(tx: &mut T, progress: &Progress) -> Result<Option<String>> {
     let (done, highest) = (&progress.done, progress.highest);
     let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));

@@ -1,4 +1,4 @@
-//! An event as the columns of the outbox: the one list of them that every writer follows.
+//! An event as columns of the outbox. [`EVENT_COLUMNS`] is the only list of them; every writer uses it.
 
 use uuid::Uuid;
 
@@ -6,23 +6,24 @@ use super::{Batch, Written};
 use crate::event::columns::{action_to_json, headers_to_json};
 use crate::{Code, Error, Event, Position, Result, Timestamp};
 
-/// Rows of one statement: fourteen values each, and no database takes more than 65,535, SQLite 32,766.
+/// Rows in one statement. A row has fourteen parameters; SQLite allows 32,766 in a statement, the others 65,535.
 const ROWS_MAX: usize = 1_000;
 const _: () = assert!(ROWS_MAX * EVENT_COLUMNS.len() <= 32_766);
 
-/// Bytes of one statement, unless a single row is larger: half of what MariaDB takes unless told otherwise.
+/// Bytes in one statement, unless a single row is larger: half of MariaDB's default `max_allowed_packet`.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A column of the table `events` that the writer fills. The position is the database's to give.
+/// A column of the table `events` that the writer fills. The column `position` is not among them: the database
+/// assigns it.
 pub(super) struct EventColumn {
     /// Its name, the same on every database.
     pub(super) name: &'static str,
-    /// What it holds.
+    /// The kind of value in it.
     pub(super) kind: Kind,
     value: for<'a> fn(&'a Columns<'a>) -> Value<'a>,
 }
 
-/// What a column holds. Each database has a type for it, and each driver a way to bind it.
+/// The kind of value in a column. Each database has a type for it, and each driver a way to bind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The event's id.
@@ -95,7 +96,7 @@ const fn column(
     EventColumn { name, kind, value }
 }
 
-/// The columns as a list in SQL, each made into text by `sql`.
+/// The columns as a list in SQL; `sql` renders one column.
 pub(super) fn list(sql: impl FnMut(&EventColumn) -> String) -> String {
     EVENT_COLUMNS.iter().map(sql).collect::<Vec<_>>().join(", ")
 }
@@ -117,7 +118,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// All rows of a batch. An event that has no row is found before any SQL runs.
+    /// All rows of a batch. An event that cannot be made into a row is refused here, before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
         if let Some(table) = batch.rows() {
             return Err(super::rows::unwritable(table));
@@ -152,9 +153,9 @@ impl Columns<'_> {
     }
 }
 
-/// What stands in one row of a statement.
+/// One row of a statement, with its size.
 pub(super) trait Weighty {
-    /// About how large it is there.
+    /// About how many bytes it adds to the statement.
     fn bytes(&self) -> usize;
 }
 
@@ -171,7 +172,7 @@ impl Weighty for Event {
     }
 }
 
-/// The rows as one statement takes them.
+/// Splits rows into groups that fit one statement each.
 pub(super) fn pieces<T: Weighty>(rows: &[T]) -> Vec<&[T]> {
     let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (place, row) in rows.iter().enumerate() {
@@ -186,7 +187,7 @@ pub(super) fn pieces<T: Weighty>(rows: &[T]) -> Vec<&[T]> {
     pieces
 }
 
-/// What was written, of rows with neighbouring positions.
+/// The events of rows whose positions follow each other from `first`.
 pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Written>> {
     let first = i64::try_from(first).ok().filter(|first| *first > 0);
     let first = first.ok_or_else(untold)?;
@@ -194,11 +195,11 @@ pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Writte
         id: row.event.id,
         position: Position::new(position),
     };
-    // Not past the last position there can be.
+    // The range is bounded, so that it cannot overflow at the highest position.
     Ok(rows.iter().zip(first..=i64::MAX).map(written).collect())
 }
 
-/// A trigger or rule of the table's owner is at work.
+/// The error if the INSERT did not return one position per event. Only a trigger or rule on the table can cause that.
 pub(super) fn untold() -> Error {
     Error::new(Code::OutcomeUnknown, "the database did not return the positions of the events")
         .with_hint("remove triggers and rules from the table events that drop or reorder rows")

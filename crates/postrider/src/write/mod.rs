@@ -1,7 +1,7 @@
-//! Writing: events go into the outbox in the caller's own transaction, next to the state they tell of.
+//! Writing: events go into the outbox in the caller's own transaction, next to the rows that they describe.
 //!
-//! One verb for every driver: [`Outbox::write`] with the caller's transaction. What comes back is what the
-//! driver's own calls give: a result at once from rusqlite, a future from the others.
+//! Every driver has the same method: [`Outbox::write`] with the caller's transaction. It returns what the driver's own
+//! calls return: a result from rusqlite, a future from the others.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {
@@ -73,11 +73,11 @@ use uuid::Uuid;
 
 use crate::Position;
 
-/// An event that stands in the outbox, once the caller commits.
+/// An event that was inserted. It is in the outbox once the caller commits; if the process dies before, it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Which it is.
+    /// The event's id.
     pub id: Uuid,
-    /// Where it stands.
+    /// Its position in the outbox.
     pub position: Position,
 }

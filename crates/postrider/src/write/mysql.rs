@@ -23,21 +23,21 @@ static ROW: LazyLock<String> = LazyLock::new(|| {
     format!("({})", list(|column| value(column.kind)))
 });
 
-/// Around the statements of a batch that does not fit one. Without a transaction a savepoint is gone at once, and
-/// the second statement finds that out before anything is written.
+/// Sent before the statements of a batch that needs several. Outside a transaction, a savepoint ends with its own
+/// statement, so that the second one fails before anything is written.
 const SAVEPOINT: [&str; 2] = ["SAVEPOINT postrider_write", "ROLLBACK TO SAVEPOINT postrider_write"];
 const RELEASE: &str = "RELEASE SAVEPOINT postrider_write";
 
-/// What a driver does for [`insert`].
+/// The operations of a driver that [`insert`] needs.
 pub(super) trait Driver: Send {
     /// Runs a statement without values.
     fn execute(&mut self, statement: &'static str) -> impl Future<Output = Result<()>> + Send;
 
-    /// Inserts the rows and tells the position of the first one.
+    /// Inserts the rows and returns the position of the first one.
     fn insert(&mut self, statement: String, rows: &[Columns<'_>])
     -> impl Future<Output = Result<u64>> + Send;
 
-    /// Inserts rows of texts and tells the number of the first one.
+    /// Inserts rows of texts and returns the number of the first one.
     fn insert_texts(
         &mut self,
         _statement: String,
@@ -69,7 +69,8 @@ pub(super) fn statement(schema: &Ident, rows: usize) -> String {
     schema.put_into_mysql(&INSERT) + &vec![ROW.as_str(); rows].join(", ")
 }
 
-/// Inserts all rows or none: in one statement, which undoes itself when it fails, or in several behind a savepoint.
+/// Inserts all rows or none: in one statement, which the server undoes if it fails, or in several after a savepoint.
+/// If the future is dropped between two statements, the rows of the first ones stay in the transaction.
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
 pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
     let rows = if batch.rows().is_some() { Vec::new() } else { Columns::of(batch)? };

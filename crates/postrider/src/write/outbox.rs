@@ -8,7 +8,9 @@ use crate::event::{IntoEvent, TraceSource, validate, validate_one};
 use crate::layout::RowTable;
 use crate::{Code, Error, Event, Ident, Limits, Result};
 
-/// Writes events in the caller's transactions. Holds no connection; cheap to clone, one per program is enough.
+/// Writes events in the caller's transactions. Holds no connection and is cheap to clone; one per program is enough.
+///
+/// It keeps no state about events: if the process dies, only the caller's transaction decides whether an event exists.
 #[derive(Clone)]
 pub struct Outbox {
     limits: Limits,
@@ -26,12 +28,12 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// With the default limits and this machine's name as the producer.
+    /// A writer with the default limits and this machine's name as the producer.
     pub fn new() -> Self {
         Self { producer: host::name().map(str::to_owned), ..Self::anonymous() }
     }
 
-    /// With the default limits and nothing filled in: events are written as they are.
+    /// A writer with the default limits that fills nothing in: events are written as they are.
     pub fn anonymous() -> Self {
         Self {
             limits: Limits::default(),
@@ -43,7 +45,7 @@ impl Outbox {
         }
     }
 
-    /// What to accept.
+    /// The limits that events must keep; an event beyond them is refused before any SQL.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -58,74 +60,76 @@ impl Outbox {
         self
     }
 
-    /// A table of another layout to write to, on a database that supports it. An event that its columns cannot hold is refused before
-    /// any SQL: see [`LayoutUnfit`](crate::Code::LayoutUnfit). The row's creation is the moment of the INSERT, whatever
-    /// the event's time; in `outbox_events` the event's id is made of the row's.
+    /// A table of another layout to write to, on a database that supports it. An event that its columns cannot hold
+    /// is refused before any SQL: see [`LayoutUnfit`](crate::Code::LayoutUnfit). The row's creation time is the time
+    /// of the INSERT, not the event's time; in `outbox_events` the event's id is derived from the row.
     #[must_use]
     pub fn rows(mut self, table: RowTable) -> Self {
         self.rows = Some(table);
         self
     }
 
-    /// The table of another layout, if that is the outbox.
+    /// The table, if the outbox has another layout than the default one.
     #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
     pub(crate) fn table(&self) -> Option<&RowTable> {
         self.rows.as_ref()
     }
 
-    /// Events that one call takes.
+    /// How many events one call accepts.
     #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
     pub(crate) fn events_per_call_max(&self) -> usize {
         self.limits.events_per_call_max
     }
 
-    /// The service, for events that do not name one.
+    /// The name of the service, for events that do not set a namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// The machine or process, for events that do not name one. By default the machine's name.
+    /// The machine or process, for events that do not set a producer. The default is the machine's name.
     #[must_use]
     pub fn producer(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());
         self
     }
 
-    /// Where to learn the trace of the caller, for events that do not carry one.
+    /// Provides the caller's trace, for events that do not carry one.
     #[must_use]
     pub fn trace(mut self, source: impl TraceSource) -> Self {
         self.trace = Some(Arc::new(source));
         self
     }
 
-    /// Writes one event in the caller's transaction. It becomes visible if and when that commits.
+    /// Writes one event in the caller's transaction. The relay sees it if and when that transaction commits. If the
+    /// process dies before the commit, the event does not exist, like the rest of the transaction.
     ///
-    /// Lock or write the row the event is about first: then events of one key are delivered in the order
-    /// of their commits. Without a transaction the event stands for itself.
+    /// Lock or write the row that the event is about first: then events of one key are delivered in the order of their
+    /// commits. Outside a transaction, the event is committed by its own INSERT.
     ///
     /// # Errors
-    /// A refused event (codes PR-01xx) or a failed INSERT leaves the transaction as it was; go on with it
-    /// or roll it back. Except on PostgreSQL, where any failed statement, this INSERT too, ends the transaction, and
-    /// on MySQL and MariaDB after a deadlock, where the server has rolled back all of it.
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there.
+    /// A refused event (codes PR-01xx) or a failed INSERT leaves the transaction as it was: continue it or roll it
+    /// back. There are two exceptions. On PostgreSQL, any failed statement aborts the transaction, including this
+    /// INSERT. On MySQL and MariaDB, the server rolls the whole transaction back after a deadlock.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables do not exist.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves it open whether the event was written; roll back or write on.
+    /// After the future is dropped, the event may be in the transaction or not. Roll back to be sure that it is not.
     pub fn write<X: Transaction>(&self, tx: X, event: impl IntoEvent) -> X::Out<Written> {
         let batch = event.into_event().and_then(|event| self.prepare(vec![event]));
         tx.insert(batch, only)
     }
 
-    /// Writes several events in their order, all or none; otherwise as [`Outbox::write`]. Their positions
-    /// grow in their order. No events are written without asking the database.
+    /// Writes several events in the given order, all or none; otherwise as [`Outbox::write`]. Positions increase in
+    /// that order. An empty list returns without a call to the database.
     ///
     /// # Errors
     /// As [`Outbox::write`]. If one event is refused, none is written.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves all of them written, or none.
+    /// After the future is dropped, all events may be in the transaction, or none. On MySQL and MariaDB, a call that
+    /// needs several INSERT statements (more than 1,000 events or 8 MiB) may leave only the first of them: roll back.
     pub fn write_all<X, I>(&self, tx: X, events: I) -> X::Out<Vec<Written>>
     where
         X: Transaction,
@@ -135,11 +139,11 @@ impl Outbox {
         tx.insert(events.and_then(|events| self.prepare(events)), Ok)
     }
 
-    /// Says whether [`Outbox::write`] would refuse the event, without a database. Messages call it `place`, as in
-    /// `line 3`.
+    /// Checks whether [`Outbox::write`] would refuse the event, without a database. Error messages name the event by
+    /// `place`, for example `line 3`.
     ///
     /// # Errors
-    /// The first rule that it breaks (codes PR-01xx).
+    /// The first rule that the event breaks (codes PR-01xx).
     pub fn check(&self, event: &Event, place: impl fmt::Display) -> Result<()> {
         validate_one(event, &self.limits, &place)?;
         match &self.rows {
@@ -148,7 +152,7 @@ impl Outbox {
         }
     }
 
-    /// Fills in what the events leave open, and checks them.
+    /// Fills in the fields that the events leave unset, and checks them.
     fn prepare(&self, mut events: Vec<Event>) -> Result<Batch> {
         let trace = self.trace.as_ref().and_then(|source| source.current());
         for event in &mut events {
@@ -170,7 +174,7 @@ impl Outbox {
     }
 }
 
-/// What was written of one event.
+/// The answer for a batch of one event.
 fn only(written: Vec<Written>) -> Result<Written> {
     let untold = || Error::new(Code::OutcomeUnknown, "the database did not return the position of the event");
     written.into_iter().next().ok_or_else(untold)

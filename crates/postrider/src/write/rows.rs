@@ -1,4 +1,4 @@
-//! Whether an event fits the columns of another layout, told before any SQL.
+//! Whether an event fits the columns of another layout; checked before any SQL.
 
 use std::fmt;
 
@@ -22,14 +22,15 @@ pub(super) fn unwritable(table: &RowTable) -> Error {
     )
 }
 
-/// The payload as the text it is.
+/// The payload as text.
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
         .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
 }
 
-/// What was written, of the rows' numbers and creations in the order of the events. A row with a UUID has no number.
+/// Combines the events with the numbers and creation times of their rows, in the same order. A row whose id is a UUID
+/// has no number.
 #[cfg(any(
     feature = "tokio-postgres",
     feature = "sqlx-postgres",
@@ -69,7 +70,7 @@ pub(super) fn check(table: &RowTable, events: &[Event]) -> Result<()> {
     events.iter().enumerate().try_for_each(|(place, event)| check_one(table, event, &name(place)))
 }
 
-/// Refuses an event that does not fit. Messages call it `place`.
+/// Refuses an event that does not fit. The error names the event by `place`.
 pub(super) fn check_one(table: &RowTable, event: &Event, place: &dyn fmt::Display) -> Result<()> {
     let layout = table.layout();
     unfit(layout, event).map_or(Ok(()), |why| {
@@ -77,7 +78,7 @@ pub(super) fn check_one(table: &RowTable, event: &Event, place: &dyn fmt::Displa
     })
 }
 
-/// Why not, if so.
+/// Why the event does not fit; `None` if it does.
 fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     let Some(aggregate) = &event.aggregate else { return Some("it has no aggregate".to_owned()) };
     if serde_json::from_slice::<IgnoredAny>(&event.payload).is_err() {
@@ -89,7 +90,7 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
                    defines when a published row is deleted";
         return Some(why.to_owned());
     }
-    // What no column holds would be lost silently.
+    // A field without a column would be lost without an error.
     let without_column = [
         ("expires_at", event.expires_at.is_some()),
         ("action", event.action.is_some()),
@@ -123,19 +124,19 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     too_long.or_else(|| too_many_attempts(event)).or_else(|| lost_key(spec, event))
 }
 
-/// Why a limit of attempts does not fit its column, if so.
+/// Why the event's `max_attempts` does not fit its column; `None` if it does.
 fn too_many_attempts(event: &Event) -> Option<String> {
     let most = i16::MAX.unsigned_abs().into();
     event.max_attempts.filter(|n| *n > most).map(|n| format!("its max_attempts is {n}; the limit is {most}"))
 }
 
-/// A layout without a column for keys orders by the aggregate; a key of the event's own would be lost.
+/// A layout without a key column orders events by aggregate, so the key of an event would be lost.
 fn lost_key(spec: &LayoutSpec, event: &Event) -> Option<String> {
     let is_lost = event.key.is_some() && !spec.has_column(EventField::Key);
     is_lost.then(|| "there is no column for its key; the layout orders events by aggregate".to_owned())
 }
 
-/// Why a text does not fit a column, if so.
+/// Why a text does not fit a column; `None` if it does.
 pub(super) fn too_long(field: &str, text: &str, most: usize) -> Option<String> {
     let found = text.chars().count();
     (found > most).then(|| format!("its {field} has {found} characters; the limit is {most}"))

@@ -42,7 +42,8 @@ impl RowColumns {
         &self.0
     }
 
-    /// What was written, of ids and creations told in the order of the events. A row with a UUID has no position.
+    /// Combines the events with the ids and creation times that the INSERT returned, in the same order. A row whose
+    /// id is a UUID has no position.
     pub(super) fn written(&self, batch: &Batch, told: Vec<(String, i64)>) -> Result<Vec<Written>> {
         let told = told.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
         match batch.rows() {

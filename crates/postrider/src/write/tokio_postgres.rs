@@ -1,4 +1,4 @@
-//! Writing in a tokio-postgres transaction: the answer is a future, after one round trip.
+//! Writing in a tokio-postgres transaction: one round trip per call.
 
 use ::tokio_postgres::types::{ToSql, Type};
 use ::tokio_postgres::{Client, Error as SqlError, Row};
@@ -33,7 +33,7 @@ async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
     written_rows(&rows, told)
 }
 
-/// Into a table of another layout.
+/// Inserts into a table of another layout.
 async fn insert_into_layout(client: &Client, table: &RowTable, batch: &Batch) -> Result<Vec<Written>> {
     let columns = RowColumns::of(batch)?;
     let params: Vec<(&(dyn ToSql + Sync), Type)> =
@@ -43,8 +43,8 @@ async fn insert_into_layout(client: &Client, table: &RowTable, batch: &Batch) ->
     columns.written(batch, told.collect::<Result<_, SqlError>>().map_err(error)?)
 }
 
-/// With its types given, the statement need not be prepared first: it is sent and answered at once, and works
-/// behind a pooler that knows no prepared statements.
+/// The statement is sent with its parameter types and need not be prepared. That saves a round trip, and works behind a
+/// pooler without support for prepared statements.
 async fn insert_rows(client: &Client, statement: &str, rows: &[Columns<'_>]) -> Result<Vec<Row>, SqlError> {
     let arrays: Vec<Array<'_>> = arrays(rows).collect();
     let params: Vec<Param<'_>> = arrays.iter().map(array_param).collect();

@@ -1,22 +1,22 @@
-//! The caller's transaction, whatever driver it is of.
+//! The caller's transaction, of any driver.
 
 use super::Written;
 use crate::layout::RowTable;
 use crate::{Event, Ident, Result};
 
-/// A transaction of the caller, borrowed. Implemented for what the drivers call one; see the features.
+/// A borrowed transaction of the caller. Implemented for the transaction types of the drivers; see the features.
 ///
 /// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write), do not implement it.
 pub trait Transaction: Sized {
-    /// How the driver answers: with the result itself, or with a future of it.
+    /// What the driver returns: the result itself, or a future of it.
     type Out<T: Send + 'static>;
 
-    /// Inserts the events in their order, all or none, and answers `answer` of what was written.
+    /// Inserts the events in their order, all or none, and returns `answer` applied to what was written.
     ///
     /// # Contract
     /// - An error in `batch` is returned without touching the database.
     /// - After any error the transaction is as it was before the call and can go on, unless the database
-    ///   itself gave it up (disk full, I/O error; PostgreSQL after any statement that failed).
+    ///   itself aborted it (disk full, I/O error; PostgreSQL after any failed statement).
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,
@@ -33,7 +33,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// To be called after all checks.
+    /// Makes a batch of events that have passed all checks.
     pub(super) fn checked(events: Vec<Event>, schema: Ident, rows: Option<RowTable>) -> Self {
         Self { events, schema, rows }
     }
@@ -43,7 +43,7 @@ impl Batch {
         &self.events
     }
 
-    /// The table of another layout to insert into, if that is the outbox. The events fit its columns.
+    /// The table to insert into, if the outbox has another layout than the default one. The events fit its columns.
     pub fn rows(&self) -> Option<&RowTable> {
         self.rows.as_ref()
     }

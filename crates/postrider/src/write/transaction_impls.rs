@@ -1,7 +1,8 @@
-//! What every writer does around its INSERT: refuse what is refused already, ask nothing for no events, and answer.
+//! What every writer does around its INSERT: return an earlier error, return at once if there are no events, convert
+//! the answer.
 
 /// Makes borrows of a driver's connection or transaction a [`Transaction`](super::Transaction) that answers with a
-/// future. The function takes the borrow and the batch, which has events, and tells what was written.
+/// future. The function takes the borrow and a batch that is not empty, and returns what was written.
 macro_rules! answers_later {
     ($lifetime:lifetime, $insert:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {
@@ -24,7 +25,7 @@ macro_rules! answers_later {
     )+ };
 }
 
-/// The same for a driver that answers at once.
+/// The same for a blocking driver, which returns the result itself.
 macro_rules! answers_at_once {
     ($insert:path: $($borrow:ty),+ $(,)?) => { $(
         impl $crate::write::Transaction for $borrow {

@@ -18,9 +18,9 @@ pub(super) struct Destination {
     pub(super) failing: BTreeSet<KeyId>,
     /// Heads whose failure counts against them only if the destination turns out to be up.
     pub(super) suspects: Vec<Suspect>,
-    /// The suspects were not alone when they failed, though those beside them may have ended without telling.
+    /// Other messages were in flight when the suspects failed, although their outcomes may prove nothing.
     pub(super) accompanied: bool,
-    /// Set while the destination is taken for down.
+    /// Set while the destination is considered down.
     pub(super) outage: Option<Outage>,
     /// Heads in memory that wait for the end of the outage.
     pub(super) blocked: VecDeque<KeyId>,
@@ -35,18 +35,18 @@ pub(super) struct Suspect {
     pub(super) failure: Failure,
     /// The batch it failed in, if what was acknowledged of it proves that the destination was up.
     pub(super) beside: Option<BatchId>,
-    /// Batches from this one on were sent after the failure was heard of.
+    /// Batches from this one on were sent after the failure was known.
     pub(super) since: BatchId,
 }
 
 impl Suspect {
-    /// Whether an acknowledgement of this batch says that the destination was up when this failed.
+    /// Whether an acknowledgement of this batch proves that the destination was up when this failed.
     pub(super) fn is_told_by(&self, batch: BatchId) -> bool {
         self.since <= batch || self.beside == Some(batch)
     }
 }
 
-/// A destination taken for down.
+/// A destination that is considered down.
 #[derive(Debug)]
 pub(super) struct Outage {
     /// Since when.
@@ -55,7 +55,7 @@ pub(super) struct Outage {
     pub(super) error: String,
     /// When to send one message to see whether it is back.
     pub(super) probe_at: Duration,
-    /// The same moment, for people.
+    /// The same time, for operators.
     pub(super) probe_time: Timestamp,
     /// Probes that failed.
     pub(super) probes: u32,
@@ -157,7 +157,7 @@ fn sorted(ids: impl Iterator<Item = DestinationId>) -> Vec<DestinationId> {
 /// What the failures say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Too early to tell; others are on their way.
+    /// Not decided yet; other messages are in flight.
     Open,
     /// The message failed alone and there is nothing to compare it with: it counts.
     Alone,

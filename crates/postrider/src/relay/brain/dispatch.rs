@@ -1,4 +1,4 @@
-//! Ready events go to the sink, in batches.
+//! Sends ready events to the sink, in batches.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::step::StepCx;
 use super::{Effect, KeyId};
 use crate::ledger::ParkedState;
 
-/// Heads for other destinations looked at while a batch for one is filled: bounds the cost of looking.
+/// Heads for other destinations that are skipped while a batch for one is filled. Limits the cost of the search.
 const PASSED_OVER_MAX: usize = 1_000;
 
 /// Room that is left in a batch being filled.
@@ -23,7 +23,7 @@ struct Room {
 impl Room {
     fn take(&mut self, queued: &Queued) -> bool {
         let bytes = queued.body.as_ref().map_or(0, |body| body.event.size_bytes());
-        // One event may be larger than a batch; it then goes alone.
+        // An event larger than the limit of a batch is sent alone.
         if self.events == 0 || (self.filled && bytes > self.bytes) {
             return false;
         }
@@ -35,7 +35,8 @@ impl Room {
 }
 
 impl Leader {
-    /// Fills and sends batches as long as there are events, room in the window and free places at the sink.
+    /// Fills and sends batches while there are ready events, room in the window and fewer batches at the sink than
+    /// allowed.
     pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
         while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
             let events_max = self.batch_events_max(cx).min(self.window_room(cx));
@@ -57,7 +58,7 @@ impl Leader {
             && self.window_room(cx) > 0
     }
 
-    /// Until when a batch that is not full waits for more. An idle sink is not kept waiting.
+    /// Until when a batch that is not full waits for more events. It does not wait while the sink is idle.
     pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         self.may_dispatch(cx).then(|| {
             let full = self.outbound.ready_count() >= self.batch_events_max(cx);
@@ -75,7 +76,7 @@ impl Leader {
         cx.policy().batch_events_max.min(trial)
     }
 
-    /// Takes heads off the ready queue. Those whose destination is down, or whose time is over, step aside.
+    /// Fills a batch from the ready queue. Heads that have expired, or whose destination is down, are left out.
     fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
         let mut batch = Batch::with_capacity(room.events.min(self.outbound.ready_count()));
         let mut destination = None;
@@ -87,7 +88,7 @@ impl Leader {
             if self.is_over(cx, key) || self.block_if_down(key) {
                 continue;
             }
-            // A destination that does not answer must not take the messages of another with it.
+            // A batch has one destination: if that does not answer, messages for others must not fail with it.
             if self.destinations.are_several() {
                 let of_key = self.destination_of(key);
                 if *destination.get_or_insert(of_key) != of_key {
@@ -122,7 +123,7 @@ impl Leader {
         batch
     }
 
-    /// Whether the head of a queue must not be sent any more: then its way ends here.
+    /// Whether the head of a queue must not be sent: it has expired, or it crashes the relay. Then it is given up.
     pub(super) fn is_over(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
         let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
         if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
@@ -137,7 +138,7 @@ impl Leader {
         false
     }
 
-    /// Sends a batch now, or after it is written down if the relay is being cautious.
+    /// Sends a batch now, or after it is recorded if the last owner died.
     pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
         if self.caution.is_some() {
             self.stage(cx, batch);

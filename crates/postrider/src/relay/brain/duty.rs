@@ -1,4 +1,4 @@
-//! Whether the owner works: not while it is paused, and not on its way out.
+//! Whether the owner reads and publishes: not while it is paused, and not while it shuts down.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Duty {
 }
 
 impl Duty {
-    /// Publishing and reading, not paused and not on the way out.
+    /// Whether it reads and publishes: not paused and not shutting down.
     pub(super) fn is_working(&self) -> bool {
         self.paused.is_none() && !self.is_leaving()
     }
@@ -37,7 +37,7 @@ impl Duty {
         }
     }
 
-    /// Everything is to be loaded again. Answers whether that is news.
+    /// The state is to be loaded again. Returns whether that was not known before.
     pub(super) fn reload(&mut self, cx: &StepCx<'_>) -> bool {
         let is_new = self.reload_by.is_none();
         if is_new {

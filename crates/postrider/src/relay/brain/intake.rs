@@ -1,4 +1,4 @@
-//! What is read from the outbox: when, how much, and how much of it is in memory.
+//! Reading from the outbox: when, how much, and how much is in memory.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::Position;
 use crate::relay::Policy;
 use crate::store::Budget;
 
-/// What an event costs in memory besides its texts: its place in the queues.
+/// Memory that an event needs besides its columns: its place in the queues.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 /// With more ranges above the floor, the progress row is large enough to report. Reading goes on: only by reading are
@@ -19,7 +19,7 @@ const DONE_RANGES_MANY: usize = 10_000;
 
 const NOTHING: Budget = Budget { events_max: 0, bytes_max: 0 };
 
-/// Reads ahead, within what memory is there for.
+/// Reads ahead, within the memory limits.
 #[derive(Debug)]
 pub(super) struct Intake {
     reader: Reader,
@@ -27,13 +27,13 @@ pub(super) struct Intake {
     events: usize,
     /// Their bytes, overhead included.
     bytes: usize,
-    /// What a claim under way may add.
+    /// What a claim in progress may add.
     claiming: Budget,
-    /// What keeps it from reading on, if something does.
+    /// The limit that is reached, if any.
     brake: Option<Brake>,
 }
 
-/// What else decides how much may be read.
+/// What other parts of the leader contribute to the decision how much to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     /// Parked events that are being read back.
@@ -72,18 +72,18 @@ impl Intake {
         self.events == 0 && self.reader.is_idle()
     }
 
-    /// Half of the room is taken.
+    /// Half of the limit is used.
     pub(super) fn is_crowded(&self, policy: &Policy) -> bool {
         self.events >= policy.read_ahead_events_max / 2 || self.bytes >= policy.read_ahead_bytes_max / 2
     }
 
-    /// An event is in memory.
+    /// Counts an event that is now in memory.
     pub(super) fn keep(&mut self, body: &Body) {
         self.events += 1;
         self.bytes += body.event.size_bytes() + EVENT_OVERHEAD_BYTES;
     }
 
-    /// An event leaves memory, if it was there.
+    /// Counts an event that leaves memory, if it was there.
     pub(super) fn release(&mut self, body: Option<&Body>) {
         if let Some(body) = body {
             self.events -= 1;
@@ -96,7 +96,7 @@ impl Intake {
         self.reader.due().filter(|_| self.budget(policy, demand).is_some())
     }
 
-    /// What to claim now, if something; it then counts as claimed.
+    /// What to claim now, if a claim is due; it then counts as in progress.
     pub(super) fn start_claim(&mut self, now: Duration, policy: &Policy, demand: Demand) -> Option<Budget> {
         let is_due = self.reader.due().is_some_and(|at| at <= now);
         let budget = self.budget(policy, demand).filter(|_| is_due)?;
@@ -117,7 +117,7 @@ impl Intake {
         self.reader.failed(now, policy);
     }
 
-    /// How much may be read now. Small leftovers of room are not worth a query.
+    /// How much may be read now; `None` if too little to be worth a query.
     fn budget(&self, policy: &Policy, demand: Demand) -> Option<Budget> {
         let fetching_bytes = if demand.fetching == 0 { 0 } else { policy.batch_bytes_max };
         let room = policy.read_ahead_events_max.saturating_sub(self.events + demand.fetching);
@@ -125,14 +125,14 @@ impl Intake {
         let worthwhile = policy.claim_events_max.min(policy.read_ahead_events_max / 4).max(1);
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
-            // Queues that wait for the reader could never leave the table otherwise.
+            // Parked queues that wait for the reader could never be emptied otherwise.
             && (self.brake != Some(Brake::ParkedFull) || demand.is_waited_for)
             && demand.unwritten_rows < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }
 
-    /// Room for parked events that come back: claims leave a batch of it, so that retries do not starve behind a
-    /// full read-ahead.
+    /// Room for parked events that are read back. It is one batch more than claims may use, so that a full read-ahead
+    /// does not starve retries.
     pub(super) fn room_for_parked(&self, policy: &Policy) -> Budget {
         let events_max = (policy.read_ahead_events_max + policy.batch_events_max)
             .saturating_sub(self.events + self.claiming.events_max);
@@ -141,7 +141,7 @@ impl Intake {
         Budget { events_max, bytes_max }
     }
 
-    /// Looks at the limits again. Answers the brake if it changed.
+    /// Checks the limits. Returns the brake if it changed.
     pub(super) fn set_brake(
         &mut self,
         policy: &Policy,

@@ -1,4 +1,4 @@
-//! What goes into the brain and what comes out: the whole of its contact with the world.
+//! Inputs and effects of the brain: its only interface.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::sink::Outcome;
 use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
 use crate::{Code, Event, Position};
 
-/// One ownership of the lease, or one try to get it. A reply to an earlier one is ignored: nothing the
-/// brain knew survives the loss of a lease.
+/// One ownership of the lease, or one attempt to get it. A reply to an earlier term is ignored, because the brain
+/// drops all its state when it loses the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Term(pub u64);
 
-/// Names a batch between its publishing and its outcomes.
+/// Identifies a batch from its publishing until its outcomes arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u64);
 
 /// An event that went through the router, as the brain sees it.
 #[derive(Debug, Clone)]
 pub struct Routed {
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
-    /// What orders it.
+    /// Its ordering key.
     pub key: KeyId,
-    /// What the router said.
+    /// The router's decision.
     pub disposition: Disposition,
     /// The event itself; the brain looks only at its policy fields.
     pub event: Arc<Event>,
 }
 
-/// What the router said of an event.
+/// The router's decision about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     /// Send it there.
@@ -41,40 +41,40 @@ pub enum Disposition {
         id: DestinationId,
         /// Its name.
         name: Arc<str>,
-        /// What the rule says besides; `None` if the message is simply the event.
+        /// What else the rule sets; `None` if the message is the event unchanged.
         delivery: Option<Arc<Delivery>>,
     },
     /// The subscription does not want it: it is done.
     Filtered,
-    /// No rule matched: hold it back, visibly.
+    /// No rule matched: it is parked until a relay with a matching rule starts.
     Unrouted,
 }
 
 /// A parked row with the identities of its key and destination.
 #[derive(Debug, Clone)]
 pub struct ParkedEvent {
-    /// What orders it.
+    /// Its ordering key.
     pub key: KeyId,
     /// The row.
     pub row: ParkedRow,
 }
 
-/// Something happened.
+/// An input of the brain.
 #[derive(Debug)]
 pub enum Input {
     /// Time passed; nothing else.
     Tick,
     /// A wake-up: there may be new events.
     Wake,
-    /// The operator paused the subscription, with a reason, or lets it go on.
+    /// The operator paused the subscription, with a reason, or resumed it.
     Pause(Option<String>),
-    /// Finish what is in flight, settle it, give the lease up, stop.
+    /// Wait for messages in flight, settle them, release the lease, stop.
     Shutdown,
     /// Answer to an effect of a term.
     Reply(Term, Reply),
 }
 
-/// Answer to an effect. An error answers the effect too, by its code.
+/// Reply to an effect. A failed call replies with the code of its error.
 #[derive(Debug)]
 pub enum Reply {
     /// To [`Effect::Acquire`]. Rows come with their keys' identities.
@@ -89,9 +89,9 @@ pub enum Reply {
     Published(BatchId, Vec<Outcome>),
     /// To [`Effect::Settle`].
     Settled(Result<Settled, Code>),
-    /// To [`Effect::Release`], whatever came of it.
+    /// To [`Effect::Release`], whether it succeeded or not. Also sent after [`Effect::Halt`], and ignored then.
     Released,
-    /// To [`Effect::Pause`], whatever came of it.
+    /// To [`Effect::Pause`], whether it succeeded or not.
     Paused,
 }
 
@@ -141,70 +141,70 @@ pub enum RoutedClaim {
     Page {
         /// The events.
         events: Vec<Routed>,
-        /// Positions that will never hold one, both ends included.
+        /// Ranges of positions that can never get an event, both ends included.
         dead: Vec<(Position, Position)>,
-        /// Rows that no event can be made of, and why.
+        /// Rows that cannot be read as events, and why.
         damaged: Vec<(Position, String)>,
         /// The next claim has something to read.
         more_at_once: bool,
         /// Not everything that was visible has been read.
         left_unread: bool,
     },
-    /// The database is not the one it was.
+    /// The history of the database changed, and why.
     HistoryChanged(String),
 }
 
-/// What was found of the parked events asked for. What is in no list did not fit.
+/// Answer to [`Effect::Fetch`], routed. A position that is in no list did not fit.
 #[derive(Debug, Default)]
 pub struct RoutedFetch {
     /// Found and routed again.
     pub events: Vec<Routed>,
     /// No longer in the outbox.
     pub gone: Vec<Position>,
-    /// Another process has taken them over.
+    /// Taken by another publisher.
     pub taken: Vec<Position>,
 }
 
-/// Something to do. Each but `Report` and `Stop` is answered by the [`Reply`] of its name.
+/// Something to do. Each except `Report` and `Stop` is answered by a [`Reply`].
 #[derive(Debug)]
 pub enum Effect {
     /// Take the lease and load the state.
     Acquire,
-    /// Prolong the lease.
+    /// Renew the lease.
     Renew(Epoch),
-    /// Give the lease up.
+    /// Release the lease.
     Release {
         /// Ours.
         epoch: Epoch,
         /// Everything was settled.
         clean: bool,
     },
-    /// Read on in the outbox.
+    /// Read the next events of the outbox.
     Claim(Budget),
-    /// Read parked events again, as many of these as fit into so many bytes, at least one.
+    /// Read parked events again, as many of these as fit into this many bytes, at least one.
     Fetch(Vec<Position>, usize),
-    /// Hand a batch to the sink.
+    /// Publish a batch.
     Publish(BatchId, Vec<Routed>),
     /// Record progress.
     Settle(Settlement),
-    /// Stop the subscription for an operator to look at. Not answered.
+    /// Halt the subscription until an operator decides. The term ends with it, so its reply is ignored.
     Halt {
         /// Ours.
         epoch: Epoch,
         /// Why.
         reason: String,
     },
-    /// Pause the subscription, as an operator would. One that could not be written ends with the next renewal, and
-    /// is asked for again.
+    /// Pause the subscription, as an operator would. If the pause could not be stored, the next renewal ends it, and
+    /// the next failure asks for it again.
     Pause {
         /// Ours.
         epoch: Epoch,
         /// Why.
         reason: String,
     },
-    /// Tell people.
+    /// Log something, and show it in the status.
     Report(Report),
-    /// The brain is done; call it no more.
+    /// The brain has ended; do not call it again.
     Stop,
 }
 
@@ -214,23 +214,23 @@ pub enum Effect {
 pub enum Report {
     /// The lease is ours.
     Leading {
-        /// With which right.
+        /// The epoch of the lease.
         epoch: Epoch,
-        /// Whether the last owner left in good order.
+        /// Whether the last owner released the lease cleanly.
         clean: bool,
     },
-    /// Another relay has the lease; told once per holder.
+    /// Another relay holds the lease; reported once per holder.
     StandingBy {
         /// Who has it.
         holder: String,
     },
-    /// The lease is not ours any more.
+    /// This relay no longer owns the subscription.
     Deposed(Deposed),
     /// Waiting for an operator.
     Halted(String),
-    /// Paused by an operator, with the reason, or going on.
+    /// Paused, with the reason, or resumed.
     Paused(Option<String>),
-    /// A destination is taken for down; nothing is counted against its messages.
+    /// A destination is considered down; failures do not count as attempts of its messages.
     BreakerOpened {
         /// Its name.
         destination: Arc<str>,
@@ -242,53 +242,53 @@ pub enum Report {
         /// Its name.
         destination: Arc<str>,
     },
-    /// An event left the straight way.
+    /// An event was parked.
     Parked {
         /// Which.
         position: Position,
         /// How.
         state: ParkedState,
-        /// Tries that counted.
+        /// Attempts that counted.
         attempts: u32,
-        /// More of an event that does not go on by itself.
+        /// Details, if the event is not retried automatically.
         about: Option<Box<About>>,
     },
-    /// The first try of an event failed, and its destination is not known to be down. It is tried again.
+    /// The first attempt of an event failed, and its destination is not known to be down. It is retried.
     Failing {
         /// Which.
         position: Position,
-        /// More of it.
+        /// Details.
         about: Box<About>,
     },
     /// A message may have been written twice.
     PossibleDuplicate(Position),
     /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
     OrderBroken(Position),
-    /// A limit is reached, or there is room again.
+    /// A limit is reached, or no longer.
     Brake(Option<Brake>),
-    /// Another process has changed parked rows. What is in flight is settled, then everything is loaded again.
+    /// Another process has changed parked rows. Messages in flight are settled, then the state is loaded again.
     ParkedChanged,
 }
 
-/// What people need to know of an event that is in trouble.
+/// Details of an event that could not be delivered, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
-    /// The event, unless no event can be made of its row, or it is not in memory.
+    /// The event, unless its row cannot be read or it is not in memory.
     pub event: Option<Arc<Event>>,
-    /// What orders it.
+    /// Its ordering key.
     pub key: Option<String>,
-    /// Where it was to go.
+    /// Its destination.
     pub destination: Option<Arc<str>>,
     /// What is wrong.
     pub reason: String,
 }
 
-/// A limit that an operator should know of.
+/// A limit that an operator should know about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brake {
     /// As many events are parked as may be: nothing new is read.
     ParkedFull,
-    /// Progress is in very many pieces, because many positions are open. Reading goes on.
+    /// Progress has very many separate ranges, because many positions are not done. Reading continues.
     RangesMany,
 }
 
@@ -309,7 +309,7 @@ pub enum Deposed {
     HistoryChanged,
     /// Another process has changed parked rows: everything is loaded again, at once.
     ParkedChanged,
-    /// It was given up in good order.
+    /// It released the lease itself.
     Released,
 }
 

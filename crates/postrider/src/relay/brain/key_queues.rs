@@ -1,4 +1,4 @@
-//! The queue of a key: its events in order, the first of which something is being done about.
+//! The queue of a key: its events in order. Only the head, the first event, has a state.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use crate::{Event, Position};
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) position: Position,
-    /// Tries that counted against it.
+    /// Attempts that counted.
     pub(super) attempts: u32,
-    /// Its last try failed and did not count. Should the next one fail too, that counts.
+    /// Its last attempt failed and did not count. If the next one fails too, that counts.
     pub(super) doubted: bool,
     /// It has a row in the parked table, or will have with the next flush. Its position is done.
     pub(super) parked: bool,
@@ -24,7 +24,7 @@ pub(super) struct Queued {
     pub(super) body: Option<Body>,
 }
 
-/// An event in memory and where it goes.
+/// An event in memory and its destination.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     pub(super) destination: DestinationId,
@@ -40,33 +40,33 @@ impl Body {
     }
 }
 
-/// What is being done about the first event of a queue.
+/// The state of the first event of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadState {
     /// In the ready queue: to be published next.
     Ready,
-    /// At the sink, with those of the following that are in the same batch.
+    /// At the sink, with the following events that are in the same batch.
     InFlight,
-    /// Failed, and it is not known yet whose fault it was.
+    /// Failed; whether the message or the destination is the cause is not decided yet.
     Suspect,
-    /// Failed once; in memory, to be tried again at this moment before anything counts.
+    /// Failed once without counting; in memory, to be retried at this time.
     Resting(Duration),
-    /// Parked until this moment.
+    /// Parked until this time.
     Waiting(Duration),
-    /// Parked and wanted back in memory.
+    /// Parked, to be read back into memory.
     Wanted,
-    /// Parked and being read.
+    /// Parked, and being read back.
     Fetching,
     /// In memory; its destination is down.
     Blocked,
     /// Parked; its destination is down.
     Held,
-    /// Parked; waits for an operator: dead with its key blocked, or unrouted.
+    /// Parked until an operator acts: dead with its key blocked, or unrouted.
     Stuck,
-    /// Parked; events of its key that go before it may still be to be read.
+    /// Parked; earlier events of its key may not have been read yet.
     Unread,
-    /// Given up, and that is not settled yet. Were the next one published now and the relay to die, the
-    /// next owner might deliver this one after it.
+    /// Given up, and that is not settled yet. The next event must wait: if it were published now and the relay died,
+    /// the next owner could deliver this event after it.
     Ended,
 }
 
@@ -84,8 +84,8 @@ impl KeyQueue {
         Self { head, rest: VecDeque::new(), head_state }
     }
 
-    /// Whether an event that arrives now is parked behind the others instead of being kept in memory:
-    /// when the queue's end is in the table, or its head waits for something that may take long.
+    /// Whether a new event is parked behind the others instead of kept in memory: if the last event of the queue is
+    /// parked, or the head waits for something that may take long.
     pub(super) fn parks_arrivals(&self) -> bool {
         let end_in_table = match self.rest.back() {
             Some(last) => last.body.is_none(),
@@ -94,12 +94,12 @@ impl KeyQueue {
         end_in_table || matches!(self.head_state, HeadState::Waiting(_) | HeadState::Held | HeadState::Stuck)
     }
 
-    /// Whether an event at this position is what the head waits for.
+    /// Whether the head waits for earlier events, and this position is one.
     pub(super) fn is_preceded_by(&self, position: Position) -> bool {
         self.head_state == HeadState::Unread && position < self.head.position
     }
 
-    /// Puts an entry at the head, before one that was waiting to be preceded; else gives it back.
+    /// Makes an event the head, if the current head waits for earlier events; otherwise returns it.
     pub(super) fn precede(&mut self, queued: Queued, head_state: HeadState) -> Result<(), Queued> {
         if !self.is_preceded_by(queued.position) {
             return Err(queued);
@@ -109,7 +109,7 @@ impl KeyQueue {
         Ok(())
     }
 
-    /// Puts an entry where its position belongs; nearly always the end.
+    /// Inserts an event by position; nearly always at the end.
     pub(super) fn insert(&mut self, queued: Queued) {
         let at = self.rest.iter().rposition(|e| e.position < queued.position).map_or(0, |i| i + 1);
         self.rest.insert(at, queued);
@@ -143,7 +143,7 @@ impl KeyQueues {
         }
     }
 
-    /// Its destination is down: the head waits, and what it failed at before says nothing of it.
+    /// Blocks the head because its destination is down. An earlier failure no longer counts as doubt about the message.
     pub(super) fn block(&mut self, key: KeyId) {
         if let Some(queue) = self.0.get_mut(&key) {
             queue.head_state = HeadState::Blocked;
@@ -167,6 +167,6 @@ impl KeyQueues {
 #[derive(Debug)]
 pub(super) struct Popped {
     pub(super) head: Queued,
-    /// Whether the queue goes on.
+    /// Whether the queue has more events.
     pub(super) more: bool,
 }

@@ -1,4 +1,4 @@
-//! Keys and destinations as the brain tells them apart: by number.
+//! Keys and destinations as the brain identifies them: by number.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

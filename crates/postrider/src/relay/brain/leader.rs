@@ -1,4 +1,4 @@
-//! The owner of a subscription: its whole working state, and what it does whenever something happened.
+//! The owner of a subscription: its whole working state, and what it does at each step.
 
 use std::time::Duration;
 
@@ -20,12 +20,13 @@ use crate::sink::Outcome;
 use crate::store::{Loaded, Renewed, Settled};
 use crate::{Code, Recovery};
 
-/// The working state of an owner. Gone with the lease; loaded again from the database by the next owner. Each part owns
-/// its fields; what concerns several parts is decided here and in the files of the verbs.
+/// The working state of an owner. Dropped when the lease is lost or the process dies; the next owner loads it from the
+/// database. Each part owns its fields; what concerns several parts is decided here and in the files listed in
+/// [`brain`](super).
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) lease: Lease,
-    /// Whether it works at all.
+    /// Whether it may read and publish.
     pub(super) duty: Duty,
     /// Reading, and what is in memory.
     pub(super) intake: Intake,
@@ -33,18 +34,18 @@ pub(super) struct Leader {
     pub(super) queues: KeyQueues,
     /// What is ready, and what is at the sink.
     pub(super) outbound: Outbound,
-    /// Those that fail.
+    /// Destinations with failures.
     pub(super) destinations: Destinations,
-    /// Parked events that come back.
+    /// Parked events to read back into memory.
     pub(super) recall: Recall,
     /// What is to be settled.
     pub(super) progress: ProgressBuffer,
-    /// After a death: small batches, each written down first.
+    /// After a crash of the last owner: small batches, each recorded before it is published.
     pub(super) caution: Option<Caution>,
 }
 
 impl Leader {
-    /// Takes over with the state of the moment the lease was granted.
+    /// Takes over with the state that was loaded with the lease.
     pub(super) fn take_over(
         cx: &mut StepCx<'_>,
         loaded: Loaded,
@@ -95,7 +96,7 @@ impl Leader {
             let head_state = match row.state {
                 ParkedState::Dead | ParkedState::Expired => HeadState::Stuck,
                 ParkedState::Retry => {
-                    // A wall clock that jumped must not make any process wait longer than the longest backoff.
+                    // A wall clock that jumped must not make an event wait longer than the maximum backoff.
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| cx.now.wall.until(at));
                     HeadState::Waiting(cx.elapsed() + wait.min(cx.policy().backoff_max))
                 }
@@ -110,7 +111,7 @@ impl Leader {
         }
     }
 
-    /// Takes a reply in. An error deposes this owner.
+    /// Handles a reply. An error ends the term.
     pub(super) fn hear(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), Deposed> {
         match reply {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
@@ -167,7 +168,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Only an error that changed nothing is survived; after any other the state is loaded again.
+    /// Continues after an error that changed nothing; after any other error the term ends and the state is loaded
+    /// again.
     fn survive(code: Code) -> Result<(), Deposed> {
         match code.recovery() {
             Recovery::Again => Ok(()),
@@ -175,7 +177,7 @@ impl Leader {
         }
     }
 
-    /// Does whatever can be done now.
+    /// Does everything that is due now.
     pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
         let now = cx.elapsed();
         if self.lease.is_over(now) {
@@ -190,7 +192,8 @@ impl Leader {
             self.probe(cx);
             self.dispatch(cx);
         }
-        // Also on the way out: an answer still to come must not be taken for a sign against these.
+        // Also while shutting down: these failures must be judged before a later answer is taken as evidence against
+        // them.
         self.judge(cx);
         if self.duty.is_working() {
             self.end_caution(cx);
@@ -209,13 +212,13 @@ impl Leader {
         self.outbound.batch_count() == 0 && self.progress.is_clean()
     }
 
-    /// Starts the way out.
+    /// Starts to shut down: nothing new is published.
     pub(super) fn drain(&mut self, cx: &StepCx<'_>) {
         self.duty.drain(cx);
         self.unstage(cx);
     }
 
-    /// Whether the way out is at its end, and whether everything was settled.
+    /// Whether everything was settled, once the shutdown is complete or out of time; `None` before.
     pub(super) fn drained(&self, now: Duration) -> Option<bool> {
         let until = self.duty.draining_until()?;
         let settled = self.is_settled();
@@ -266,7 +269,7 @@ impl Leader {
         cx.policy().window_events_max.saturating_sub(self.outbound.in_flight() + self.progress.unsettled())
     }
 
-    /// When to come back if nothing else happens.
+    /// When the next step is due if there is no other input.
     pub(super) fn due(&self, cx: &StepCx<'_>) -> Duration {
         let mut due = self.lease.due();
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));

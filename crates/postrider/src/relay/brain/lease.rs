@@ -47,7 +47,7 @@ impl Lease {
         }
     }
 
-    /// The renewal failed without telling anything; try again before the deadline.
+    /// The renewal failed and the lease may still be held; try again before the deadline.
     pub(super) fn not_renewed(&mut self, now: Duration) {
         self.renewing_since = None;
         self.renew_at = now + self.duration / 10;

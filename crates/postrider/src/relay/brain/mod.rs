@@ -1,5 +1,8 @@
 //! The relay's brain: a pure state machine. `step(now, input) -> effects`; no clock, no I/O, seeded randomness.
 //!
+//! It holds its state in memory only. After a crash, the next owner loads what was settled and publishes the rest
+//! again.
+//!
 //! | file | idea |
 //! |---|---|
 //! | `io` | what goes in and what comes out |
@@ -9,12 +12,12 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `lease`, `duty` | when to renew; paused, or on the way out |
+//! | `lease`, `duty` | when to renew; whether it is paused or shutting down |
 //! | `intake` (with `reader`) | when and how much to read, and what is in memory |
 //! | `key_queues` | the events of each key, in order |
 //! | `outbound` | what is ready, and what is at the sink |
-//! | `destination` | what is known of a destination that fails |
-//! | `recall` | parked events that come back, and when |
+//! | `destination` | the state of a destination that fails |
+//! | `recall` | parked events to read back into memory, and when |
 //! | `progress` | what is to be settled, and the window |
 //!
 //! What the leader does with them:
@@ -25,7 +28,7 @@
 //! | `dispatch` | heads of queues go to the sink in batches |
 //! | `outcome` | the sink's answers |
 //! | `park`, `fetch` | events that fail leave memory, and come back |
-//! | `outage` | destination down or message bad |
+//! | `outage` | whether the destination is down or the message is bad |
 //! | `trial` | an event that kills the process |
 
 mod arrive;
@@ -78,7 +81,7 @@ pub struct Setup {
     pub subscription: String,
     /// Its limits and times.
     pub policy: Policy,
-    /// Whether the sink takes several messages of one key in a batch.
+    /// Whether a batch may contain several messages of one key.
     pub prefix_safe: bool,
     /// Seeds the jitter.
     pub seed: u64,
@@ -101,19 +104,19 @@ pub struct Brain {
     term: Term,
     phase: Phase,
     stopping: bool,
-    /// When to come back.
+    /// When the next tick is due.
     due: Option<Duration>,
-    /// The operator's stop already reported, so that it is reported once.
+    /// The reason of the halt that was reported last, so that it is reported once.
     halted: Option<String>,
     /// The holder of the lease at the last request, so that it is reported once.
     leader: Option<String>,
     /// Terms in a row that ended before anything was settled.
     fruitless: u32,
-    /// The last owner of this process was still careful after another relay's crash.
+    /// This process's last term ended while it was still careful after another relay's crash.
     was_careful: bool,
     /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
-    /// The last epoch this very process led with.
+    /// The last epoch that this process owned.
     led: Option<Epoch>,
 }
 
@@ -121,21 +124,21 @@ pub struct Brain {
 enum Phase {
     /// Without the lease; the next request is at this time.
     Standby { try_at: Duration },
-    /// Asked for the lease at this moment.
+    /// Requested the lease at this time.
     Acquiring { sent_at: Duration },
     /// With the lease.
     Leading(Box<Leader>),
     /// Shutting down; the lease is being released.
     Releasing,
-    /// Done forever.
+    /// Ended; takes no further input.
     Stopped,
 }
 
-/// The state of a brain, for people.
+/// The state of a brain, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Whether it holds the lease, and with which right.
+    /// The epoch of the lease, if it holds it.
     pub leading: Option<Epoch>,
     /// Everything up to this position is done.
     pub floor: Position,
@@ -195,12 +198,12 @@ impl Brain {
         Step { term: self.term, effects: cx.effects }
     }
 
-    /// When (by `Now::elapsed`) to come back with [`Input::Tick`] if nothing else happens before.
+    /// When (by `Now::elapsed`) to call [`step`](Self::step) with [`Input::Tick`] if there is no other input before.
     pub fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// What it does for its subscription, as text for people.
+    /// Its role for the subscription, as operators see it.
     pub fn role(&self) -> RelayRole {
         match self.phase {
             Phase::Leading(_) => RelayRole::Leading,
@@ -250,7 +253,7 @@ impl Brain {
                     leader.drain(cx);
                 }
             }
-            // What an earlier term asked for is no longer needed.
+            // A reply to an earlier term is about state that no longer exists.
             Input::Reply(term, _) if term != self.term => {}
             Input::Reply(_, Reply::Acquired(answer)) => self.acquired(cx, answer),
             Input::Reply(_, Reply::Released) => {
@@ -275,7 +278,7 @@ impl Brain {
             Ok(Acquisition::Granted { mut loaded, parked, dead }) => {
                 self.halted = None;
                 self.leader = None;
-                // No process led in between and this process is alive: whatever happened, no event killed it.
+                // No other relay owned the lease in between, and this process is alive: so no event has crashed it.
                 loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
                 self.led = Some(loaded.epoch);
                 let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
@@ -288,7 +291,7 @@ impl Brain {
                 self.phase = Phase::Leading(Box::new(leader));
                 return;
             }
-            // Looks again before the lease can be over, in case it is given up early.
+            // Asks again before the lease can expire, in case it is released early.
             Ok(Acquisition::Held { holder, remaining }) => {
                 if self.leader.as_ref() != Some(&holder) {
                     cx.report(Report::StandingBy { holder: holder.clone() });
@@ -330,12 +333,13 @@ impl Brain {
         Ok(())
     }
 
-    /// Nothing this owner knew is kept. Trying again at once would only find the same trouble.
+    /// Ends the term and drops all its state. Waits before the next attempt, which would likely fail for the same
+    /// reason.
     fn depose(&mut self, cx: &mut StepCx<'_>, why: Deposed) {
         cx.report(Report::Deposed(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
-            // Any process that loads again because an operator changed something found no trouble.
+            // A reload because an operator changed parked rows is not a failure.
             let is_fruitful = leader.progress.has_settled() || why == Deposed::ParkedChanged;
             self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();
@@ -344,7 +348,7 @@ impl Brain {
         let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
         let try_at = if why == Deposed::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
         self.phase = Phase::Standby { try_at };
-        // Replies to what the deposed owner asked for must not reach the next one.
+        // Replies to effects of this term must not reach the next one.
         self.term = Term(self.term.0 + 1);
         if self.stopping {
             self.stop(cx);

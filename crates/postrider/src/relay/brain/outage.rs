@@ -97,7 +97,7 @@ impl Leader {
                 }
                 for Suspect { key, failure, .. } in &suspects {
                     if accompanied {
-                        // It failed beside others that told nothing in the end: tried once more, now alone.
+                        // It failed beside others whose outcomes proved nothing: it is retried once more, alone.
                         self.proceed(cx, *key);
                     } else if is_probe {
                         self.strike(cx, *key, failure);
@@ -185,8 +185,7 @@ impl Leader {
         }
     }
 
-    /// A probe that told nothing of the destination, because the message itself was refused, makes way
-    /// for the next.
+    /// Plans the next probe if this one proved nothing about the destination, because the message itself was refused.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage

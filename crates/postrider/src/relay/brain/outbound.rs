@@ -1,4 +1,4 @@
-//! What goes to the sink: keys whose head may be published, and the batches that are there.
+//! Publishing: keys whose head may be published, and the batches at the sink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::Position;
 /// A batch on its way to the sink.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Its messages, in order, while it waits to be sent; the sink has them afterwards.
+    /// Its messages, in order, until it is sent.
     outgoing: Vec<Routed>,
     /// Keys and positions of its messages, in order.
     pub(super) messages: Vec<(KeyId, Position)>,
-    /// Sent to see whether this destination is back.
+    /// The destination that this batch probes, if it is a probe.
     pub(super) probe: Option<DestinationId>,
 }
 
@@ -24,7 +24,7 @@ impl Batch {
         Self { outgoing: Vec::with_capacity(events), messages: Vec::with_capacity(events), probe: None }
     }
 
-    /// A batch that is sent to see whether this destination is back.
+    /// A batch that probes whether this destination is up again.
     pub(super) fn probe(id: DestinationId) -> Self {
         Self { probe: Some(id), ..Self::default() }
     }
@@ -45,11 +45,11 @@ impl Batch {
 pub(super) struct Outbound {
     /// Keys whose head may be published, in the order they became so.
     ready: VecDeque<KeyId>,
-    /// Since when the first of them waits.
+    /// Since when the first of them has waited.
     ready_since: Duration,
     batches: ByNumber<BatchId, Batch>,
     next_batch: u64,
-    /// Messages at the sink; with what is unsettled, the window.
+    /// Messages at the sink. Together with unsettled events they are limited by the window.
     in_flight: usize,
     /// Messages acknowledged while leading.
     acknowledged: u64,
@@ -84,7 +84,7 @@ impl Outbound {
         self.ready.push_front(key);
     }
 
-    /// A batch was filled: what is left waits from now on.
+    /// A batch was filled: the linger time of the remaining keys starts now.
     pub(super) fn restart_linger(&mut self, now: Duration) {
         self.ready_since = now;
     }
@@ -117,7 +117,7 @@ impl Outbound {
         BatchId(self.next_batch)
     }
 
-    /// A batch goes out. Answers its id and its messages.
+    /// Registers a batch as sent. Returns its id and its messages.
     pub(super) fn send(&mut self, mut batch: Batch) -> (BatchId, Vec<Routed>) {
         let id = self.next_batch();
         self.next_batch += 1;
@@ -134,7 +134,7 @@ impl Outbound {
         Some(batch)
     }
 
-    /// The sink has one message more for good.
+    /// Counts one acknowledged message.
     pub(super) fn count_acknowledged(&mut self) {
         self.acknowledged += 1;
     }

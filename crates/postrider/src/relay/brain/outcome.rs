@@ -1,4 +1,4 @@
-//! The sink answered: every message of the batch finds its next state.
+//! Handles the sink's answer: every message of the batch gets its next state.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::Position;
 use crate::sink::{Failure, Outcome};
 
 impl Leader {
-    /// Takes in the outcomes of a batch.
+    /// Handles the outcomes of a batch.
     pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, outcomes: Vec<Outcome>) {
         let Some(batch) = self.outbound.answered(id) else { return };
         let outcomes = blame_the_first(outcomes);
@@ -33,8 +33,8 @@ impl Leader {
                 other => self.not_acknowledged(cx, id, (key, position), other),
             }
         }
-        // An acknowledgement in the same answer proves the destination up when its failures happened, unless the
-        // sink knows better.
+        // An acknowledgement in the same answer proves that the destination was up when its failures happened, unless a
+        // failure says otherwise (`after_last_acknowledgement`).
         for destination in acknowledged_by {
             self.destination_is_up(cx, destination, id);
         }
@@ -43,7 +43,7 @@ impl Leader {
         self.trial_answered(&batch);
     }
 
-    /// Settles a message as progress and takes it out of its queue. Answers where it went.
+    /// Adds a message to the progress and removes it from its queue. Returns its destination.
     fn acknowledged(&mut self, cx: &mut StepCx<'_>, key: KeyId, position: Position) -> Option<DestinationId> {
         let queue = self.queues.get_mut(key)?;
         let queued = if queue.head.position == position {
@@ -69,7 +69,7 @@ impl Leader {
         if matches!(outcome, Outcome::Ambiguous(_)) {
             cx.report(Report::PossibleDuplicate(position));
         }
-        // What follows a failed message of its key in the same batch waits behind it.
+        // A message that follows a failed one of its key in the same batch waits behind it.
         let Some(queue) = self.queues.get(key).filter(|queue| queue.head.position == position) else {
             return;
         };
@@ -95,12 +95,12 @@ impl Leader {
             }
             Outcome::Failed(failure) => self.strike(cx, key, &failure),
             Outcome::Rejected(failure) => self.reject(cx, key, &failure.message),
-            // Of a fenced one nothing is kept; see `hear`.
+            // `hear` ends the term if a message was fenced, before it comes here.
             Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => {}
         }
     }
 
-    /// Its destination is down: the queue waits, and nothing is counted.
+    /// Blocks a queue because its destination is down. No attempt is counted.
     fn wait_for_destination(
         &mut self,
         cx: &mut StepCx<'_>,
@@ -114,7 +114,7 @@ impl Leader {
         self.destination_is_down(cx, destination, failure);
     }
 
-    /// Queues that are still as they were when the batch left go on with their next event.
+    /// Continues the queues whose head state the outcomes have not changed.
     fn go_on(&mut self, cx: &StepCx<'_>, batch: &Batch) {
         for &(key, _) in &batch.messages {
             if self.queues.head_state(key) == Some(HeadState::InFlight) {
@@ -123,7 +123,7 @@ impl Leader {
         }
     }
 
-    /// The head of a queue is new or free: it goes on if it is in memory, else it is fetched.
+    /// Continues with the head of a queue: it becomes ready if it is in memory, otherwise it is read back.
     pub(super) fn proceed(&mut self, cx: &StepCx<'_>, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if queue.head.body.is_some() {
@@ -135,8 +135,8 @@ impl Leader {
     }
 }
 
-/// An answer of only "untried" has no reason: without one the batch would be sent again at once, for
-/// ever. Its first message is taken for failed.
+/// If the sink tried no message, its answer names no failure, and the batch would be sent again immediately and
+/// endlessly. Therefore the first message counts as failed.
 fn blame_the_first(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
         && let Some(first) = outcomes.first_mut()

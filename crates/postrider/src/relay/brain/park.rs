@@ -1,4 +1,5 @@
-//! An event leaves the straight way, and the later events of its key queue up behind it.
+//! Parking: an event that fails leaves memory, and the later events of its key wait behind it. A parked row is in the
+//! database after the next settle, and survives the relay.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use crate::sink::Failure;
 /// Longest error text kept in a row.
 const ERROR_BYTES_MAX: usize = 1_000;
 
-/// How an event is parked.
+/// Why an event is parked, and until when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParkReason<'a> {
     pub(super) state: ParkedState,
@@ -32,7 +33,7 @@ impl<'a> ParkReason<'a> {
         Self { state, next_attempt_at: None, error: Some(error) }
     }
 
-    /// The row this reason gives an entry.
+    /// The parked row of an event, for this reason.
     pub(super) fn row(&self, queued: &Queued, key: Option<&str>, destination: Option<&str>) -> ParkedRow {
         ParkedRow {
             position: queued.position,
@@ -56,13 +57,15 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
-    /// A try failed, and nothing says that the destination is down. One failure may be a connection that was cut, or
-    /// the edge of an outage: the head is tried once more a little later, and only two in a row count, as one attempt.
+    /// Handles a failed attempt while the destination does not seem to be down. A single failure may be a broken
+    /// connection or the start of an outage, so the head is retried a little later; only two failures in a row count,
+    /// as one attempt.
     pub(super) fn doubt(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
         let asked = failure.retry_after.unwrap_or_default();
-        // Any process that asks for a long wait answered, and the queue is not kept in memory for it.
+        // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory
+        // so long.
         if queue.head.doubted || asked > policy.probe_max {
             self.strike(cx, key, failure);
             return;
@@ -74,7 +77,7 @@ impl Leader {
         self.recall.retry_at(until, key);
     }
 
-    /// A try that counts against the head of a queue: it waits for the next, or has had its last.
+    /// Counts a failed attempt of the head of a queue: it is retried later, or given up if it was the last attempt.
     pub(super) fn strike(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let own_limit = queue.head.body.as_ref().and_then(|body| body.event.max_attempts);
@@ -100,7 +103,7 @@ impl Leader {
         self.recall.retry_at(until, key);
     }
 
-    /// The one try that was enough: the message itself can never be delivered.
+    /// Gives up the head of a queue because the message can never be delivered.
     pub(super) fn reject(&mut self, cx: &mut StepCx<'_>, key: KeyId, why: &str) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.head.attempts += 1;
@@ -108,8 +111,8 @@ impl Leader {
         self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
     }
 
-    /// The end of a head's way. Once that is settled the others of its key go on without it, unless a dead
-    /// one blocks them.
+    /// Gives up the head of a queue. Once that is settled, the later events of its key continue, unless the policy
+    /// lets a dead event block them.
     pub(super) fn give_up(&mut self, cx: &mut StepCx<'_>, key: KeyId, reason: ParkReason<'_>) {
         if reason.state == ParkedState::Dead && cx.policy().on_dead == OnDead::Block {
             self.park_queue(cx, key, HeadState::Stuck, reason);
@@ -123,7 +126,7 @@ impl Leader {
         self.acquit(position);
     }
 
-    /// The ends of these heads are settled: the queues go on.
+    /// Removes given-up heads after that is settled, and continues their queues.
     pub(super) fn bury(&mut self, cx: &StepCx<'_>, ended: Vec<KeyId>) {
         for key in ended {
             if self.queues.head_state(key) == Some(HeadState::Ended)
@@ -135,7 +138,7 @@ impl Leader {
         }
     }
 
-    /// Parks a whole queue: its head with the given reason, the others behind it. None of it stays in memory.
+    /// Parks a whole queue: its head with the given reason, the others behind it. No event of it stays in memory.
     pub(super) fn park_queue(
         &mut self,
         cx: &mut StepCx<'_>,
@@ -161,7 +164,7 @@ impl Leader {
 }
 
 impl Queued {
-    /// A first failure is reported before it is known what becomes of the event: that may take a while.
+    /// Reports a first failure at once: whether the event is retried or parked may be decided much later.
     fn tell_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
             let about = Box::new(about(self.body.as_ref(), &failure.message));
@@ -179,7 +182,7 @@ fn about(body: Option<&Body>, reason: &str) -> About {
     }
 }
 
-/// Writes the row of an entry and lets go of its body.
+/// Records the parked row of an event for the next settle, and drops the event from memory.
 pub(super) fn park(
     progress: &mut ProgressBuffer,
     intake: &mut Intake,
@@ -191,7 +194,7 @@ pub(super) fn park(
     intake.release(body.as_ref());
     let key = body.as_ref().and_then(Body::key);
     let row = reason.row(queued, key.as_deref(), body.as_ref().map(|b| &*b.name));
-    // What goes on by itself is of interest in numbers only.
+    // Events that are retried automatically are only counted; details are for those that need an operator.
     let about = match reason.state {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => {
             Some(Box::new(about(body.as_ref(), reason.error.unwrap_or_default())))

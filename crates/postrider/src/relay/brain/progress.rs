@@ -1,4 +1,4 @@
-//! What is to be recorded: progress and parked rows since the last flush, and the window they open.
+//! Progress and parked rows that are not settled yet, and the window that limits them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
 use crate::relay::Policy;
 use crate::store::{Epoch, Settlement};
 
-/// The subscription's state as this relay knows it, and how much of that the database does not know yet.
+/// The subscription's state as this relay knows it, and which part of it the database does not have yet.
 ///
-/// A flush is a cumulative snapshot and only one is under way at a time, so what the database holds is
-/// always a past state of this relay: the relay that takes over replays from one point, in order.
+/// A flush is a cumulative snapshot and only one is in progress at a time, so the database always holds a past state
+/// of this relay. If the relay dies, the next owner continues from that state, in order; what was published after it
+/// is published again.
 #[derive(Debug)]
 pub(super) struct ProgressBuffer {
     done: Intervals,
@@ -22,23 +23,24 @@ pub(super) struct ProgressBuffer {
     unpark: BTreeSet<Position>,
     /// Rows in the parked table, final ones included, as they will be after the next flush.
     parked_count: u64,
-    /// Acknowledged and not yet recorded; part of the window.
+    /// Acknowledged and not yet settled; part of the window.
     unsettled: usize,
-    /// Since when there is something to record.
+    /// Since when there is something to settle.
     dirty_since: Option<Duration>,
     flushing: Option<Flushing>,
-    /// After a flush that did not happen: no other before this moment.
+    /// No flush before this time, after one that failed.
     not_before: Duration,
-    /// Keys whose head was given up since the last flush began, and by it.
+    /// Keys whose head was given up since the last flush started.
     ended: Vec<KeyId>,
+    /// Keys whose head is recorded as given up by the flush in progress.
     ended_in_flush: Vec<KeyId>,
     /// Something was settled while leading.
     has_settled: bool,
-    /// Nothing is published before something was settled: the last owner could not settle anything.
+    /// Nothing is published before something is settled, because the previous term could settle nothing.
     must_prove: bool,
 }
 
-/// A flush under way: what comes back if it did not happen.
+/// A flush in progress: what must be flushed again if it fails.
 #[derive(Debug)]
 struct Flushing {
     unsettled: usize,
@@ -74,7 +76,7 @@ impl ProgressBuffer {
         self.parked_count
     }
 
-    /// Acknowledged events that the database does not know of.
+    /// Acknowledged events that are not settled.
     pub(super) fn unsettled(&self) -> usize {
         self.unsettled
     }
@@ -89,29 +91,29 @@ impl ProgressBuffer {
         self.must_prove
     }
 
-    /// Has the state settled as it is before anything is published. A database that takes reads and no
-    /// writes would otherwise have the same events published by one owner after the other.
+    /// Requires a settle of the current state before anything is published. Otherwise, if the database accepts reads
+    /// but no writes, one owner after the other would publish the same events.
     pub(super) fn prove_settling(&mut self, now: Duration) {
         self.must_prove = true;
         self.touch(now);
     }
 
-    /// The head of a key was given up. Its queue goes on once that is settled.
+    /// The head of a key was given up. Its queue continues once that is settled.
     pub(super) fn end(&mut self, key: KeyId) {
         self.ended.push(key);
     }
 
-    /// Keys whose head was given up, and that is not settled.
+    /// Keys whose head was given up, where that is not settled yet.
     pub(super) fn ended(&self) -> impl Iterator<Item = KeyId> {
         self.ended.iter().chain(&self.ended_in_flush).copied()
     }
 
-    /// Parked rows the database does not know of.
+    /// Parked rows that are not settled.
     pub(super) fn unwritten_rows(&self) -> usize {
         self.park.len() + self.flushing.as_ref().map_or(0, |f| f.park.len())
     }
 
-    /// Nothing to record and nothing being recorded.
+    /// Whether there is nothing to settle and no flush in progress.
     pub(super) fn is_clean(&self) -> bool {
         self.dirty_since.is_none() && self.flushing.is_none()
     }
@@ -122,7 +124,7 @@ impl ProgressBuffer {
         }
     }
 
-    /// An event that needs nothing more, or a position that will never hold one.
+    /// Positions that are done: their events need nothing more, or they can never get one.
     pub(super) fn finish(&mut self, start: Position, end: Position, now: Duration) {
         self.done.insert_range(start, end);
         self.touch(now);
@@ -138,7 +140,7 @@ impl ProgressBuffer {
         }
     }
 
-    /// An event that left the straight way, or changed its state beside it.
+    /// An event that is parked, or a parked event whose state changed.
     pub(super) fn park(&mut self, mut row: ParkedRow, is_new: bool, now: Duration) {
         self.parked_count += u64::from(is_new);
         self.done.insert(row.position);
@@ -158,23 +160,23 @@ impl ProgressBuffer {
         self.touch(now);
     }
 
-    /// A batch about to be tried, or the end of trying.
+    /// Sets the batch that is about to be published on trial, or ends the trial.
     pub(super) fn set_trial(&mut self, trial: Option<Trial>, now: Duration) {
         self.trial = trial;
         self.touch(now);
     }
 
-    /// The last owner left in good order; what it tried before does not matter.
+    /// The last owner released the lease cleanly, so no event of its trial crashed it.
     pub(super) fn forget_trial(&mut self) {
         self.trial = None;
     }
 
-    /// There is something to record.
+    /// There is something to settle.
     fn touch(&mut self, now: Duration) {
         self.dirty_since.get_or_insert(now);
     }
 
-    /// When the next flush is due, if there will be one; at once if a caller waits for it.
+    /// When the next flush is due, if there is something to settle and no flush in progress. `urgent`: without delay.
     pub(super) fn flush_due(&self, policy: &Policy, urgent: bool) -> Option<Duration> {
         let since = self.dirty_since.filter(|_| self.flushing.is_none())?;
         let at_once = urgent || self.must_prove || self.unsettled >= policy.flush_events;
@@ -182,7 +184,7 @@ impl ProgressBuffer {
         Some((since + wait).max(self.not_before))
     }
 
-    /// Starts a flush of everything known now. Call only when none is under way.
+    /// Starts a flush of the current state. Call it only when none is in progress.
     pub(super) fn flush(&mut self, subscription: &str, epoch: Epoch) -> Settlement {
         let park: Vec<ParkedRow> = std::mem::take(&mut self.park).into_values().collect();
         let unpark: Vec<Position> = std::mem::take(&mut self.unpark).into_iter().collect();
@@ -201,7 +203,7 @@ impl ProgressBuffer {
         }
     }
 
-    /// The flush is recorded. Answers the keys whose head it gave up.
+    /// The flush is committed. Returns the keys whose head it recorded as given up.
     pub(super) fn flushed(&mut self) -> Vec<KeyId> {
         self.has_settled = true;
         self.must_prove = false;
@@ -211,7 +213,7 @@ impl ProgressBuffer {
         std::mem::take(&mut self.ended_in_flush)
     }
 
-    /// The flush did not happen: everything in it is to be recorded again, under what came since.
+    /// The flush failed and changed nothing: its rows are added to the next one, unless newer ones have replaced them.
     pub(super) fn flush_failed(&mut self, now: Duration, policy: &Policy) {
         self.ended.append(&mut self.ended_in_flush);
         let Some(flushing) = self.flushing.take() else { return };

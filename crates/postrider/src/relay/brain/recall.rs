@@ -1,4 +1,4 @@
-//! Parked events that are to come back: when, which, and what was asked for.
+//! Parked events that are to be read back into memory: which, when, and which are being read.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::keys::KeyId;
 use crate::Position;
 
-/// Heads of queues that come back into memory, or to the sink, later.
+/// Heads of queues that are read back into memory, or retried, later.
 #[derive(Debug, Default)]
 pub(super) struct Recall {
-    /// When parked and resting heads may be tried again. Outdated entries are skipped.
+    /// When parked and resting heads may be retried. An entry whose head has changed since is skipped.
     retries: BinaryHeap<Reverse<(Duration, KeyId)>>,
-    /// Keys whose parked head is wanted in memory.
+    /// Keys whose parked head is to be read back.
     wanted: VecDeque<KeyId>,
     /// What is being read.
     fetching: Vec<(KeyId, Position)>,
@@ -29,13 +29,13 @@ impl Recall {
         self.retries.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A retry whose time has come, with that time.
+    /// A retry that is due, with its time.
     pub(super) fn pop_retry(&mut self, now: Duration) -> Option<(Duration, KeyId)> {
         self.next_retry_at().filter(|at| *at <= now)?;
         self.retries.pop().map(|Reverse(retry)| retry)
     }
 
-    /// Keys that wait for their time, outdated ones included.
+    /// Keys with a planned retry, outdated ones included.
     pub(super) fn retrying(&self) -> impl Iterator<Item = KeyId> {
         self.retries.iter().map(|Reverse((_, key))| *key)
     }
@@ -44,12 +44,12 @@ impl Recall {
         self.wanted.push_back(key);
     }
 
-    /// The head at this position is wanted once the outbox is read up to it.
+    /// The head at this position is to be read back once the outbox is read up to it.
     pub(super) fn want_after(&mut self, position: Position, key: KeyId) {
         self.unread.insert((position, key));
     }
 
-    /// A key whose head waited for the outbox to be read up to it, and it is.
+    /// A key whose head waited until the outbox was read up to it, if it is by now.
     pub(super) fn pop_read(&mut self, has_passed: impl Fn(Position) -> bool) -> Option<KeyId> {
         self.unread.first().filter(|(position, _)| has_passed(*position))?;
         self.unread.pop_first().map(|(_, key)| key)
@@ -59,7 +59,7 @@ impl Recall {
         !self.unread.is_empty()
     }
 
-    /// Something is wanted and nothing is being read.
+    /// Whether something is to be read back and nothing is being read.
     pub(super) fn may_fetch(&self) -> bool {
         !self.wanted.is_empty() && self.fetching.is_empty()
     }
@@ -77,17 +77,17 @@ impl Recall {
         &self.fetching
     }
 
-    /// What was being read; it is no longer.
+    /// Takes what was being read, which has ended.
     pub(super) fn take_fetching(&mut self) -> Vec<(KeyId, Position)> {
         std::mem::take(&mut self.fetching)
     }
 
-    /// Keys on their way back into memory.
+    /// How many keys and events are to be read back or being read.
     pub(super) fn count(&self) -> usize {
         self.wanted.len() + self.fetching.len() + self.unread.len()
     }
 
-    /// Nothing comes back, now or later.
+    /// Whether nothing is to be read back or retried, now or later.
     pub(super) fn is_empty(&self) -> bool {
         self.count() == 0 && self.retries.is_empty()
     }

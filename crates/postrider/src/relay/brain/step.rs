@@ -1,4 +1,4 @@
-//! One step of the brain while it runs: what time it is, what it may draw on, what it wants done.
+//! The context of one step of the brain: the time, the settings, the random numbers, and the effects so far.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl<'a> StepCx<'a> {
         self.effects.push(Effect::Report(report));
     }
 
-    /// The moment a duration from now, with jitter.
+    /// The time after a delay, with jitter.
     pub(super) fn soon(&mut self, wait: Duration) -> Duration {
         self.now.elapsed + self.random.jitter(wait)
     }

@@ -1,5 +1,5 @@
-//! After a relay died: small batches, each written down before it is tried, until the events that were
-//! under way at the death are past. An event that kills the process is found and parked this way.
+//! After a relay died: small batches, each recorded before it is published, until the events that were in flight when
+//! it died are done. An event that crashes the process is found and parked this way.
 
 use std::collections::BTreeSet;
 
@@ -12,28 +12,28 @@ use crate::ledger::Trial;
 use crate::relay::Policy;
 use crate::store::Loaded;
 
-/// How the reason begins why an event that kills the process is dead.
+/// The start of the reason with which an event that crashes the process is parked as dead.
 pub const CONDEMNED: &str = "the relay crashed";
 
 /// How much a batch shrinks when a relay died with it: finds one event in thousands in few deaths.
 const SHRINK: usize = 8;
 
-/// Being careful after a death.
+/// The careful mode after a relay died.
 #[derive(Debug)]
 pub(super) struct Caution {
     /// Events in the next batch.
     pub(super) events_max: usize,
-    /// Events that were on trial at the death and have not been answered for since.
+    /// Events that were on trial when the relay died, and that have had no outcome since.
     accused: BTreeSet<Position>,
     /// Relays that died with the one accused event alone.
     deaths: u32,
-    /// The accused has killed often enough.
+    /// The accused event has crashed relays often enough to be given up.
     condemned: Option<Position>,
-    /// Events still to be tried carefully: as many as could have been under way.
+    /// Events still to be published carefully: as many as could have been in flight.
     remaining: usize,
-    /// A batch that is written down before it is published.
+    /// A batch that is recorded before it is published.
     staged: Option<Batch>,
-    /// The flush that writes it down is under way.
+    /// The flush that records it is in progress.
     writing: bool,
 }
 
@@ -131,14 +131,14 @@ impl Leader {
         }
     }
 
-    /// An event's way ended without the relay's: it is accused no longer.
+    /// An event is done and the relay did not die: it is no longer accused.
     pub(super) fn acquit(&mut self, position: Position) {
         if let Some(caution) = &mut self.caution {
             caution.accused.remove(&position);
         }
     }
 
-    /// The sink answered and the relay lives: these events do not kill.
+    /// The sink answered and the relay is alive: these events do not crash it.
     pub(super) fn trial_answered(&mut self, batch: &Batch) {
         let Some(caution) = &mut self.caution else { return };
         for (_, position) in &batch.messages {
@@ -150,8 +150,8 @@ impl Leader {
         }
     }
 
-    /// Caution ends when all that can have been under way at the death was answered for: as many events as
-    /// the window holds, or everything there was, the parked ones included.
+    /// Ends the careful mode when every event that can have been in flight when the relay died has an outcome: as
+    /// many events as the window holds, or all events including the parked ones.
     pub(super) fn end_caution(&mut self, cx: &StepCx<'_>) {
         let Some(caution) = &self.caution else { return };
         let caught_up = self.intake.is_caught_up() && self.recall.is_empty();

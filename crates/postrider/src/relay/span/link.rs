@@ -13,7 +13,7 @@ use crate::TraceContext;
 /// Links the span to each sampled span that wrote an event of the batch, once. How many links a span may have is
 /// for the OpenTelemetry SDK to say; it counts those it drops.
 pub(super) fn to_writers(span: &Span, batch: &[Routed]) {
-    // No process keeps this span: its events are not looked at.
+    // The span is not recorded, so its links are not needed.
     if !span.context().span().span_context().is_sampled() {
         return;
     }

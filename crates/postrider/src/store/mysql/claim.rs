@@ -46,8 +46,8 @@ const HEAD: &str = "
     SELECT (SELECT id FROM {schema}.events WHERE position = ?),
            (SELECT MAX(position) FROM {schema}.events)";
 
-/// Reads on from a loaded state, on a connection of its own. Once that is lost the claimer is of no use any
-/// more: what it knows may belong to another history. Dropping the future of a claim costs the connection.
+/// Reads events from a loaded state on, over a separate connection. Once that is lost, every claim fails: what the
+/// claimer knows may belong to another history. If the future of a claim is dropped, the connection is lost.
 pub(super) struct MySqlClaimer {
     config: MySqlConfig,
     link: Link<Session>,

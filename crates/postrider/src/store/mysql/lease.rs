@@ -30,8 +30,8 @@ pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Opt
     Ok(Some(Acquired::Held { holder, remaining }))
 }
 
-/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
-/// Until it is released in good order, the subscription counts as left in the middle of something.
+/// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
+/// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
 pub(super) async fn take(tx: &mut Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions

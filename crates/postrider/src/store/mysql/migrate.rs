@@ -69,7 +69,7 @@ async fn apply(session: &mut Session) -> Result<Migrated> {
     Ok(Migrated { from, to: LATEST })
 }
 
-/// Every step, as one would run it by hand.
+/// Every step, as a user would run it.
 pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let book = if version == 1 { BOOK } else { "USE {schema};\n" };

@@ -1,14 +1,13 @@
 //! The store on MySQL 8.0.16 and later and on MariaDB 10.6 and later.
 //!
-//! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
-//! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made again
-//! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
-//! Between this program and the server may stand nothing that hands connections around: a pooler of transactions,
-//! such as ProxySQL with multiplexing, is not noticed.
+//! One connection settles, one reads parked events again, one deletes delivered events, and every claimer has another,
+//! so that reading ahead and settling never wait for each other. Creating or moving a subscription may take a while and
+//! uses a separate connection. A lost connection is reopened by the next operation; leases taken over the lost one are
+//! refused, and the relay loads its subscriptions again. Do not connect through a transaction pooler, such as ProxySQL
+//! with multiplexing: it is not supported, and it is not detected.
 //!
-//! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
-//! delays only its own events. Times are the database's clock.
+//! Writers are not slowed down: the table has one index, no lock conflicts with theirs, and an open transaction delays
+//! only its own events. Times come from the database's clock.
 
 mod absent;
 mod address;
@@ -84,8 +83,8 @@ impl MySqlStore {
     /// breaks off is left half done, and is completed by running it again.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database, `ServerUnfit` if no relay
-    /// could work on this server; then nothing was changed.
+    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database, `ServerUnfit`
+    /// if no relay could work on this server; then nothing was changed.
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
@@ -104,7 +103,7 @@ impl MySqlStore {
         migrate::schema(&mut config.connect_unchecked().await?).await
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own in a database of this name.
+    /// Every migration, oldest first, to be run with another tool in a database of this name.
     pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
         migrate::all(schema)
     }
@@ -148,7 +147,8 @@ impl MySqlStore {
         Ok(store)
     }
 
-    /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a relay too little.
+    /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a
+    /// relay too little.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), except `ServerUnfit`.
@@ -176,8 +176,8 @@ impl MySqlStore {
         locks::triggers(&mut config.client().await?, config.schema_name()).await
     }
 
-    /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet sees it;
-    /// `None` if the server does not tell, or not all of them. Nothing of the outbox itself is read.
+    /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet
+    /// sees it; `None` if the server does not tell, or not all of them. Nothing of the outbox itself is read.
     ///
     /// # Errors
     /// What the database says.
@@ -185,8 +185,8 @@ impl MySqlStore {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
-    /// Rows that stand where a subscription has settled that no event is, and that it has not parked, by subscription: any process that
-    /// wrote them chose their positions. A relay that runs parks them as dead within seconds. Changes nothing.
+    /// Rows at positions that a subscription has settled as empty and has not parked, by subscription. Their writer
+    /// chose the positions itself. A running relay parks them as dead within seconds. Changes nothing.
     ///
     /// # Errors
     /// What the database says.

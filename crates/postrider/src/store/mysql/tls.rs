@@ -11,8 +11,8 @@ use crate::{Code, Error, Result};
 /// What encrypts a connection. The files are read at every connection, so that a renewed certificate counts from
 /// the next one on.
 pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
-    // The driver takes the provider of the process, and panics where there is more than one to choose from. Any process that
-    // has chosen one keeps it.
+    // The driver takes the provider of the process, and panics where there is more than one to choose from. A provider
+    // that the process has chosen before is kept.
     _ = rustls::crypto::ring::default_provider().install_default();
     let roots: Vec<_> = match &certificates.root {
         Some(file) => {

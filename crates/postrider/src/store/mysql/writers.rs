@@ -134,8 +134,8 @@ pub(super) async fn uncommitted(
 const LOOKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A position up to which every transaction is over: what a later snapshot does not show there, no process will ever
-/// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
+/// A position up to which every transaction has ended: an event that a later snapshot does not show there was deleted
+/// or rolled back, and will never appear. Zero if some writer takes too long.
 ///
 /// Never above the last event there is: a crash of the server may take back positions that nothing was
 /// committed at or above, and give them again.

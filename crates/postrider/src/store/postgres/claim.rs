@@ -1,16 +1,17 @@
-//! Claiming: committed events in position order, each once, and the book of those that may still come.
+//! Claiming: committed events in position order, each once, and the holes: positions whose event may still be
+//! committed.
 //!
-//! A claim sends all its statements at once and waits once:
+//! A claim sends all its statements together and waits once:
 //!
 //! 1. a transaction id for the holes noticed before (their stamp), and the list of writers for the old ones;
-//!    each a transaction of its own, so both are older than the snapshot that follows
+//!    each in a separate transaction, so both are older than the snapshot that follows
 //! 2. `BEGIN` with one snapshot for the rest
-//! 3. the shape of the outbox, if a hole may be buried
+//! 3. the shape of the outbox table, if a hole may be declared dead
 //! 4. the history: server, sequence, the highest event seen; and the snapshot's horizon
 //! 5. the events: holes and tail in one stream
 //! 6. `COMMIT`
 //!
-//! See [`holes`](crate::store::holes) for why a hole may be buried.
+//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
 
 use std::time::Duration;
 
@@ -33,12 +34,13 @@ use crate::store::writer_watch::Writers;
 use crate::store::{AsyncClaimer, Budget, Claimed};
 use crate::{Code, Error, Position, Result};
 
-/// A transaction id of our own, and whose it is.
+/// A new transaction id, and the server that assigned it.
 const STAMP: &str = concat!("SELECT pg_current_xact_id()::text::bigint, ", started!(), ", ", timeline!());
 
 const COMMIT: &str = "COMMIT";
 
-/// Index: the primary key (position), one row.
+/// The server, the sequence, the snapshot's horizon, and the id of the highest event seen. Index: the primary key
+/// (position), one row.
 const HEAD: &str = concat!(
     "SELECT ",
     started!(),
@@ -62,9 +64,8 @@ const READ_TAIL: &str = concat!(
       LIMIT $4"
 );
 
-/// Index: the primary key (position), one range per hole and one for the tail. The inner LIMIT is the outer
-/// one: it keeps a hole that was filled with a million rows from being sorted, and hides nothing that the
-/// outer one would show.
+/// Index: the primary key (position), one range per hole and one for the tail. The inner LIMIT equals the outer one. It
+/// prevents a sort of a hole that was filled with a million rows, and removes no row that the outer one would return.
 const READ: &str = concat!(
     "SELECT ",
     event_columns!(),
@@ -79,9 +80,9 @@ const READ: &str = concat!(
       LIMIT $4"
 );
 
-/// Reads on from a loaded state, on a connection of its own. Once that is lost the claimer is of no use any
-/// more: what it knows may belong to another history. Dropping the future of a claim loses nothing: the next
-/// reads it again.
+/// Reads events from a loaded state on, over a separate connection. Once that is lost, every claim fails: what the
+/// claimer knows may belong to another history. A claim whose future is dropped changes nothing; the next claim reads
+/// the same events. Everything here is in memory: after a crash the next owner starts from the recorded progress.
 pub(super) struct PostgresClaimer {
     config: PostgresConfig,
     link: Link<Session>,
@@ -90,7 +91,7 @@ pub(super) struct PostgresClaimer {
     tail: Tail,
 }
 
-/// Everything one claim learnt from the database.
+/// Everything that one claim read from the database.
 struct Answer {
     stamp: Option<u64>,
     writers: Option<Writers>,
@@ -115,7 +116,7 @@ impl PostgresClaimer {
             session.in_time(Access::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
         };
         let answer = match ask(payload_limit(budget)).await {
-            // The server cannot read some of a row. What is large is then asked for event by event.
+            // The server cannot read a part of some row. Large columns are then read one event at a time, to find it.
             Err(error) if error.code() == Code::RowDamaged => ask(-1).await?,
             answer => answer?,
         };
@@ -146,7 +147,7 @@ impl PostgresClaimer {
         now: Duration,
     ) -> Result<Answer> {
         let Session { client, statements, .. } = session;
-        // One more than fits, to know whether there is more.
+        // One more than the budget, to know whether there are more events.
         let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
         let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
             ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
@@ -161,9 +162,10 @@ impl PostgresClaimer {
         let shape = statements.get(client, SHAPE, &[]).await?;
         let (wants_stamp, wants_writers) =
             (self.tail.holes.wants_stamp(), self.tail.holes.wants_writers(now));
-        // Only a hole that was noticed before can be buried now, and only where positions mean what they should.
+        // Only a hole that was noticed before can be declared dead now, and only if the table still assigns positions
+        // as it should.
         let wants_shape = self.tail.holes.len() > 0;
-        // Each future sends its statement when it is first asked, and they are asked in this order.
+        // Each future sends its statement when it is first polled, and `biased` polls them in this order.
         let (stamp, writers, begun, shape, head, rows, ended) = tokio::join!(
             biased;
             async { if wants_stamp { session.in_own_transaction(&stamp, &[]).await.map(Some) } else { Ok(None) } },
@@ -197,8 +199,8 @@ impl PostgresClaimer {
         Ok(Answer { stamp, writers, head, rows })
     }
 
-    /// Refuses another life of the server, or another server: whether the subscription may go on there is decided when its
-    /// state is loaded again.
+    /// Refuses an answer after a restart of the server, or from another server. Whether the subscription may continue
+    /// there is decided when its state is loaded again.
     fn refuse_other_server(&self, head: &Row) -> Result<()> {
         match &self.server {
             Some(server) if !server.is_same(get(head, 0)?, get(head, 1)?) => Err(link_lost()),

@@ -37,12 +37,12 @@ impl ServerSession for Session {
 }
 
 impl Guard<'_> {
-    /// Who else uses the server process.
+    /// Whether other clients may use the same server process.
     pub(super) fn sharing(&mut self) -> Result<Sharing> {
         Ok(self.session()?.sharing)
     }
 
-    /// Runs one statement that stands for itself: when it is answered, it is committed.
+    /// Runs one statement as its own transaction: when the answer arrives, it is committed.
     pub(super) async fn query(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         self.session()?.autocommit(Access::Writes, statement, params).await
     }

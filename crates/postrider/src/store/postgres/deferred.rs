@@ -1,8 +1,8 @@
-//! Columns of an event that do not come along with its row: a large payload, headers, action.
+//! Columns of an event that are not read together with its row: a large payload, headers, action.
 //!
-//! A payload comes in slices, each an answer of its own. So a network that is slow costs time and nothing else, for each
-//! slice shows that it is not dead; and nothing of the server's is held for longer than one of them takes. An event of
-//! which the server can no longer read a part is damaged by itself; the others are read.
+//! A payload is read in slices, one query each. A slow network therefore only costs time, because each slice shows
+//! that the connection is alive, and the server holds no snapshot for longer than one slice takes. If the server
+//! cannot read a part of an event, only that event is damaged; the others are read.
 
 use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;
@@ -17,7 +17,7 @@ use crate::{Code, Error, Result};
 /// Bytes of a payload in one answer.
 const SLICE_BYTES: i32 = 1024 * 1024;
 
-/// With the id, so that an event never gets the payload of another. Index: the primary key (position).
+/// Selects by id as well, so that an event never gets the payload of another. Index: the primary key (position).
 const FIRST: &str = "
     SELECT substring(payload, 1, $3), headers, action
     FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
@@ -28,7 +28,8 @@ const FIRST: &str = "
 const NEXT: &str =
     "SELECT substring(payload, $3, $4) FROM ONLY {schema}.events WHERE position = $1 AND id = $2";
 
-/// The columns of events by position and id, in this order. One that cannot be read is an error of its own.
+/// The columns of events by position and id, in this order, one result per event. An event that cannot be read does not
+/// fail the others.
 pub(super) async fn read(
     session: &Session,
     positions: &[i64],
@@ -41,7 +42,7 @@ pub(super) async fn read(
                 all.push(own_error(whole(row, session, *position, *id).await)?);
             }
         }
-        // Which of them it is tells only one at a time.
+        // The error does not say which event it is, so each is read alone.
         Err(error) if error.code() == Code::RowDamaged => {
             for (position, id) in positions.iter().zip(ids) {
                 let one = async {
@@ -84,7 +85,7 @@ async fn whole(row: &Row, session: &Session, position: i64, id: Uuid) -> Result<
     }
 }
 
-/// The event's own error apart from that of the connection.
+/// Separates the error of one event from an error of the connection.
 fn own_error(columns: Result<DeferredColumns>) -> Result<Result<DeferredColumns>> {
     match columns {
         Err(error) if error.code() != Code::RowDamaged => Err(error),

@@ -137,13 +137,13 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
 /// Events looked at below what is done, from the highest on.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Why the sequence must have been set back, if it was: in what is `done` stands an event that was written later. No process
-/// would ever read it. A sequence that is still below is noticed by itself; one that has passed has left its events in the
-/// free positions it went through, of which the highest are looked at.
+/// Why the sequence must have been set back, if it was: a position that is `done` holds an event that was written
+/// later, which a relay would never read. A sequence that is still below is noticed by itself; one that has passed
+/// has left its events in the free positions it went through, of which the highest are looked at.
 ///
-/// An event in a gap of what is done says nothing: the writer that took the position may have committed late, and it is still to be
-/// read. Nor does one that comes from a dump of another server: its id is not of this one, and the row itself was stored
-/// before the progress was.
+/// An event in a gap of what is done says nothing: the writer that took the position may have committed late, and it
+/// is still to be read. Nor does one that comes from a dump of another server: its id is not of this one, and the row
+/// itself was stored before the progress was.
 pub(super) async fn given_again(
     tx: &Tx<'_>,
     done: &Intervals,

@@ -1,6 +1,6 @@
-//! Leases: who works a subscription.
+//! Leases: which relay owns a subscription.
 //!
-//! A transaction that locks more than one row locks the one in `subscriptions` first.
+//! To avoid deadlocks, a transaction that locks more than one row locks the one in `subscriptions` first.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::Result;
 pub(super) use crate::store::subscription::unknown;
 use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
 
-/// Why the lease cannot be had now, if so: the subscription is halted, or another relay has it.
+/// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
 pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder,
@@ -33,8 +33,8 @@ pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<
     Ok(Some(Acquired::Held { holder, remaining }))
 }
 
-/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
-/// Until it is released in good order, the subscription counts as left in the middle of something.
+/// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
+/// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
 pub(super) async fn take(tx: &Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let raise = "UPDATE {schema}.subscriptions
@@ -50,7 +50,8 @@ pub(super) async fn take(tx: &Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Res
     Ok(())
 }
 
-/// Does nothing on another server than the lease was taken on. Index: the primary key (name), of both tables.
+/// Changes nothing on another server than the one on which the lease was taken. Index: the primary key (name), of both
+/// tables.
 const RENEW: &str = concat!(
     "WITH renewed AS (
          UPDATE {schema}.leases
@@ -90,7 +91,8 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
     }
 }
 
-/// Does nothing on another server than the lease was taken on. Index: the primary key (name), of both tables.
+/// Changes nothing on another server than the one on which the lease was taken. Index: the primary key (name), of both
+/// tables.
 const RELEASE: &str = concat!(
     "WITH owned AS (
          UPDATE {schema}.subscriptions AS s
@@ -103,7 +105,7 @@ const RELEASE: &str = concat!(
      DELETE FROM {schema}.leases AS l USING owned WHERE l.name = owned.name"
 );
 
-/// See [`Store::release`](crate::store::Store::release). A lease that was not taken here is not ours to give up.
+/// See [`Store::release`](crate::store::Store::release). Does nothing if this process took no lease.
 pub(super) async fn release(
     conn: &mut Guard<'_>,
     subscription: &str,

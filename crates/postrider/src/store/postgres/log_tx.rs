@@ -1,4 +1,4 @@
-//! What the verbs ask PostgreSQL in a transaction; see [`log_tx`](crate::store::log_tx).
+//! The queries of a transaction on PostgreSQL; see [`log_tx`](crate::store::log_tx).
 
 use super::history;
 use super::maintain::lock_of;
@@ -16,7 +16,7 @@ use crate::{Code, Error, Position, Result, Timestamp};
 impl LogTx for Tx<'_> {
     async fn clock(&mut self) -> Result<Timestamp> {
         let row = self.query_opt("SELECT clock_timestamp()", &[]).await?;
-        // Without an answer nothing is old.
+        // Without an answer, the earliest time makes no event old enough to delete.
         row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| get::<Time>(&row, 0).map(|time| time.0))
     }
 
@@ -25,10 +25,10 @@ impl LogTx for Tx<'_> {
     }
 
     async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
-        // Before the snapshot, or its proof is none.
+        // Must be read before the snapshot: only then does a position that the snapshot lacks stay empty.
         let decided = decided_up_to(self).await?;
-        // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
-        // before it and where it ends; and where the last event stands, with the end of what is decided.
+        // Index: the primary key (position), all of it, once per subscription. One row per gap: the position before it
+        // and the position after it. The last row has the last position, and up to where everything is decided.
         let sql = "WITH first AS MATERIALIZED (
                        SELECT position FROM ONLY {schema}.events
                        WHERE $1::timestamptz IS NOT NULL AND time >= $1

@@ -57,7 +57,7 @@ pub(super) async fn lock(client: &Client, name: &Ident) -> Result<()> {
     query_unnamed(client, lock, &[&name.as_str()]).await.map_err(failed).map(drop)
 }
 
-/// Every step, as one would run it by hand in a schema that exists.
+/// Every step, as a user would run it in a schema that exists.
 pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let book = if version == 1 { BOOK } else { "" };

@@ -1,13 +1,13 @@
 //! The store on PostgreSQL 14 and later.
 //!
-//! One connection settles, one reads parked events again, one deletes what is delivered, and every claimer has
-//! one of its own, so that reading ahead and settling never wait for each other. One more is made for as long as
-//! a subscription is created or moved, which may take a while. A lost connection is made again
-//! by the next verb; leases taken over the lost one are refused and the relay loads its subscriptions again.
-//! Behind a transaction pooler all of it works without the state of a session; see [`Pooler`].
+//! One connection settles, one reads parked events again, one deletes delivered events, and every claimer has another,
+//! so that reading ahead and settling never wait for each other. Creating or moving a subscription may take a while and
+//! uses a separate connection. A lost connection is reopened by the next operation; leases taken over the lost one are
+//! refused, and the relay loads its subscriptions again. Behind a transaction pooler all of it works without session
+//! state; see [`Pooler`].
 //!
-//! Writers are not slowed: the table has one index, nothing is locked that they need, and an open transaction
-//! delays only its own events. Times are the database's clock.
+//! Writers are not slowed down: the table has one index, no lock conflicts with theirs, and an open transaction delays
+//! only its own events. Times come from the database's clock.
 
 mod address;
 mod admin;
@@ -78,13 +78,13 @@ struct Connections {
     config: PostgresConfig,
     settler: SharedConnection,
     reader: SharedConnection,
-    /// Deletes what is delivered, so that publishing does not wait for that.
+    /// Deletes delivered events, so that publishing does not wait for that.
     cleaner: SharedConnection,
 }
 
 impl Connections {
-    /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
-    /// it. It ends with the value.
+    /// A connection for one operation that may take long, such as reading the whole outbox: renewals must not wait
+    /// for it. It is closed when the value is dropped.
     async fn dedicated(&self) -> Result<Session> {
         self.settler.refuse_closed().await?;
         self.config.connect().await
@@ -92,8 +92,8 @@ impl Connections {
 }
 
 impl PostgresStore {
-    /// Creates the schema if there is none and brings its tables to what this program knows. Safe to run
-    /// again, and in several processes at once; all of it happens or none.
+    /// Creates the schema if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
+    /// several processes at once. One transaction: if the process dies, nothing was changed.
     ///
     /// # Errors
     /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database; then
@@ -113,13 +113,13 @@ impl PostgresStore {
         read_transaction(client, migrate::schema(client, config.schema_name())).await
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own in a schema of this name.
+    /// Every migration, oldest first, to be run with another tool in a schema of this name.
     pub fn migrations(schema: &Ident) -> impl Iterator<Item = Migration> {
         migrate::all(schema)
     }
 
-    /// The SQL that makes roles with no more rights than each needs: `SCHEMA_writer`, `SCHEMA_relay`,
-    /// `SCHEMA_inbox`, `SCHEMA_viewer` and `SCHEMA_migrator`. To be run after the migrations, as often as one likes.
+    /// The SQL that creates roles with only the rights each needs: `SCHEMA_writer`, `SCHEMA_relay`, `SCHEMA_inbox`,
+    /// `SCHEMA_viewer` and `SCHEMA_migrator`. Run it after the migrations; it is safe to run again.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the schema's name leaves no room for theirs.
@@ -136,7 +136,7 @@ impl PostgresStore {
         read_transaction(&client, list::list(&client, config.schema_name(), filter)).await
     }
 
-    /// How the database finds those events, in its own words.
+    /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
     /// What the database says.
@@ -145,7 +145,7 @@ impl PostgresStore {
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
     }
 
-    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
+    /// Creates or replaces the views in a migrated database: `vw_outbox`, `vw_outbox_due`,
     /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`. All of them or none.
     ///
     /// # Errors
@@ -164,10 +164,10 @@ impl PostgresStore {
         read_transaction(&client, tally::tally(&client, by, groups_max, &events)).await
     }
 
-    /// Connects to a database that was migrated. The other connections are made when they are needed.
+    /// Connects to a migrated database. The other connections are opened when they are needed.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the schema is not there or older than this
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the schema does not exist or is older than this
     /// program's, `SchemaNewer` if it is newer, `SchemaAltered` if positions would not be trustworthy,
     /// `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a standby. Nothing was changed.
     pub async fn connect(config: &PostgresConfig) -> Result<Self> {
@@ -176,8 +176,8 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// A database that may be away: every connection is made when it is needed, and checked then as
-    /// [`connect`](Self::connect) does. A relay waits for such a database.
+    /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
+    /// then as [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &PostgresConfig) -> Self {
         let connection = || SharedConnection::new(config.clone());
         let connections = Connections {
@@ -189,7 +189,7 @@ impl PostgresStore {
         Self(Arc::new(connections))
     }
 
-    /// Whether the connection is taken for one through a transaction pooler; see [`Pooler`].
+    /// Whether the connection is treated as one through a transaction pooler; see [`Pooler`].
     ///
     /// # Errors
     /// What the database says, if a new connection has to be made.
@@ -206,7 +206,7 @@ impl fmt::Debug for PostgresStore {
 
 impl AsyncStore for PostgresStore {
     async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
-        // A relay asks at every start; only the first time there is something to do.
+        // A relay calls this at every start, and usually the subscription exists: that needs no extra connection.
         if admin::is_known(&mut self.0.settler.lock().await?, &name).await? {
             return Ok(false);
         }
@@ -236,7 +236,8 @@ impl AsyncStore for PostgresStore {
     async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
         let release =
             || async { lease::release(&mut self.0.settler.lock().await?, &name, epoch, clean).await };
-        // It happens once at most. Left undone, every relay would wait for the lease to run out.
+        // A second try is harmless: it finds no lease of this epoch. Without it, every relay would wait until the lease
+        // expires.
         again_if_cut(release(), release()).await
     }
 
@@ -289,7 +290,7 @@ impl AsyncStore for PostgresStore {
         tx.commit().await.map(|()| purged)
     }
 
-    /// Not over the connection that leases are renewed on: nothing waits for a report.
+    /// Not over the connection that renews leases: a slow report must not delay a renewal.
     async fn report(&self, report: RelayReport) -> Result<()> {
         relays::record(&mut self.0.cleaner.lock().await?, &report).await
     }

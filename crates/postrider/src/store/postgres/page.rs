@@ -1,4 +1,4 @@
-//! Events of one answer, within a budget; and reading events again by position.
+//! Builds a page from the rows of a query, within a budget; and reads events again by position.
 
 use tokio_postgres::Row;
 
@@ -11,7 +11,7 @@ pub(super) use crate::store::page_builder::payload_limit;
 use crate::store::{Budget, Fetched};
 use crate::{Code, Position, Result};
 
-/// The events of the rows, in their order, as far as the budget goes; with the columns that did not come along.
+/// The events of the rows, in their order, as many as the budget allows, with their deferred columns.
 pub(super) async fn read(session: &Session, rows: &[Row], budget: Budget) -> Result<PageBuilder> {
     let mut page = PageBuilder::new(budget, rows.len());
     for row in rows {
@@ -44,7 +44,7 @@ pub(super) async fn fetch(conn: &mut Guard<'_>, positions: &[Position], bytes_ma
     let budget = Budget { events_max: positions.len(), bytes_max };
     let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
     let rows = match ask(conn, &asked, payload_limit(budget)).await {
-        // The server cannot read some of a row. What is large is then asked for event by event.
+        // The server cannot read a part of some row. Large columns are then read one event at a time, to find it.
         Err(error) if error.code() == Code::RowDamaged => ask(conn, &asked, -1).await?,
         rows => rows?,
     };
@@ -52,7 +52,7 @@ pub(super) async fn fetch(conn: &mut Guard<'_>, positions: &[Position], bytes_ma
 }
 
 async fn ask(conn: &mut Guard<'_>, positions: &Vec<i64>, payload_bytes_max: i32) -> Result<Vec<Row>> {
-    // An event that is not seen counts as deleted: a rewritten table must not be able to hide one.
+    // An event that is not found counts as deleted, so a table rewrite must not hide one; `begin_read` waits for it.
     let tx = conn.begin_read().await?;
     let rows = tx.query(FETCH, &[&payload_bytes_max, positions]).await?;
     tx.commit().await?;

@@ -27,12 +27,12 @@ macro_rules! record {
     };
 }
 
-/// One statement, so that a relay that stops in the middle leaves no lock behind. It begins with the lock on
-/// the progress row: a takeover waits for it or makes it find nothing, and then nothing else happens. Nor does
-/// anything on another server than the lease was taken on: a standby that was promoted may have the same epoch,
-/// and gives the positions it never received to other events.
+/// One statement, so that a relay that dies in the middle leaves no lock and no partial settlement. It starts with
+/// the lock on the progress row: either a takeover waits for it, or the takeover came first, `fence` is empty and
+/// nothing is changed. Nothing is changed either on another server than the one on which the lease was taken: a
+/// promoted standby may have the same epoch, and assigns positions that it never received to other events.
 ///
-/// Of the parked rows, one that another process has changed is left alone: its seal is not the one that is expected.
+/// A parked row that another process has changed does not have the expected seal and is not written.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 static SETTLE: Named = Named::new(concat!(
@@ -99,7 +99,7 @@ struct ProgressValues {
     trial_deaths: i64,
 }
 
-/// Rows to write as one array per column, each position once: a statement may not meet a row twice.
+/// Rows to write as one array per column, each position once: a statement cannot update a row twice.
 #[derive(Default)]
 struct ParkedValues {
     positions: Vec<i64>,
@@ -109,7 +109,7 @@ struct ParkedValues {
     attempts: Vec<i64>,
     next_attempts_at: Vec<Option<Time>>,
     last_errors: Vec<Option<String>>,
-    /// The seals they must have now.
+    /// The seals that the rows must have now; `None` if there must be no row.
     seals: Vec<Option<String>>,
 }
 
@@ -143,7 +143,7 @@ impl Values {
     fn of(settlement: Settlement, server: &Incarnation, known: &KnownRows) -> Self {
         let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
         let parked = ParkedValues::of(park, epoch, known);
-        // One statement cannot both remove a row and write it again.
+        // One statement cannot both delete a row and write it again; the row that is written wins.
         let kept: HashSet<i64> = parked.positions.iter().copied().collect();
         let removed = unpark.into_iter().filter(|position| !kept.contains(&position.get()));
         let (removed_positions, removed_seals) = removed
@@ -176,7 +176,7 @@ impl ProgressValues {
 }
 
 impl ParkedValues {
-    /// Of several rows for one position the last counts.
+    /// If there are several rows for one position, the last is used.
     fn of(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Self {
         let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
         let mut arrays = Self::default();
@@ -207,15 +207,15 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     }
 }
 
-/// The same within a transaction that does more.
+/// The same as a part of a larger transaction.
 pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
     let values = Values::of(settlement, server, &KnownRows::default());
     let (statement, params) = SETTLE.with(values.params());
-    // Unlike a statement on its own, a transaction stays on the server where it began.
+    // Unlike a single statement, a transaction stays on the server where it began: no connection has to be given up.
     Ok(settled(&tx.query(statement, &params).await?)?.unwrap_or(Settled::Fenced))
 }
 
-/// What a settle did; `None` on another server than the lease was taken on.
+/// The result of [`SETTLE`]; `None` on another server than the one on which the lease was taken.
 fn settled(rows: &[Row]) -> Result<Option<Settled>> {
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(match (get(row, 0)?, get(row, 1)?) {

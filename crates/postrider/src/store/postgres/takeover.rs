@@ -1,4 +1,4 @@
-//! What taking a lease asks of PostgreSQL; see [`takeover`](crate::store::takeover).
+//! The queries for taking a lease on PostgreSQL; see [`takeover`](crate::store::takeover).
 
 use super::begin::LOCK;
 use super::history;

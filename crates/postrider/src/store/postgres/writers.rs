@@ -19,7 +19,7 @@ use crate::{Position, Result};
 /// has run anything: the time its state changed stands in it. A prepared transaction never runs anything again.
 /// Of the sessions of others only members of pg_read_all_stats may know; without it there is no word, and a
 /// transaction that stays open long keeps more holes alive. The activity of others is the same all through a
-/// transaction: two lists in one transaction tell the same.
+/// transaction, so two lists in one transaction are equal.
 pub(super) const WRITERS: &str = concat!(
     "
     WITH locks AS MATERIALIZED (
@@ -65,8 +65,8 @@ pub(super) fn read(rows: &[Row]) -> Result<Writers> {
 const LOOKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A position up to which every transaction is over: what a later snapshot does not show there, no process will ever
-/// see. That is what was deleted, and what was rolled back. Zero if some writer takes too long.
+/// A position up to which every transaction has ended: an event that a later snapshot does not show there was deleted
+/// or rolled back, and will never appear. Zero if some writer takes too long.
 ///
 /// The proof is that of the [book of holes](crate::store::holes). The sequence is read before the writers are
 /// listed, so a writer that took a position up to it is in the list, or has ended. The floors of other subscriptions

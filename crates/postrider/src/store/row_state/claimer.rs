@@ -12,8 +12,9 @@ use super::store::Shared;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
 use crate::{BoxFuture, Code, Result};
 
-/// Reads on from a loaded state. Dropping the future of a claim loses nothing where rows are not marked; where they
-/// are, those of the claim are given back with the lease.
+/// Reads due rows from a loaded state on. If the future of a claim is dropped and rows are not marked, nothing has
+/// changed. If rows are marked, those of the claim may stay marked until the lease is released or taken over; then
+/// they are due again.
 pub(super) struct RowClaimer<D> {
     store: Arc<Shared<D>>,
     /// The session it reads for.
@@ -59,7 +60,7 @@ impl<D: RowDialect> RowClaimer<D> {
         Ok(page)
     }
 
-    /// Refuses to go on for a session that is over.
+    /// Returns an error if the session has ended.
     fn check_session(&self) -> Result<()> {
         if self.store.session.with_rows(|known| known.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
     }
@@ -70,7 +71,7 @@ impl<D: RowDialect> Claimer for RowClaimer<D> {
         Box::pin(async move {
             let claimed = self.claim_next(budget).await;
             if claimed.as_ref().is_err_and(|error| error.code() != Code::StoreBusy) {
-                // What was asked for may have been marked without this process knowing it.
+                // The rows may have been marked although the answer was lost, so the list is read again.
                 self.due.forget();
             }
             claimed.map(Claimed::Page)

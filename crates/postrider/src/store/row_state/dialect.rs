@@ -1,14 +1,15 @@
-//! What a database has to bring: the verbs of a table with a state per row, in its own SQL.
+//! What each database implements: the operations on a table with a state per row, in its own SQL.
 //!
-//! [`RowStateStore`](super::store::RowStateStore) decides, a dialect does. There are three levels, because some verbs need
-//! a connection that outlives a transaction and some need one transaction for several steps:
+//! [`RowStateStore`](super::store::RowStateStore) makes the decisions and a dialect carries them out. There are three
+//! levels, because some operations need a connection that outlives a transaction, and some need one transaction for
+//! several steps:
 //!
 //! - [`RowDialect`]: the connections of one outbox.
-//! - [`RowConnection`]: verbs that are a transaction each, and leases, which belong to a connection.
-//! - [`RowTx`]: steps within a transaction. What the steps come to is a [`TxVerb`], written once for all databases.
+//! - [`RowConnection`]: operations that are one transaction each, and leases, which belong to a connection.
+//! - [`RowTx`]: steps within a transaction. A [`TxVerb`] combines them, and is written once for all databases.
 //!
-//! SQLite blocks, so its transactions run on the thread that owns the connection. Its steps never wait, so a verb is done
-//! when it was polled once. See adr/0052-one-row-state-store.md.
+//! SQLite blocks, so its transactions run on the thread that owns the connection. Its steps never wait, so one poll
+//! completes a [`TxVerb`]. See adr/0052-one-row-state-store.md.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,14 +27,14 @@ use crate::store::{
 };
 use crate::{BoxFuture, Result, Timestamp};
 
-/// Which connection a verb uses. Reading ahead, settling and cleaning must not wait for each other.
+/// Which connection an operation uses. Reading ahead, settling and cleaning must not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Leases, settlements and the verbs of an operator.
+    /// Leases, settlements and the commands of an operator.
     Settler,
     /// Finds and marks due rows.
     Claimer,
-    /// Reads rows by id, and everything at once for people.
+    /// Reads rows by id, and the overview.
     Reader,
     /// Deletes old rows and records what relays report.
     Cleaner,
@@ -41,13 +42,13 @@ pub(crate) enum Role {
 
 /// The connections to one outbox with a state per row.
 pub(crate) trait RowDialect: Send + Sync + 'static {
-    /// The right to use one connection.
+    /// Exclusive use of one connection, until it is dropped.
     type Connection<'a>: RowConnection
     where
         Self: 'a;
 
-    /// A release that failed because its connection was cut is tried once more over another. Without that, every relay
-    /// would wait for the lease to expire.
+    /// Whether a release that failed because its connection broke is tried once more over another. Without that,
+    /// every relay would wait until the lease expires.
     const RELEASES_AGAIN: bool = false;
 
     /// The table.
@@ -64,17 +65,18 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
     /// Waits for a connection.
     fn connection(&self, role: Role) -> impl Future<Output = Result<Self::Connection<'_>>> + Send;
 
-    /// A second connection that can record deliveries beside a settlement, if one is ready.
+    /// A second connection that can record deliveries in parallel with a settlement, if one is ready.
     fn helper(&self) -> Option<Self::Connection<'_>> {
         None
     }
 
-    /// So many rows are about to be handed out, and will be settled.
+    /// Prepares the second connection, if this many rows make it worthwhile. They are about to be handed out, and
+    /// settled later.
     fn prepare_helper(&self, _rows: usize) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// Releases locks of rows that are settled; `in_use` are the claims that have rows left.
+    /// Releases the locks of settled rows; `in_use` are the claims that still have rows.
     fn release_locks(
         &self,
         _in_use: impl FnOnce() -> HashSet<i64> + Send,
@@ -119,7 +121,7 @@ pub(crate) trait RowConnection: Send {
         Ok(())
     }
 
-    /// Whether the lease was taken on the server behind this connection: only there it can be given up.
+    /// Whether the lease was taken on the server behind this connection: only there it can be released.
     fn took_lease_here(&mut self, _subscription: &str) -> Result<bool> {
         Ok(true)
     }
@@ -161,7 +163,7 @@ pub(crate) trait RowConnection: Send {
     /// See [`Store::report`](crate::store::Store::report).
     fn report(&mut self, report: RelayReport) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ids of due rows in their order, at most so many.
+    /// Ids of due rows in their order, at most `rows_max`.
     fn list(&mut self, rows_max: usize) -> impl Future<Output = Result<Vec<RowId>>> + Send;
 
     /// Rows by id, in the order asked, until the budget is used up; at least one.
@@ -172,8 +174,8 @@ pub(crate) trait RowConnection: Send {
         which: Which,
     ) -> impl Future<Output = Result<Read>> + Send;
 
-    /// Marks rows as being published, if they have as many attempts as they were seen with. Returns those that were
-    /// marked.
+    /// Marks rows as being published, if their count of attempts is still the one given: otherwise another publisher
+    /// has changed them. Returns those that were marked. After a crash the next owner finds the marks.
     ///
     /// # Errors
     /// [`RowRefused`](crate::Code::RowRefused) if the table refuses to mark one of them; then none is marked.
@@ -184,7 +186,7 @@ pub(crate) trait RowConnection: Send {
         rows: &[(RowId, i64)],
     ) -> impl Future<Output = Result<HashMap<RowId, RowClaim>>> + Send;
 
-    /// Takes rows so that no other publisher can: marks them, or locks them.
+    /// Marks or locks rows, so that no other publisher takes them.
     fn take_rows(
         &mut self,
         subscription: &str,
@@ -197,8 +199,9 @@ pub(crate) trait RowConnection: Send {
         mark_in_pieces(self, subscription, epoch, rows)
     }
 
-    /// Records a settlement, all of it or nothing. If `is_noted`, and all rows were still ours, the delivered rows are noted
-    /// for retention. Returns how many rows were changed, `None` if the lease is not ours.
+    /// Records a plan in one transaction. If `is_noted`, and no other publisher has changed any of the rows, the
+    /// delivered rows are noted for retention. Returns how many rows were changed; `None` if the lease was lost, and
+    /// then none was.
     fn record(
         &mut self,
         settlement: &Settlement,
@@ -206,7 +209,7 @@ pub(crate) trait RowConnection: Send {
         is_noted: bool,
     ) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// The same for deliveries alone, beside a settlement. Nothing is noted.
+    /// The same for deliveries only, in parallel with a settlement. Nothing is noted.
     fn record_deliveries(
         &mut self,
         settlement: &Settlement,
@@ -220,7 +223,7 @@ pub(crate) trait RowConnection: Send {
         std::future::ready(())
     }
 
-    /// Deletes what has expired beside the outbox, where the layout has such a table. Returns whether there may be more.
+    /// Deletes expired rows of the layout's other table, if it has one. Returns whether there may be more.
     fn delete_expired(&mut self, _rows_max: usize) -> impl Future<Output = Result<bool>> + Send {
         std::future::ready(Ok(false))
     }
@@ -228,21 +231,21 @@ pub(crate) trait RowConnection: Send {
 
 /// Several steps in one transaction, the same on every database.
 pub(crate) trait TxVerb: Send + 'static {
-    /// What comes of it.
+    /// Its result.
     type Answer: Send + 'static;
 
     /// Runs the steps. An error rolls the transaction back.
     fn run<T: RowTx>(self, tx: &mut T) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-/// One subscription, as its row says.
+/// One subscription, as its row stores it.
 #[derive(Debug)]
 pub(crate) struct SubscriptionStatus {
     /// Its name.
     pub(crate) name: String,
-    /// Counts its owners.
+    /// Increases with every owner.
     pub(crate) epoch: Epoch,
-    /// Whether the last owner left in good order.
+    /// Whether the last owner released the lease cleanly.
     pub(crate) clean: bool,
     /// Why it is paused, if it is.
     pub(crate) paused: Option<String>,
@@ -250,16 +253,17 @@ pub(crate) struct SubscriptionStatus {
     pub(crate) halted: Option<String>,
 }
 
-/// Rows counted by state, and the creation of the first and the last that is undelivered.
+/// Rows counted by state, and the creation times of the first and the last undelivered row.
 #[derive(Debug)]
 pub(crate) struct RowCounts {
-    /// Pending, being published, failed and due again, given up, delivered; and how many of those given up are unrouted.
+    /// Pending, being published, failed and due again, given up, delivered; and how many of those given up are
+    /// unrouted.
     pub(crate) by_state: [u64; 6],
     /// The first and the last.
     pub(crate) undelivered: [Option<Timestamp>; 2],
 }
 
-/// Rows that are neither done nor noted.
+/// The backlog: rows that are not done and have no note.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRows {
     /// How many, counted up to a limit.
@@ -278,7 +282,8 @@ pub(crate) trait RowTx: Send {
     /// All subscriptions: one, or none.
     fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<SubscriptionStatus>>> + Send;
 
-    /// Raises the epoch and ends a halt: the database is accepted as it is. Returns whether there is such a subscription.
+    /// Raises the epoch and ends a halt: the database is accepted as it is. Returns whether there is such a
+    /// subscription.
     fn accept_history(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// Deletes the lease, no matter who holds it.
@@ -287,7 +292,7 @@ pub(crate) trait RowTx: Send {
     /// Whether a row is due.
     fn has_due_row(&mut self) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Why the lease cannot be had now, if so: the subscription is halted, or another process has it.
+    /// Why the lease cannot be taken now: the subscription is halted, or another process holds it. `None` if it can.
     fn refusal(&mut self, lease: &LeaseRequest) -> impl Future<Output = Result<Option<Acquired>>> + Send;
 
     /// The row of the subscription, locked until the end of the transaction, and its epoch.
@@ -308,13 +313,14 @@ pub(crate) trait RowTx: Send {
     /// Rows that carry a mark of an earlier owner.
     fn marked_rows(&mut self) -> impl Future<Output = Result<Vec<(String, RowClaim)>>> + Send;
 
-    /// How many rows other publishers have marked: within ten minutes, and in all. `None` where the layout has no mark.
+    /// How many rows other publishers have marked: in the last ten minutes, and in total. `None` if the layout has no
+    /// marks.
     fn foreign_marks(&mut self) -> impl Future<Output = Result<Option<(i64, i64)>>> + Send;
 
-    /// All notes, beside what the table says of their rows.
+    /// All notes, each with the state of its row in the table.
     fn notes(&mut self) -> impl Future<Output = Result<Vec<NotedRow>>> + Send;
 
-    /// Rows without a note that must wait, where the table says so.
+    /// Rows without a note that must wait according to the table.
     fn waiting(&mut self) -> impl Future<Output = Result<Vec<WaitingRow>>> + Send;
 
     /// Deletes notes.
@@ -326,19 +332,19 @@ pub(crate) trait RowTx: Send {
     /// What the newest row is ordered by.
     fn newest(&mut self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
-    /// Rows that are neither done nor noted, at most so many.
+    /// The backlog, counted up to `rows_max`.
     fn backlog(&mut self, rows_max: u64) -> impl Future<Output = Result<WaitingRows>> + Send;
 
     /// Who has the lease.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
 
-    /// What relays report of themselves.
+    /// The reports of relays about themselves.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
 
     /// All rows by state.
     fn counts(&mut self) -> impl Future<Output = Result<RowCounts>> + Send;
 
-    /// Deletes old rows that were delivered from here, and their notes. Returns how many rows, and how many notes.
+    /// Deletes old rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.
     fn delete_own(&mut self, purge: &Purge) -> impl Future<Output = Result<(u64, u64)>> + Send;
 
     /// Deletes old rows that were delivered, whichever program delivered them. Returns how many.
@@ -352,7 +358,7 @@ pub(crate) trait RowTx: Send {
         plan: &SettlePlan,
     ) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// Retention never deletes these rows: they were handed over to another outbox.
+    /// Excludes these rows from retention: they were handed over to another outbox.
     fn keep(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
     /// Writes the events to the other outbox.

@@ -1,4 +1,4 @@
-//! Rows that were read come into the relay's hands.
+//! Hands rows that were read out to the relay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::session_rows::{RowClaim, RowId, SessionRow, SessionRows, Stage};
 use crate::store::{Fetched, Page};
 use crate::{Position, StoredEvent};
 
-/// Whether rows are only looked at, or handed out.
+/// Whether rows are only read for inspection, or handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Look,
     HandOut,
 }
 
-/// Hands out the due ones of these rows, in their order. `won` are the rows that were marked, where that is done, and
-/// `refused` those that their table refuses to mark: of them no event is made.
+/// Hands out the due rows among `passed`, in their order. `won` are the rows that were marked, if rows are marked.
+/// `refused` are rows that the table refuses to mark: they are returned as damaged.
 pub(crate) fn hand_out(
     known: &mut SessionRows,
     passed: Vec<RowId>,
@@ -32,7 +32,8 @@ pub(crate) fn hand_out(
         let why_not = refused.get(&id);
         let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)) || why_not.is_some());
         let Some(ReadRow { state, event }) = row else {
-            // Another process was first. Of a row that has a position, the relay must hear.
+            // Another process was first. If the row has a position already, the relay waits for it and must learn that
+            // nothing will come.
             match known.position_of(&id).filter(|_| !known.is_out(&id)) {
                 Some(position) => {
                     page.dead.push((position, position));
@@ -60,7 +61,7 @@ pub(crate) fn hand_out(
     page
 }
 
-/// Rows that were set aside, being asked for again.
+/// Parked rows that are being read again.
 #[derive(Debug, Default)]
 pub(crate) struct Recall {
     pub(crate) asked: Vec<(Position, SessionRow)>,
@@ -83,7 +84,7 @@ impl Recall {
         self.asked.iter().map(|(_, entry)| entry.id.clone()).collect()
     }
 
-    /// Leaves out what did not fit. Answers the rows that are to be marked before they are handed out.
+    /// Drops the rows that did not fit. Returns the rows that must be marked before they are handed out.
     pub(crate) fn cut(&mut self, read: &Read) -> Vec<(RowId, i64)> {
         let left = read.left.as_ref();
         let fits = self.asked.iter().position(|(_, entry)| Some(&entry.id) == left);
@@ -97,7 +98,8 @@ impl Recall {
             .collect()
     }
 
-    /// Hands the rows out, or shows them. `won` are the rows that were marked, where that is done.
+    /// Hands the rows out, or only returns them for inspection. `won` are the rows that were marked, if rows are
+    /// marked.
     pub(crate) fn finish(
         self,
         known: &mut SessionRows,

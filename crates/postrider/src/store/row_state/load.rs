@@ -52,29 +52,30 @@ pub(crate) struct WaitingRow {
     pub(crate) created: Timestamp,
 }
 
-/// A row that left the straight way, and where it stands in the order.
+/// A parked row, and its place in the order.
 #[derive(Debug)]
 struct Noted {
     id: String,
     created: Timestamp,
     limit: u32,
-    /// There is a row of ours about it.
+    /// Postrider has a note about it.
     is_noted: bool,
     refused: Option<Refused>,
     row: ParkedRow,
 }
 
-/// Everything that left the straight way.
+/// All parked rows that a new owner loads.
 #[derive(Debug, Default)]
 pub(crate) struct SetAside {
     noted: Vec<Noted>,
-    /// Notes that say nothing any more: the row is gone, delivered, or was given another chance.
+    /// Notes that are out of date: the row is gone, delivered, or was made due again.
     pub(crate) stale: Vec<String>,
-    /// Rows that the last owner had marked, and that their table refuses to give back: they stay ours.
+    /// Rows that the last owner had marked, and whose mark the table refuses to take off: they are retried with that
+    /// mark.
     claimed: Vec<(String, RowClaim)>,
 }
 
-/// What the row of the subscription told.
+/// The row of the subscription.
 #[derive(Debug)]
 pub(crate) struct SubscriptionRow {
     pub(crate) clean: bool,
@@ -127,8 +128,8 @@ impl SetAside {
         let state = ParkedState::from_word(word).ok_or_else(|| {
             Error::new(Code::RowDamaged, format!("the note of row {id} has state {word:?}"))
         })?;
-        // Who takes a row out of the state it was given up in wants it tried again; who gives it up for us has the
-        // last word.
+        // If another process took a row out of the state given up, it is to be retried. If another process gave a row
+        // up, it stays given up.
         let ended = matches!(state, ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted);
         // A table that refused to say so says nothing either way.
         let is_so = ended == note.is_given_up || note.refused.is_some();
@@ -196,7 +197,7 @@ impl SetAside {
             dead,
             clean: owned.clean,
             paused: owned.paused,
-            // A row is due by its state, whichever server tells it.
+            // Whether a row is due depends on its state alone, so the server does not matter.
             origin: None,
         };
         (loaded, known)
@@ -307,8 +308,8 @@ pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     }
 }
 
-/// Refuses to begin while another publisher works, unless that is configured, and tells of rows that were left behind.
-/// `recent` were marked within ten minutes. All claims of ours are given back by now.
+/// Refuses to start while another publisher works on the table, unless that is configured, and logs rows that it left
+/// marked. `recent` were marked in the last ten minutes. Postrider's own marks are taken off before this.
 pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {
         let what = format!(

@@ -1,6 +1,7 @@
-//! Outboxes in tables with a state per row. [`store`] has the verbs of the relay, once for all databases; what a database
-//! brings is in [`dialect`]. The rest decides without a database: which rows are handed out, what a settlement means for
-//! them, what the next owner loads. See adr/0020-row-state-store.md and adr/0052-one-row-state-store.md.
+//! Outboxes in tables with a state per row. [`store`] implements the operations of the relay, once for all databases;
+//! [`dialect`] defines what each database implements. The other files decide without a database: which rows are
+//! handed out, what a settlement means for them, what the next owner loads. See adr/0020-row-state-store.md and
+//! adr/0052-one-row-state-store.md.
 
 mod adopt;
 mod claimer;

@@ -1,4 +1,4 @@
-//! What a settlement means for the rows of a table.
+//! What a settlement means for the rows of a table: the plan that a dialect records in one transaction.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::Settlement;
 use crate::{Position, Timestamp};
 
-/// Rows of one outcome, as one array per column.
+/// Rows with the same outcome, as one array per column.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutcomeRows {
     pub(crate) positions: Vec<Position>,
     pub(crate) ids: Vec<String>,
     /// When they were marked as being published, if they were.
     pub(crate) stamps: Vec<Option<Timestamp>>,
-    /// What they counted then.
+    /// Their count of attempts when they were marked.
     pub(crate) marked: Vec<Option<i64>>,
-    /// What they are to count.
+    /// Their new count of attempts.
     pub(crate) attempts: Vec<i64>,
     pub(crate) next: Vec<Option<Timestamp>>,
 }
@@ -28,19 +28,19 @@ impl OutcomeRows {
         self.ids.push(entry.id.to_string());
         self.stamps.push(entry.claim.map(|claim| claim.at));
         self.marked.push(entry.claim.map(|claim| claim.attempts));
-        // A count stays at the end of its column.
+        // The column is an `int`; a count at its maximum stays there.
         self.attempts.push(i64::from(attempts).min(i32::MAX.into()));
         self.next.push(next);
     }
 
-    /// Its second half.
+    /// Splits off the second half.
     fn halve(&mut self) -> Self {
         let mut first = self.take(self.ids.len() / 2);
         std::mem::swap(self, &mut first);
         first
     }
 
-    /// Its first rows, which it loses.
+    /// Splits off the first rows.
     pub(super) fn take(&mut self, rows: usize) -> Self {
         let at = rows.min(self.ids.len());
         Self {
@@ -53,7 +53,7 @@ impl OutcomeRows {
         }
     }
 
-    /// Its row, if it has just one.
+    /// The row, if there is exactly one.
     pub(super) fn only(&self) -> Option<(Position, &str)> {
         match (self.positions.as_slice(), self.ids.as_slice()) {
             ([position], [id]) => Some((*position, id)),
@@ -77,7 +77,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Of a row that was delivered, and whose table does not say so.
+    /// The note of a row that was delivered, if the table refused to record that. It prevents another delivery.
     pub(super) fn refused_done(id: &str, last_error: String) -> Self {
         Self {
             id: id.to_owned(),
@@ -111,9 +111,9 @@ pub(crate) struct SettlePlan {
     pub(crate) done: OutcomeRows,
     pub(crate) retried: OutcomeRows,
     pub(crate) ended: OutcomeRows,
-    /// Unrouted rows: given up in the table, and still waited for.
+    /// Unrouted rows: given up in the table, but the relay still waits for a route.
     pub(super) unrouted: Vec<Position>,
-    /// Rows that wait and are not to be marked meanwhile.
+    /// Rows that wait, and whose mark is taken off meanwhile.
     pub(crate) returned: OutcomeRows,
     /// Rows that wait, marked or not.
     pub(super) parked: Vec<Position>,
@@ -160,7 +160,7 @@ impl SettlePlan {
         plan
     }
 
-    /// Rows that carry no mark of ours any more once it is recorded.
+    /// Rows that have no mark of this session once the plan is recorded.
     pub(super) fn leaving(&self) -> Vec<Position> {
         let outcomes = [&self.done, &self.retried, &self.ended, &self.returned];
         let changed = outcomes.iter().flat_map(|outcome| &outcome.positions);
@@ -185,7 +185,7 @@ impl SettlePlan {
         let tried = entry.tried_before.saturating_add(row.attempts);
         match row.state {
             ParkedState::Retry => {
-                // At its limit it would count as given up.
+                // The table treats a row at its limit as given up.
                 let kept = tried.min(entry.limit.saturating_sub(1)).max(1);
                 self.retried.push(position, entry, kept, row.next_attempt_at);
                 self.notes.push(Note::of(entry, row, tried));
@@ -203,12 +203,12 @@ impl SettlePlan {
                 if row.state == ParkedState::Held {
                     self.notes.push(Note::of(entry, row, tried));
                 }
-                // The table must not say that no process will try it: the next owner would believe it.
+                // The row must not stay given up in the table: after a crash, the next owner would not retry it.
                 if entry.is_given_up {
                     self.retried.push(position, entry, tried.min(entry.limit.saturating_sub(1)), None);
                     return;
                 }
-                // One that is in the relay's hands again by now stays marked.
+                // A row that is handed out again by now keeps its mark.
                 if entry.stage != Stage::Recalled {
                     self.parked.push(position);
                     if entry.claim.is_some() {
@@ -219,19 +219,19 @@ impl SettlePlan {
         }
     }
 
-    /// Takes half of the deliveries out, if they are at least so many and need not be in one transaction with the rest:
-    /// no row carries a mark or has a note.
+    /// Splits off half of the deliveries, if there are at least `from` and they need not be in one transaction with
+    /// the rest: no delivered row has a mark or a note.
     pub(crate) fn halve(&mut self, from: usize) -> Option<OutcomeRows> {
         let is_bare = self.forgotten.is_empty() && self.done.stamps.iter().all(Option::is_none);
         (is_bare && self.done.ids.len() >= from).then(|| self.done.halve())
     }
 
-    /// How many rows are to be changed.
+    /// How many rows the plan changes.
     pub(crate) fn rows(&self) -> usize {
         [&self.done, &self.retried, &self.ended, &self.returned].iter().map(|outcome| outcome.ids.len()).sum()
     }
 
-    /// Enters what was settled.
+    /// Updates the session after the plan is recorded.
     pub(crate) fn enter(self, known: &mut SessionRows) {
         let noted: Vec<Position> = self.notes.iter().filter_map(|note| known.position_of(&note.id)).collect();
         for position in noted {
@@ -259,7 +259,7 @@ impl SettlePlan {
     }
 }
 
-/// Tells if fewer rows were changed than planned.
+/// Logs if fewer rows were changed than planned.
 pub(crate) fn log_missed(subscription: &str, missed: usize) {
     if missed > 0 {
         tracing::warn!(
@@ -270,7 +270,7 @@ pub(crate) fn log_missed(subscription: &str, missed: usize) {
     }
 }
 
-/// An id as one word between spaces.
+/// A row id as one word of a list separated by spaces.
 pub(crate) fn trial_word(id: &str) -> String {
     let escaped = |c: char| c.is_ascii_whitespace() || c == '%';
     let word: String = id

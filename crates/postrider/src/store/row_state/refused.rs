@@ -23,7 +23,7 @@ pub(crate) const PAYLOADS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What is kept of a reason. It comes from the database, and may quote what the owner of the table wrote.
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// Why a row is refused of which no error tells.
+/// The reason for a row that an update left unchanged without an error.
 const UNCHANGED: &str = "an UPDATE or DELETE of the row has no effect; look for a trigger or a rule";
 
 /// What the table was to record of a row when it refused.
@@ -77,7 +77,7 @@ struct Unsure {
     note: Option<Note>,
 }
 
-/// What a look at rows told.
+/// Which rows an update left unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Unchanged {
     /// Rows that are as they were.
@@ -88,7 +88,7 @@ pub(crate) struct Unchanged {
 
 /// How a store records a piece.
 pub(crate) trait Recorder: Send {
-    /// Records all of it or nothing. Answers how many rows were changed, `None` if the lease is not ours.
+    /// Records all of it or nothing. Returns how many rows were changed; `None` if the lease was lost.
     fn record(&mut self, plan: Arc<SettlePlan>) -> impl Future<Output = Result<Option<usize>>> + Send;
 
     /// Which of these rows are as they were before they were to be changed. Looks at one at least, in their order.
@@ -135,7 +135,7 @@ impl Pieces {
         }
     }
 
-    /// Deliveries that are recorded beside the rest, as a piece of their own.
+    /// A separate piece for deliveries that are recorded in parallel with the rest.
     pub(crate) fn beside(&mut self, done: OutcomeRows) -> SettlePlan {
         let (trial, trial_deaths) = self.trial.clone();
         self.planned += done.ids.len();
@@ -189,8 +189,8 @@ impl Pieces {
         Ok(Settled::Done)
     }
 
-    /// Of the rows that may be as they were, some are; the others another process has settled. Those that were not looked
-    /// at stay unsure.
+    /// Of the rows that may be as they were, some are; the others another process has settled. Those that were not
+    /// looked at stay unsure.
     fn sort_out(&mut self, unchanged: &Unchanged, known: &mut SessionRows) {
         let (trial, trial_deaths) = self.trial.clone();
         let mut plan = SettlePlan { trial, trial_deaths, ..SettlePlan::default() };

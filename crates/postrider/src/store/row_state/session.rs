@@ -10,13 +10,12 @@ use super::session_rows::SessionRows;
 use crate::layout::{ColumnMap, RowTable};
 use crate::store::Epoch;
 
-/// What is known of the rows while a lease is held.
+/// What is known about the rows while a lease is held. In memory only.
 pub(crate) struct RowSession {
     now: StdMutex<Now>,
-    /// Held while rows change hands between the relay and the parked: a row must not be given back while it is
-    /// handed out.
+    /// Held while parked rows are handed out or settled: a row must not lose its mark while it is handed out.
     pub(crate) handout: Mutex<()>,
-    /// Deliveries are noted, so that retention knows them as ours.
+    /// Whether deliveries are noted, so that retention knows which rows Postrider delivered.
     notes_deliveries: AtomicBool,
 }
 
@@ -37,8 +36,8 @@ impl RowSession {
         act(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner).known)
     }
 
-    /// From now on deliveries are noted. Where rows cannot say that they were delivered they are noted anyway, and where
-    /// they are deleted there is nothing to note.
+    /// From now on deliveries are noted. Where rows cannot say that they were delivered they are noted anyway, and
+    /// where they are deleted there is nothing to note.
     pub(crate) fn trace(&self, table: &RowTable) {
         let says_so = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
         self.notes_deliveries.store(table.columns().is_none_or(says_so), Ordering::Relaxed);
@@ -49,8 +48,8 @@ impl RowSession {
         self.notes_deliveries.load(Ordering::Relaxed)
     }
 
-    /// Of a plan that was recorded with so many rows changed, the delivered rows to note. Where other publishers had a hand
-    /// in it, it is not known which rows were theirs.
+    /// The delivered rows to note, after a plan was recorded and `changed` rows were changed. None if that is fewer
+    /// than planned: then another publisher changed some of them, and it is not known which.
     pub(crate) fn noted(&self, plan: &SettlePlan, changed: Option<usize>) -> Vec<String> {
         let is_ours = changed == Some(plan.rows()) && self.notes_deliveries();
         if is_ours { plan.done.ids.clone() } else { Vec::new() }
@@ -60,7 +59,7 @@ impl RowSession {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).subscription.clone()
     }
 
-    /// Another lease starts with other rows.
+    /// Starts a session with the rows that were loaded with its lease.
     pub(crate) fn begin(&self, subscription: String, known: SessionRows) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Now { subscription, known };
     }

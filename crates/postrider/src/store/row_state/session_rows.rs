@@ -1,4 +1,5 @@
-//! The rows of one session: which were handed out, under which position, until they are settled.
+//! The rows of one session: which were handed out, and under which position, until they are settled. A session is one
+//! ownership of the lease; its rows are in memory only, and the next owner loads its own from the table.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use crate::{Position, Timestamp};
 /// A row's id as text.
 pub(crate) type RowId = Arc<str>;
 
-/// All rows that a session knows of. Positions are given in the order in which rows are handed out, from 1, and mean
-/// nothing to any other session.
+/// All rows that a session knows. Positions are numbered from 1 in the order in which rows are handed out, and are
+/// valid only in this session.
 #[derive(Debug)]
 pub(crate) struct SessionRows {
     pub(crate) epoch: Epoch,
@@ -28,15 +29,15 @@ pub(crate) struct SessionRows {
 pub(crate) struct SessionRow {
     pub(crate) id: RowId,
     pub(crate) stage: Stage,
-    /// There is a note of ours about it.
+    /// Postrider has a note about it.
     pub(crate) is_noted: bool,
-    /// Failed tries before this session, which the relay does not know of.
+    /// Failed attempts before this session, which the brain does not count.
     pub(crate) tried_before: u32,
-    /// Tries after which the row is given up.
+    /// Attempts after which the row is given up.
     pub(crate) limit: u32,
-    /// The table says that it was given up; one that waits for a route says so too.
+    /// Its state in the table is given up. That is also the state of a row that waits for a route.
     pub(crate) is_given_up: bool,
-    /// The mark that makes a row ours, while it carries one.
+    /// The mark with which this session owns the row, while it has one.
     pub(crate) claim: Option<RowClaim>,
 }
 
@@ -45,26 +46,27 @@ pub(crate) struct SessionRow {
 pub(crate) struct RowClaim {
     pub(crate) at: Timestamp,
     pub(crate) number: i64,
-    /// What the row counted once it was marked: where times are whole seconds they alone tell little.
+    /// The row's count of attempts after it was marked. Where times are whole seconds, the time alone does not
+    /// identify a mark.
     pub(crate) attempts: i64,
 }
 
-/// What the relay does with a row.
+/// Where a row is between table and relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Kept for the first claim: the last owner was trying it when it died.
+    /// Reserved for the first claim: it was on trial when the last owner died.
     Reserved,
     /// Handed out.
     Out,
-    /// Set aside, and not in the relay's hands.
+    /// Parked, and not handed out.
     Parked,
-    /// Set aside, and handed out again.
+    /// Parked, and handed out again.
     Recalled,
-    /// Given up. Any process that puts it back into the table as due has it handed out again.
+    /// Given up. If an operator makes it due again in the table, it is handed out again.
     Ended,
     /// Another process has settled it.
     Taken,
-    /// Done with, and its table refuses to say so.
+    /// Done, but the table refused the update that records it.
     Refused,
 }
 
@@ -80,12 +82,12 @@ impl SessionRows {
         }
     }
 
-    /// How many rows it knows of.
+    /// How many rows it knows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The last position given.
+    /// The last position assigned.
     pub(crate) fn last(&self) -> Position {
         self.last
     }
@@ -98,24 +100,25 @@ impl SessionRows {
         self.by_id.get(id).copied()
     }
 
-    /// Whether a row is known and not to be handed out by a claim.
+    /// Whether a row is known and must not be handed out by a claim.
     pub(crate) fn is_out(&self, id: &str) -> bool {
         let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
         entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
     }
 
-    /// Rows in the relay's hands.
+    /// Rows that are handed out to the relay.
     pub(crate) fn in_hands(&self) -> HashSet<RowId> {
         let in_hands = |entry: &&SessionRow| matches!(entry.stage, Stage::Out | Stage::Recalled);
         self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
     }
 
-    /// Rows kept for the first claim, in their order.
+    /// Rows reserved for the first claim, in their order.
     pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
         self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
     }
 
-    /// Enters a row under its position, or under the next if it has none. One that was given up begins again.
+    /// Adds a row under its position, or under the next one if it has none. A row that was given up gets a new
+    /// position.
     pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
         let known = self.position_of(&entry.id);
         if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
@@ -133,7 +136,7 @@ impl SessionRows {
         position
     }
 
-    /// Changes what is known of a row.
+    /// Changes what is known about a row.
     pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut SessionRow)) {
         let Some(entry) = self.rows.get_mut(&position) else { return };
         let before = entry.claim.map(|claim| claim.number);
@@ -154,12 +157,12 @@ impl SessionRows {
         }
     }
 
-    /// Rows that were handed out by a claim and are not set aside.
+    /// Rows that were handed out by a claim and are not parked.
     pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
         self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
     }
 
-    /// Of these rows' claims, those that have no other row left.
+    /// The claims of these rows that have no other row left.
     pub(crate) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
         let mut count: HashMap<i64, usize> = HashMap::new();
         for claim in leaving.iter().filter_map(|at| self.rows.get(at)?.claim) {
@@ -172,7 +175,7 @@ impl SessionRows {
             .collect()
     }
 
-    /// Claims that have rows left.
+    /// Claims that still have rows.
     pub(crate) fn claims(&self) -> HashSet<i64> {
         self.claims.keys().copied().collect()
     }

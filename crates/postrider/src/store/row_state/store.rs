@@ -1,4 +1,4 @@
-//! The store of a table with a state per row, whatever the database. See adr/0052-one-row-state-store.md.
+//! The store of a table with a state per row, for every database. See adr/0052-one-row-state-store.md.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,14 @@ use crate::store::{
 };
 use crate::{BoxFuture, Code, Position, Recovery, Result};
 
-/// Deliveries from which on a second connection records half of them: below, another round trip costs more than it gains.
+/// With at least this many deliveries, a second connection records half of them. With fewer, its round trip costs
+/// more than it saves.
 const SHARED_FROM: usize = 512;
 
 /// An outbox in a table with a state per row. Clones share its connections.
+///
+/// Which rows are handed out is known in memory and, where the layout has marks, in the table. If the process dies,
+/// the next owner finds its rows by their state and marks, and delivers again what was not settled.
 pub struct RowStateStore<D>(pub(in crate::store) Arc<Shared<D>>);
 
 /// What the clones of a store share.
@@ -58,12 +62,12 @@ impl<D: RowDialect> Shared<D> {
         self.dialect.table().clone()
     }
 
-    /// Whether rows must be taken before they are handed out, because other publishers could take them too.
+    /// Whether rows must be marked or locked before they are handed out, because other publishers could take them too.
     pub(super) fn must_take(&self) -> bool {
         self.dialect.marks_rows() || self.dialect.locks_rows()
     }
 
-    /// Releases the locks of rows that are not in the session any more.
+    /// Releases the locks of rows that are no longer in the session.
     pub(super) async fn release_locks(&self) {
         if self.dialect.locks_rows() {
             self.dialect.release_locks(|| self.session.with_rows(|known| known.claims())).await;
@@ -92,13 +96,13 @@ impl<D: RowDialect> Shared<D> {
 
     async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
         let mut connection = self.dialect.connection(Role::Settler).await?;
-        // A lease that was taken on another server is not ours to give up here.
+        // A lease that was taken on another server cannot be released on this one.
         if !connection.took_lease_here(name)? {
             return Ok(());
         }
         let is_clean = match connection.write(GiveBack { name: name.to_owned(), epoch }).await {
             Ok(_) => clean,
-            // The next owner takes over what the table does not take back.
+            // The table refused to take marks off; the next owner finds the rows marked and takes them over.
             Err(error) if error.code() == Code::RowRefused => false,
             Err(error) => return Err(error),
         };
@@ -158,7 +162,7 @@ impl<D: RowDialect> Shared<D> {
                 self.session.noted(&half, changed(&delivered)),
             ];
             connection.note_delivered(&noted.concat()).await;
-            // What is recorded is so, whatever became of the other half.
+            // Each half is a transaction. One that is committed is entered, even if the other half failed.
             let heard = self.session.with_rows(|known| {
                 let heard = pieces.heard(Arc::unwrap_or_clone(plan), recorded, known);
                 [heard, pieces.heard(Arc::unwrap_or_clone(half), delivered, known)]
@@ -178,7 +182,7 @@ impl<D: RowDialect> Shared<D> {
         .await
     }
 
-    /// What a settlement means for the rows; `None` if it is of another epoch than the session.
+    /// What a settlement means for the rows; `None` if its epoch is not the session's.
     pub(super) fn plan(&self, settlement: &Settlement) -> Option<SettlePlan> {
         self.session
             .with_rows(|known| (known.epoch == settlement.epoch).then(|| SettlePlan::of(settlement, known)))
@@ -286,12 +290,12 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Cleaner).await?;
             let purged = connection.write(DeleteDelivered { purge, table: self.0.table() }).await?;
-            // A transaction of its own: what cannot be deleted there must not keep the outbox from being cleaned.
+            // In a separate transaction: if these rows cannot be deleted, the outbox must still be cleaned.
             with_expired(purged, connection.delete_expired(purge.events_max).await)
         })
     }
 
-    /// Not over the connection that leases are renewed on: nothing waits for a report.
+    /// Not over the connection that renews leases: a slow report must not delay a renewal.
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.0.dialect.connection(Role::Cleaner).await?.report(report).await })
     }

@@ -1,4 +1,4 @@
-//! Taking the lease, and the state that is loaded with it.
+//! Takes the lease and loads the state, in one transaction: if the process dies before its commit, nothing has changed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Code, Error, Result};
 pub(super) struct TakeOver {
     pub(super) lease: LeaseRequest,
     pub(super) table: Arc<RowTable>,
-    /// What becomes of rows that the last owner had marked.
+    /// What to do with rows that the last owner had marked.
     pub(super) stale_marks: StaleMarks,
 }
 
@@ -23,7 +23,8 @@ impl TxVerb for TakeOver {
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Self::Answer> {
         let Self { lease, table, stale_marks } = self;
         let name = lease.subscription.as_str();
-        // Relays on standby ask often; they must not lock the row that the owner settles on.
+        // Relays on standby ask often; they must not lock the row that the owner settles on. After the lock the
+        // answer may have changed, so it is asked again.
         if let Some(refused) = tx.refusal(&lease).await? {
             return Ok((refused, None));
         }
@@ -45,7 +46,7 @@ impl TxVerb for TakeOver {
         }
         let waiting = tx.waiting().await?;
         let aside = SetAside::of(tx.notes().await?, waiting, &table)?.keeping(kept);
-        // Notes that say nothing any more.
+        // Notes that no longer match their rows.
         if !aside.stale.is_empty() {
             tx.forget(&aside.stale).await?;
         }

@@ -53,8 +53,8 @@ pub(super) fn other_holder(
     Ok(statement.query_row(params![lease.subscription, lease.holder, now], row).optional()?)
 }
 
-/// Writes the lease down and raises the epoch of the progress row, which fences the owner before.
-/// Until it is released in good order, the subscription counts as left in the middle of something.
+/// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
+/// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
 pub(super) fn take(
     tx: &Connection,
     ledger: Ledger,

@@ -31,7 +31,7 @@ pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
     Ok(Schema { found: connection.map_or(Ok(0), found)?, needed: LATEST })
 }
 
-/// Every step, as one would run it by hand.
+/// Every step, as a user would run it.
 pub(super) fn all() -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let book = if version == 1 { format!("{BOOK};\n\n") } else { String::new() };
@@ -65,8 +65,8 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     Ok(migrated)
 }
 
-/// Refuses a file whose schema this program does not know, or whose tables are none: a view or a virtual table of that name
-/// would run what another program wrote.
+/// Refuses a file whose schema this program does not know, or whose tables are none: a view or a virtual table of
+/// that name would run what another program wrote.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
     schema::check(PLACE, found(connection)?, LATEST)?;
     let sql = "SELECT name FROM sqlite_schema

@@ -168,7 +168,7 @@ impl SqliteStore {
         Ok(migrate::triggers(&Self::connect_read_only(path)?)?)
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own.
+    /// Every migration, oldest first, to be run with another tool.
     pub fn migrations() -> impl Iterator<Item = Migration> {
         migrate::all()
     }
@@ -199,7 +199,8 @@ impl SqliteStore {
         Ok(connection)
     }
 
-    /// As [`Store::overview`](super::Store::overview), from a file that may be on a disk one can only read. Blocks the calling thread.
+    /// As [`Store::overview`](super::Store::overview), from a file that may be on a disk one can only read. Blocks
+    /// the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -212,8 +213,8 @@ impl SqliteStore {
         Ok(overview?)
     }
 
-    /// The newest events that pass a filter, newest first, from a file that may be on a disk one can only read. Blocks the
-    /// calling thread.
+    /// The newest events that pass a filter, newest first, from a file that may be on a disk one can only read.
+    /// Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if a state is asked for.
@@ -276,8 +277,8 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     })
 }
 
-/// Creates the file if there is none, for its owner alone: events may hold anything. SQLite gives the files beside it the
-/// same permissions.
+/// Creates the file if there is none, for its owner alone: events may hold anything. SQLite gives the files beside it
+/// the same permissions.
 fn connect_or_create(path: &Path) -> Result<Connection> {
     #[cfg(unix)]
     {
@@ -288,8 +289,8 @@ fn connect_or_create(path: &Path) -> Result<Connection> {
     connect(path, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// A user that may write the file may put views, triggers and virtual tables into it. None of them runs a function that does more
-/// than compute, and no statement can damage the file itself.
+/// A user that may write the file may put views, triggers and virtual tables into it. None of them runs a function
+/// that does more than compute, and no statement can damage the file itself.
 fn distrust(connection: &Connection) -> Attempt<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -20,7 +20,8 @@ use crate::{Code, Error, Ident, Result};
 /// off: on these servers every CREATE is committed at once.
 const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
 
-/// The database, and the table that records these migrations. Not that of the default layout: the two never share a database.
+/// The database, and the table that records these migrations. Not that of the default layout: the two never share a
+/// database.
 const MIGRATIONS_TABLE: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
     version    BIGINT NOT NULL PRIMARY KEY,
@@ -55,7 +56,7 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
     })
 }
 
-/// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
+/// The SQL of all of it, to be run with another tool: the layout's table and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut layout_sql = table_of(table.layout)?.unwrap_or_default().to_owned();
     if table.layout.has(Ability::Views) {

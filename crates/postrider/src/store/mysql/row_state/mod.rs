@@ -1,8 +1,9 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements and the
-//! connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md. Times of the table
-//! are UTC: a `DATETIME` that a writer left to its default is in the time zone of the writer's session.
+//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
+//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
+//! Times of the table are UTC: a `DATETIME` that a writer left to its default is in the time zone of the writer's
+//! session.
 
 mod connection;
 mod custom;
@@ -41,8 +42,8 @@ impl RowStateStore<MySqlRows> {
     /// run again. These servers commit every CREATE at once: what broke off is completed by running it again.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, the database holds another outbox, or the layout is not for
-    /// these servers. Nothing was changed.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, the database holds another
+    /// outbox, or the layout is not for these servers. Nothing was changed.
     pub async fn migrate(config: &MySqlConfig, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         migrate::migrate(&mut config.connect_unchecked().await?, table, extras).await
     }
@@ -55,8 +56,8 @@ impl RowStateStore<MySqlRows> {
         migrate::differences(&mut config.connect_unchecked().await?, table).await
     }
 
-    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
-    /// the layout has no such mark.
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0
+    /// where the layout has no such mark.
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
@@ -71,7 +72,8 @@ impl RowStateStore<MySqlRows> {
     /// The newest rows that pass a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers, or what the database says.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers, or what the
+    /// database says.
     pub async fn list(
         config: &MySqlConfig,
         table: &RowTable,
@@ -100,7 +102,7 @@ impl RowStateStore<MySqlRows> {
         migrate::schema(&mut config.connect_unchecked().await?).await
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own.
+    /// Every migration, oldest first, to be run with another tool.
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers.
@@ -125,8 +127,9 @@ impl RowStateStore<MySqlRows> {
     /// Connects to a database that was migrated.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be
-    /// worked on, and what [`MySqlStore::connect`](super::MySqlStore::connect) says of a server, positions aside.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, and what
+    /// [`MySqlStore::connect`](super::MySqlStore::connect) says of a server, positions aside.
     pub async fn connect(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table)?;
         store.0.dialect.settler.lock().await?;
@@ -136,8 +139,9 @@ impl RowStateStore<MySqlRows> {
     /// A database that may be away: every connection is made when it is needed, and checked then.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state for a row being published,
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers.
+    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state
+    /// for a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these
+    /// servers.
     pub fn unconnected(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         MySqlRows::new(config, table).map(Self::of)
     }

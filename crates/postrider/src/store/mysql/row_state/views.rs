@@ -10,7 +10,7 @@ const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");
 const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
-/// Their statements, for those who run them with a tool of their own. Whether there is an inbox was not checked.
+/// Their statements, to be run with another tool. Whether there is an inbox was not checked.
 pub(super) fn all() -> String {
     format!("{VIEWS}{THROUGHPUT}")
 }

@@ -38,7 +38,7 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
     shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
 }
 
-/// The SQL of all of it, for those who run it with a tool of their own: the layout's tables and ours.
+/// The SQL of all of it, to be run with another tool: the layout's tables and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     if table.layout.has(Ability::Views) {
@@ -154,8 +154,8 @@ pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
     Ok(Schema { found: version(client, schema).await?, needed: LATEST })
 }
 
-/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. Answers
-/// the table with what was learnt of it, if that is needed.
+/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on.
+/// Answers the table with what was learnt of it, if that is needed.
 pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<Option<RowTable>> {
     let place = format!("the PostgreSQL database, in {schema},");
     schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;

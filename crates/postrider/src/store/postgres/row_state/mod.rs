@@ -1,7 +1,7 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox`, `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements and the
-//! connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
+//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
+//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
 
 mod connection;
 mod custom;
@@ -41,7 +41,8 @@ impl RowStateStore<PostgresRows> {
     /// run again; all of it happens or none.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, or the schema holds another outbox. Nothing was changed.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, or the schema holds
+    /// another outbox. Nothing was changed.
     pub async fn migrate(
         config: &PostgresConfig,
         table: &RowTable,
@@ -60,8 +61,8 @@ impl RowStateStore<PostgresRows> {
         read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
-    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0 where
-    /// the layout has no such mark.
+    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0
+    /// where the layout has no such mark.
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
@@ -147,7 +148,7 @@ impl RowStateStore<PostgresRows> {
         read_transaction(&session.client, migrate::schema(&session.client, config.schema_name())).await
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own.
+    /// Every migration, oldest first, to be run with another tool.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
         migrate::all(schema, table, extras)
     }
@@ -155,8 +156,9 @@ impl RowStateStore<PostgresRows> {
     /// Connects to a database that was migrated.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be
-    /// worked on, and what [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, and what
+    /// [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table);
         store.0.dialect.settler.lock().await?;

@@ -13,7 +13,7 @@ const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");
 const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
-/// Their statements, for those who run them with a tool of their own. Whether there is an inbox was not checked.
+/// Their statements, to be run with another tool. Whether there is an inbox was not checked.
 pub(super) fn all(table: &RowTable) -> String {
     format!("{}\n{}\n", table.put_into(VIEWS), table.put_into(THROUGHPUT))
 }

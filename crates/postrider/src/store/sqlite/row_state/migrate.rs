@@ -66,7 +66,7 @@ fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
     check_names(table, shape.map_or(&[], std::slice::from_ref))
 }
 
-/// The SQL of all of it, for those who run it with a tool of their own: the layout's table and ours.
+/// The SQL of all of it, to be run with another tool: the layout's table and ours.
 pub(super) fn all(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     check_asked(table, extras)?;
     let created = sql_of(table.layout)?.create;

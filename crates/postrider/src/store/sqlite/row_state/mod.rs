@@ -1,8 +1,8 @@
 //! The store of a table with a state per row in a SQLite file: `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements and the
-//! threads they run on. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md. Postrider's
-//! own tables are in the same file.
+//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
+//! and the threads they run on. Lease, fence and pause are those of the default layout. See
+//! adr/0020-row-state-store.md. Postrider's own tables are in the same file.
 
 mod connection;
 mod custom;
@@ -39,17 +39,17 @@ fn here(table: &RowTable) -> Result<RowTable> {
 }
 
 impl RowStateStore<SqliteRows> {
-    /// Makes the file and the table of the layout if there are none, and Postrider's own tables beside it. A table that
-    /// is there is compared and never altered; the file is switched to WAL. Safe to run again; all of it happens or none.
-    /// Blocks the calling thread.
+    /// Makes the file and the table of the layout if there are none, and Postrider's own tables beside it. A table
+    /// that is there is compared and never altered; the file is switched to WAL. Safe to run again; all of it happens
+    /// or none. Blocks the calling thread.
     ///
     /// # Errors
-    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, the file holds another outbox, or
-    /// the layout is not for SQLite. Nothing was changed.
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, the file holds another outbox,
+    /// or the layout is not for SQLite. Nothing was changed.
     pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         let table = here(table)?;
         if migrate::shape(&table)?.is_none() {
-            // No process's table is in a file that is not there.
+            // A table of layout custom belongs to the application, so a missing file cannot contain it.
             refuse_missing(path.as_ref()).map_err(|error| {
                 error.with_hint(
                     "create the file and your table first: Postrider does not create tables of layout custom",
@@ -91,7 +91,7 @@ impl RowStateStore<SqliteRows> {
         Ok(migrate::schema(connection.as_ref())?)
     }
 
-    /// Every migration, oldest first, for those who run them with a tool of their own.
+    /// Every migration, oldest first, to be run with another tool.
     ///
     /// # Errors
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for SQLite.
@@ -121,8 +121,8 @@ impl RowStateStore<SqliteRows> {
         SqliteRows::start(names, reader, writer).map(Self::of)
     }
 
-    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks as the store
-    /// does and keeps what it committed through a power failure.
+    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks as the
+    /// store does and keeps what it committed through a power failure.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
@@ -143,8 +143,8 @@ impl RowStateStore<SqliteRows> {
         Ok(overview?)
     }
 
-    /// The newest rows that pass a filter, newest first, from a file that may be on a disk one can only read. Blocks the
-    /// calling thread.
+    /// The newest rows that pass a filter, newest first, from a file that may be on a disk one can only read. Blocks
+    /// the calling thread.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
