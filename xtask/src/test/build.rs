@@ -111,7 +111,11 @@ impl Choice {
     }
 }
 
-/// Builds, and calls with each test program as it is there. Answers whether all could be built.
+/// Packages whose tests start the package's own binary. Cargo may link a test before the binary that it starts.
+const WITH_BINARY: [&str; 1] = ["postrider-cli"];
+
+/// Builds, and calls with each test program as it is there, with the binary that it starts. Answers whether all could
+/// be built.
 ///
 /// The compiler is nice to the tests that run meanwhile: they wait for servers most of the time, and are on time
 /// when the server answers.
@@ -119,12 +123,46 @@ pub(super) fn build(choice: &Choice, mut built: impl FnMut(Program)) -> Result<b
     let mut command = process::nice(process::cargo());
     command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
     command.args(&choice.cargo);
-    let status = process::stream(&mut command, |line| {
-        if let Some(program) = Program::parse(line) {
-            built(program);
-        }
-    })?;
+    let mut ready = Ready::default();
+    let status = process::stream(&mut command, |line| ready.read(line).into_iter().for_each(&mut built))?;
+    ready.held.into_iter().for_each(built);
     Ok(status.success())
+}
+
+/// Holds test programs back until the binary that they start is linked.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Packages whose binary is there.
+    binaries: Vec<String>,
+    held: Vec<Program>,
+}
+
+impl Ready {
+    /// One line of cargo's messages. Answers which programs can start now.
+    fn read(&mut self, line: &str) -> Vec<Program> {
+        if let Some(package) = binary_of(line) {
+            let (now, held) =
+                std::mem::take(&mut self.held).into_iter().partition(|of| of.package == package);
+            self.held = held;
+            self.binaries.push(package);
+            return now;
+        }
+        let Some(program) = Program::parse(line) else { return Vec::new() };
+        if WITH_BINARY.contains(&program.package.as_str()) && !self.binaries.contains(&program.package) {
+            self.held.push(program);
+            return Vec::new();
+        }
+        vec![program]
+    }
+}
+
+/// The package, if the line says that its binary is built.
+fn binary_of(line: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_binary = message["reason"] == "compiler-artifact"
+        && message["profile"]["test"] == false
+        && message["target"]["kind"][0] == "bin";
+    is_binary.then(|| package(message["package_id"].as_str()?).map(str::to_owned)).flatten()
 }
 
 impl Program {
@@ -174,6 +212,22 @@ mod tests {
         assert_eq!(program.executable, Path::new("/t/debug/deps/rows-1"));
         let unit = line.replace("\"test\"]", "\"lib\"]").replace("/bench#postrider-bench@", "/postrider#");
         assert_eq!(Program::parse(&unit).unwrap().name, "postrider/lib");
+    }
+
+    #[test]
+    fn a_test_that_starts_a_binary_waits_until_the_binary_is_linked() {
+        let line = |kind: &str, test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"path+file:///r/crates/postrider-cli#0.1.0",
+                "manifest_path":"/r/c/Cargo.toml","target":{{"kind":["{kind}"],"name":"cli"}},
+                "profile":{{"test":{test}}},"executable":"/t/debug/deps/cli-1"}}"#
+            )
+        };
+        let mut ready = Ready::default();
+        assert_eq!(ready.read(&line("test", true)), []);
+        let started = ready.read(&line("bin", false));
+        assert_eq!(started.iter().map(|of| of.name.as_str()).collect::<Vec<_>>(), ["postrider-cli/cli"]);
+        assert_eq!(ready.read(&line("test", true)).len(), 1, "from here on at once");
     }
 
     #[test]

@@ -215,6 +215,8 @@ mod tests {
     #[test]
     fn a_refusal_names_host_address_and_reason() {
         let refused = Guard::default().check("meta.example", "169.254.169.254".parse().unwrap()).unwrap_err();
-        assert!(refused.to_string().starts_with("meta.example is at 169.254.169.254, a link-local address"));
+        assert!(
+            refused.to_string().starts_with("meta.example resolves to 169.254.169.254, a link-local address")
+        );
     }
 }

@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(resolved(vec!["1.1.1.1", "2606:4700::1"]).await, Ok(2));
         for answers in [vec!["127.0.0.1"], vec!["1.1.1.1", "10.0.0.1"], vec!["1.1.1.1", "::ffff:127.0.0.1"]] {
             let error = resolved(answers).await.unwrap_err();
-            assert!(error.starts_with("hooks.example is at "), "{error}");
+            assert!(error.starts_with("hooks.example resolves to "), "{error}");
         }
     }
 }

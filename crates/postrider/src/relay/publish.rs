@@ -108,7 +108,12 @@ impl Publisher {
 
     fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
         let Routed { position, event, .. } = routed;
-        let Disposition::Deliver { name, delivery, .. } = &routed.disposition else { return Ok(()) };
+        let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
+            // The brain sends nothing else here. If it did, an event without an outcome would shift those of the others.
+            let failure = Failure::new("the event has no destination");
+            encoded.special.push((at, Special::Refused(Outcome::Retryable(failure))));
+            return Ok(());
+        };
         let Some(delivery) = delivery else {
             encoded.messages.push(Message::encode(&self.encoder, *position, event.clone(), name.clone())?);
             return Ok(());

@@ -136,7 +136,7 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
         (first(rule().header("Content-Type", "a")), ["PR-0414", "rule 2: a rule cannot set"]),
         (first(rule().types(Vec::<String>::new())), ["PR-0414", "rule 2: the list of types is empty"]),
         (first(rule().aggregates(Vec::<String>::new())), ["PR-0414", "the list of aggregates is empty"]),
-        (every(vec![rule(), rule().key("{id}")]), ["PR-0414", "rule 2 gives another key than rule 1"]),
+        (every(vec![rule(), rule().key("{id}")]), ["PR-0414", "rule 2 has a different key than rule 1"]),
         (every(vec![rule(); 17]), ["PR-0414", "more than 16 rules"]),
         (Router::by_topic().first_match(vec![rule(); 1_001]), ["PR-0414", "more than 1000 rules"]),
     ] {

@@ -92,7 +92,9 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
         match insert_piece(driver, batch.schema(), piece).await {
             Ok(more) => written.extend(more),
             Err(error) => {
-                driver.execute(SAVEPOINT[1]).await?;
+                // After a deadlock the server has rolled back the whole transaction, savepoint included: what the caller
+                // needs is the deadlock, not that the savepoint is gone.
+                _ = driver.execute(SAVEPOINT[1]).await;
                 return Err(error);
             }
         }
@@ -122,4 +124,43 @@ fn no_transaction(statements: usize) -> Error {
         "{statements} statements are needed for these events, but there is no transaction around them"
     );
     Error::new(Code::TooManyEvents, what).with_hint("begin a transaction, or write them in several calls")
+}
+
+#[cfg(all(test, feature = "mysql_async"))]
+mod tests {
+    use super::*;
+
+    /// A server that finds a deadlock in the second statement. With it the transaction is gone, and every savepoint.
+    #[derive(Default)]
+    struct Deadlocked {
+        inserts: u64,
+        is_rolled_back: bool,
+    }
+
+    impl Driver for Deadlocked {
+        async fn execute(&mut self, _: &'static str) -> Result<()> {
+            match self.is_rolled_back {
+                true => Err(Error::new(Code::SchemaMissing, "SAVEPOINT postrider_write does not exist")),
+                false => Ok(()),
+            }
+        }
+
+        async fn insert(&mut self, _: String, _: &[Columns<'_>]) -> Result<u64> {
+            self.inserts += 1;
+            self.is_rolled_back = self.inserts == 2;
+            match self.is_rolled_back {
+                true => Err(Error::new(Code::StoreBusy, "deadlock")),
+                false => Ok(1),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_deadlock_between_two_statements_is_reported_as_a_deadlock() {
+        let events = (0..1_500).map(|_| Event::new("a", "{}")).collect();
+        let batch = Batch::checked(events, Ident::new("postrider").unwrap(), None);
+        let mut driver = Deadlocked::default();
+        let error = insert(&mut driver, &batch).await.unwrap_err();
+        assert_eq!((driver.inserts, error.code()), (2, Code::StoreBusy));
+    }
 }

@@ -128,7 +128,10 @@ mod tests {
             (r#"{"typ": "a"}"#, "line 7, column 6: unknown field `typ`, expected one of"),
             (r#"{"type": "a", "payload": {}} x"#, "line 7, column 30: trailing characters"),
             (r#"{"type": "a"}"#, "line 7: neither payload nor payload_base64 is set"),
-            (r#"{"type": "a", "payload": 1, "payload_base64": ""}"#, "line 7: there are both"),
+            (
+                r#"{"type": "a", "payload": 1, "payload_base64": ""}"#,
+                "line 7: both payload and payload_base64 are set",
+            ),
             (r#"{"type": "a", "payload_base64": "?"}"#, "line 7: payload_base64 is not base64"),
             (r#"{"type": "a", "payload": 1, "time": "noon"}"#, "line 7, column "),
             (r#"{"type": "a", "payload": 1, "aggregate": {"id": "1"}}"#, "missing field `type`"),
