@@ -1,5 +1,5 @@
 //! The database of an outbox, as the configuration names it. Operating it is the library's [`Admin`]; what is here finds
-//! out which database an address means. Another dialect is another file, a variant of [`Connection`] and a line in
+//! out which database an address means. Another dialect is another file, a variant of `Connection` and a line in
 //! `DIALECTS`.
 
 mod address;

@@ -1,6 +1,6 @@
 //! The checks of `postrider doctor`.
 //!
-//! 1. [`check`]: every check there is, with its code, what it means and what to do
+//! 1. [`mod@check`]: every check there is, with its code, what it means and what to do
 //! 2. [`report`]: what was found
 //! 3. [`crate::sinks`]: what is particular about each type of sink
 //! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database

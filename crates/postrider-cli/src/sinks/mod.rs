@@ -1,7 +1,7 @@
 //! The types of sink that a configuration can name: `[sink.NAME]` with `type = "..."`.
 //!
 //! Each file or folder here is one type. It owns its keys with their docs, reads them, opens the sink and checks it for
-//! `doctor`; the schema, the docs, the relay and the doctor take all of that from [`SINK_TYPES`]. CONTRIBUTING.md has the
+//! `doctor`; the schema, the docs, the relay and the doctor take all of that from `SINK_TYPES`. CONTRIBUTING.md has the
 //! walk "Add a sink".
 
 mod file;
