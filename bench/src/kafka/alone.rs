@@ -59,8 +59,8 @@ impl Alone {
         let mut settings = ClientConfig::new();
         settings.set("bootstrap.servers", &topic.brokers);
         SETTINGS.iter().for_each(|(name, value)| _ = settings.set(*name, *value));
-        let told = Told::default();
-        let producer = ThreadedProducer::from_config_and_context(&settings, told.clone())?;
+        let reported = Told::default();
+        let producer = ThreadedProducer::from_config_and_context(&settings, reported.clone())?;
         let meter = Meter::start();
         for ready in &self.0 {
             send(&producer, &topic.name, ready)?;
@@ -68,7 +68,7 @@ impl Alone {
         let all = self.0.len() as u64;
         producer.flush(Timeout::Never)?;
         let usage = meter.stop();
-        match all - told.acknowledged.load(Ordering::Relaxed) {
+        match all - reported.acknowledged.load(Ordering::Relaxed) {
             0 => Ok(usage),
             failed => Err(format!("{failed} of {all} records were not acknowledged").into()),
         }

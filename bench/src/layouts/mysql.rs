@@ -61,9 +61,9 @@ pub async fn mysql(
 async fn durability(url: &str) -> Result<String, Error> {
     let mut client = connect(url).await?;
     let sql = "SELECT CONCAT('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)";
-    let told: Option<String> = client.query_first(sql).await?;
+    let reported: Option<String> = client.query_first(sql).await?;
     client.disconnect().await?;
-    Ok(told.unwrap_or_default())
+    Ok(reported.unwrap_or_default())
 }
 
 /// Over TCP as the relay's: by itself the driver would take a socket file, which is faster.

@@ -14,8 +14,8 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
             subject.ok(Check::LayoutTable, format!("matches layout {name}"));
         }
         Ok(differences) => {
-            let told: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
-            subject.warn(Check::LayoutTable, told.join("; "));
+            let reported: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
+            subject.warn(Check::LayoutTable, reported.join("; "));
         }
         Err(error) => subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line())),
     }

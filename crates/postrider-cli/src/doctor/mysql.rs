@@ -78,7 +78,7 @@ pub(crate) async fn check(
         tell(
             subject,
             Check::MySqlTriggers,
-            told(MySqlStore::triggers(config).await),
+            reported(MySqlStore::triggers(config).await),
             "none that this user can see",
         );
         server.excess(subject).await;
@@ -127,7 +127,7 @@ async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
         };
         found.into_iter().map(line).collect::<Vec<_>>()
     });
-    tell(subject, Check::MySqlChosen, told(found), "none");
+    tell(subject, Check::MySqlChosen, reported(found), "none");
     match MySqlStore::last_position(config).await {
         Ok(last) if last.get() > POSITIONS_FEW => {
             subject.fail(Check::MySqlCounter, format!("the AUTO_INCREMENT counter is at {last}"));
@@ -141,10 +141,10 @@ async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
 async fn prepared(config: &MySqlConfig, subject: &mut Subject<'_>) {
     let names = MySqlStore::prepared(config).await;
     let lines = names.map(|names| names.into_iter().map(|name| format!("XA {name}")).collect::<Vec<_>>());
-    tell(subject, Check::MySqlPrepared, told(lines), "none");
+    tell(subject, Check::MySqlPrepared, reported(lines), "none");
 }
 
-fn told<T>(answer: postrider::Result<T>) -> Result<T, String> {
+fn reported<T>(answer: postrider::Result<T>) -> Result<T, String> {
     answer.map_err(|error| error.one_line())
 }
 

@@ -65,8 +65,12 @@ pub(crate) fn three_rows_move_forth_and_back(program: &Program, layout: &str) {
         let subscription = if from == layout { "orders" } else { "mail" };
         let moved = program.run(&[&args[..], &["--subscription", subscription]].concat());
         assert_eq!(moved.exit, Some(0), "{from} to {to}: {moved:?}");
-        let told: Value = serde_json::from_str(&moved.stdout).unwrap();
-        assert_eq!((&told["moved"], &told["after"]["undelivered"]), (&3.into(), &0.into()), "{told}");
+        let reported: Value = serde_json::from_str(&moved.stdout).unwrap();
+        assert_eq!(
+            (&reported["moved"], &reported["after"]["undelivered"]),
+            (&3.into(), &0.into()),
+            "{reported}"
+        );
     }
     let drained = program.run(&["relay", "--drain"]);
     assert_eq!(drained.exit, Some(0), "{drained:?}");
@@ -89,10 +93,17 @@ fn a_table_moves_into_the_layout_postrider_and_its_events_are_delivered() {
     let moved = run(&program, FORTH, &["--start", "beginning", "--batch", "5", "--json"]);
     assert_eq!(moved.exit, Some(0), "{moved:?}");
     assert!(moved.stderr.contains("dead, not moved: 1 event"), "{moved:?}");
-    let told: Value = serde_json::from_str(&moved.stdout).unwrap();
-    assert_eq!((&told["moved"], &told["subscription"]), (&11.into(), &"orders".into()), "{told}");
-    assert_eq!((&told["before"]["undelivered"], &told["after"]["undelivered"]), (&11.into(), &0.into()));
-    assert_eq!((&told["after"]["given_up"], &told["after"]["delivered"]), (&1.into(), &11.into()), "{told}");
+    let reported: Value = serde_json::from_str(&moved.stdout).unwrap();
+    assert_eq!((&reported["moved"], &reported["subscription"]), (&11.into(), &"orders".into()), "{reported}");
+    assert_eq!(
+        (&reported["before"]["undelivered"], &reported["after"]["undelivered"]),
+        (&11.into(), &0.into())
+    );
+    assert_eq!(
+        (&reported["after"]["given_up"], &reported["after"]["delivered"]),
+        (&1.into(), &11.into()),
+        "{reported}"
+    );
     assert_eq!(there(&program), (1, 11));
     // The subscription of the new outbox begins "now", and it was there before the events came.
     let drained = program.run(&["relay", "--drain"]);
@@ -155,8 +166,8 @@ fn an_adoption_that_is_killed_goes_on_where_it_was() {
     run_sql(&program, "UPDATE postrider_row_leases SET expires_at = 0");
     let moved = run(&program, FORTH, &["--start", "beginning", "--json"]);
     assert_eq!(moved.exit, Some(0), "{moved:?}");
-    let told: Value = serde_json::from_str(&moved.stdout).unwrap();
-    assert_eq!(told["moved"], left, "{told}");
+    let reported: Value = serde_json::from_str(&moved.stdout).unwrap();
+    assert_eq!(reported["moved"], left, "{reported}");
     assert_eq!(there(&program), (0, ROWS));
     assert_eq!(number(&program, "SELECT count(DISTINCT id) FROM postrider_events"), ROWS);
 }

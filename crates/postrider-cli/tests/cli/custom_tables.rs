@@ -154,8 +154,8 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
         let adopted =
             program.run(&["adopt", "--from", "shop", "--to", "new", "--start", "beginning", "--json"]);
         assert_eq!(adopted.exit, Some(0), "{adopted:?}");
-        let told: serde_json::Value = serde_json::from_str(&adopted.stdout).unwrap();
-        assert_eq!(told["moved"], moved, "{adopted:?}");
+        let reported: serde_json::Value = serde_json::from_str(&adopted.stdout).unwrap();
+        assert_eq!(reported["moved"], moved, "{adopted:?}");
     }
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
     let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();

@@ -116,9 +116,9 @@ fn the_printed_migrations_and_roles_run_as_they_are() {
         let printed = program.run(&["migrate", "print"]);
         assert_eq!(printed.exit, Some(0), "{printed:?}");
         shop.sql(&printed.stdout);
-        let told: Value =
+        let reported: Value =
             serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
-        assert_eq!(told[0]["state"], "ready");
+        assert_eq!(reported[0]["state"], "ready");
         let roles = program.run(&["migrate", "roles"]);
         assert_eq!(roles.exit, Some(0), "{roles:?}");
         shop.sql(&roles.stdout);
@@ -149,8 +149,11 @@ fn the_doctor_looks_at_server_rights_and_tables() {
         );
         let (outcome, what) = found(&program, "PD-0148");
         assert!(outcome == "warn" && what.contains(&format!("XA '{}','',1", shop.schema)), "{what}");
-        let told = program.run(&["status"]);
-        assert!(told.stderr.contains(&format!("XA '{}','',1 is not finished", shop.schema)), "{told:?}");
+        let reported = program.run(&["status"]);
+        assert!(
+            reported.stderr.contains(&format!("XA '{}','',1 is not finished", shop.schema)),
+            "{reported:?}"
+        );
         shop.sql("XA ROLLBACK '{schema}'");
 
         let elsewhere = shop.url.replace("127.0.0.1", "127.1");
@@ -248,11 +251,11 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
             assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
             let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
             assert_eq!(file.lines().count(), 2, "{layout}");
-            let told = status(&program);
+            let reported = status(&program);
             assert_eq!(
-                (&told["subscription"], &told["backlog"]["events"]),
+                (&reported["subscription"], &reported["backlog"]["events"]),
                 (&"orders".into(), &0.into()),
-                "{told}"
+                "{reported}"
             );
             let doctor = program.run(&["doctor"]);
             assert!(doctor.stdout.contains(&format!("matches layout {layout}")), "{layout}: {doctor:?}");
@@ -369,8 +372,8 @@ fn an_event_at_a_position_that_its_writer_chose_is_told_by_doctor_and_parked_by_
         let (outcome, what) = found(&program, "PD-0160");
         assert!(outcome == "warn" && what.contains("1 of orders (position 3)"), "{what}");
         let relay = Running::start(program.command(&["relay"]));
-        let told = until(|| Some(status(&program)).filter(|status| status["parked"]["dead"] == 1));
-        assert!(told["last_error"].as_str().unwrap().contains("insert_id"), "{told}");
+        let reported = until(|| Some(status(&program)).filter(|status| status["parked"]["dead"] == 1));
+        assert!(reported["last_error"].as_str().unwrap().contains("insert_id"), "{reported}");
         assert_eq!(found(&program, "PD-0160").0, "ok");
         // An operator wants it delivered.
         shop.sql("UPDATE {schema}.parked SET state = 'retry'");

@@ -25,8 +25,8 @@ fn works(program: &Program, write: impl FnOnce()) {
     assert_eq!(drained.exit, Some(0), "{drained:?}");
     let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
     assert_eq!(file.lines().count(), 1, "{file}");
-    let told = status(program);
-    assert_eq!(told["backlog"]["events"], 0, "{told}");
+    let reported = status(program);
+    assert_eq!(reported["backlog"]["events"], 0, "{reported}");
     let listed = program.run(&["events", "list"]);
     assert_eq!(listed.exit, Some(0), "{listed:?}");
     let doctor = program.run(&["doctor", "--json"]);

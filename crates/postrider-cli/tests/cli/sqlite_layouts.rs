@@ -49,8 +49,12 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     assert!(written.stdout.contains(last["id"].as_str().unwrap()), "{written:?} {lines}");
     let left = "SELECT count(*) FROM outbox_events WHERE status <> 'PUBLISHED'";
     assert_eq!(theirs.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
-    let told = status(&program);
-    assert_eq!((&told["subscription"], &told["backlog"]["events"]), (&"orders".into(), &0.into()), "{told}");
+    let reported = status(&program);
+    assert_eq!(
+        (&reported["subscription"], &reported["backlog"]["events"]),
+        (&"orders".into(), &0.into()),
+        "{reported}"
+    );
     let doctor = program.run(&["doctor"]);
     assert!(doctor.stdout.contains("no row is marked as PUBLISHING by another publisher"), "{doctor:?}");
     assert!(doctor.stdout.contains("index \"idx_outbox_events_status\" is missing"), "{doctor:?}");
@@ -63,7 +67,7 @@ fn left(program: &Program) -> i64 {
 
 #[test]
 fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
-    for (keys, told) in [
+    for (keys, reported) in [
         ("", None),
         (
             "retention = '7d'\n",
@@ -81,8 +85,8 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
         for (where_to, text) in
             [("migrate up", &made.stderr), ("doctor", &doctor.stdout), ("relay", &drained.stderr)]
         {
-            match told {
-                Some(told) => assert!(text.contains(told), "{where_to}: {text}"),
+            match reported {
+                Some(reported) => assert!(text.contains(reported), "{where_to}: {text}"),
                 None => assert!(!text.contains("are deleted"), "{where_to}: {text}"),
             }
         }

@@ -51,9 +51,12 @@ impl Place<'_> {
 
 fn is_spread(spread: &Value, slack: f64, [avg, p50, p95, max]: [f64; 4]) {
     for (key, least) in [("avg", avg), ("p50", p50), ("p95", p95), ("max", max)] {
-        let told = spread[key].as_f64().unwrap_or_else(|| panic!("no {key} in {spread}"));
+        let reported = spread[key].as_f64().unwrap_or_else(|| panic!("no {key} in {spread}"));
         // A column with whole seconds rounds up.
-        assert!((least - slack.min(1.0)..least + slack).contains(&told), "{key} of {spread} is not {least}");
+        assert!(
+            (least - slack.min(1.0)..least + slack).contains(&reported),
+            "{key} of {spread} is not {least}"
+        );
     }
 }
 
@@ -310,8 +313,8 @@ fn events_that_nobody_subscribed_to_are_counted_too() {
     let ran = program.run(&["status", "--by", "type", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(rows.len(), 1, "{ran:?}");
-    let told = ["subscription", "type", "total", "pending", "due"].map(|key| rows[0][key].clone());
-    assert_eq!(told, [Value::Null, "shop.opened".into(), 1.into(), 1.into(), 0.into()]);
+    let reported = ["subscription", "type", "total", "pending", "due"].map(|key| rows[0][key].clone());
+    assert_eq!(reported, [Value::Null, "shop.opened".into(), 1.into(), 1.into(), 0.into()]);
     let made = program.run(&["migrate", "up", "--with", "aggregate-index"]);
     assert!(made.exit != Some(0) && made.stderr.contains("no optional index"), "{made:?}");
 }

@@ -17,7 +17,7 @@ type Request = (Vec<String>, Vec<u8>);
 fn endpoint(status: u16) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/P4TH-T0KEN", listener.local_addr().unwrap());
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -31,7 +31,7 @@ fn endpoint(status: u16) -> (String, Receiver<Request>) {
             let _ = tell.send((head, body));
         }
     });
-    (url, told)
+    (url, reported)
 }
 
 fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
@@ -107,13 +107,13 @@ fn the_own_machine_is_refused_unless_it_is_allowed() {
 
 #[test]
 fn what_makes_no_sense_is_told_before_anything_starts() {
-    for (more, told) in [
+    for (more, reported) in [
         ("secret = 'whsec_short'", "sink.hook.secret"),
         ("timeout = '20s'", "subscription.orders.publish_timeout"),
         ("path = 'a'", "\"path\" is a key of type \"file\""),
     ] {
         let ran = program("https://hooks.example/", more).run(&["config", "check"]);
-        assert!(ran.exit != Some(0) && ran.stderr.contains(told), "{more}: {ran:?}");
+        assert!(ran.exit != Some(0) && ran.stderr.contains(reported), "{more}: {ran:?}");
         assert!(!ran.stderr.contains("whsec_short"), "{ran:?}");
     }
 }
@@ -128,7 +128,7 @@ fn routed(sink: &str, rules: &str) -> Program {
 fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
     let rule = |destination: &str| format!("[[subscription.orders.rule]]\ndestination = '{destination}'\n");
     let hook = "type = 'webhook'";
-    for (sink, rules, told) in [
+    for (sink, rules, reported) in [
         (hook, String::new(), &["PR-0631", "sink \"out\": without rules", "allow_hosts"][..]),
         (hook, rule("https://{header.tenant}/"), &["PR-0631", "rule 1: the host of the destination"]),
         (hook, rule("{topic}"), &["PR-0631"]),
@@ -145,7 +145,9 @@ fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
         for command in [&["config", "check"][..], &["relay", "--drain"]] {
             let ran = routed(sink, &rules).run(command);
             assert_eq!(ran.exit, Some(2), "{sink} {rules}: {ran:?}");
-            told.iter().for_each(|told| assert!(ran.stderr.contains(told), "{sink} {rules} {told}: {ran:?}"));
+            reported.iter().for_each(|reported| {
+                assert!(ran.stderr.contains(reported), "{sink} {rules} {reported}: {ran:?}")
+            });
             assert!(!ran.stderr.contains("T0KEN"), "{ran:?}");
         }
     }

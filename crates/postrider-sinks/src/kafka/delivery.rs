@@ -51,11 +51,11 @@ impl Deliveries {
     /// Waits until all are known.
     pub(super) async fn complete(&self) -> Vec<Delivery> {
         loop {
-            let told = self.complete.notified();
+            let reported = self.complete.notified();
             if let Some(all) = self.all() {
                 return all;
             }
-            told.await;
+            reported.await;
         }
     }
 

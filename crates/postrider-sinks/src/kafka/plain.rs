@@ -36,17 +36,18 @@ impl Plain {
         let all: Vec<usize> = (0..batch.len()).collect();
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut together = Vec::new();
-        for (at, told) in send(&self.usual, batch, &all, topic).await.into_iter().enumerate() {
-            if told.is_err() {
+        for (at, reported) in send(&self.usual, batch, &all, topic).await.into_iter().enumerate() {
+            if reported.is_err() {
                 together.push(at);
             }
-            outcomes.push(told.unwrap_or(Outcome::Untried));
+            outcomes.push(reported.unwrap_or(Outcome::Untried));
         }
         if !together.is_empty() {
             // Refused for the sake of one of them, and each the only one of its key under way: now one by one.
             let alone = send(&self.apart, batch, &together, topic).await;
-            for (at, told) in together.into_iter().zip(alone) {
-                outcomes[at] = told.unwrap_or_else(|answer| error::outcome(name(&batch[at], topic), answer));
+            for (at, reported) in together.into_iter().zip(alone) {
+                outcomes[at] =
+                    reported.unwrap_or_else(|answer| error::outcome(name(&batch[at], topic), answer));
             }
         }
         outcomes
@@ -93,10 +94,10 @@ async fn send(
             record.delivery_opaque.fill(Delivery::Not(answer));
         }
     }
-    let told = deliveries.complete().await;
+    let reported = deliveries.complete().await;
     let mut unknown = Unknown { producer: &producer, troubles, topics: BTreeMap::new() };
-    let mut outcomes = Vec::with_capacity(told.len());
-    for (place, (&at, delivery)) in these.iter().zip(told).enumerate() {
+    let mut outcomes = Vec::with_capacity(reported.len());
+    for (place, (&at, delivery)) in these.iter().zip(reported).enumerate() {
         let topic = name(&batch[at], topic);
         outcomes.push(match delivery {
             Delivery::Written { partition, offset } => Ok(error::acknowledged(partition, offset)),

@@ -56,21 +56,21 @@ impl<'a> Share<'a> {
                 continue;
             }
             // The last is next: what comes first in the batch goes first.
-            open.extend(self.heard(&these, transact(&these)).into_iter().rev());
+            open.extend(self.apply_end(&these, transact(&these)).into_iter().rev());
         }
     }
 
     /// Takes in what became of a transaction. Answers which to try next, in their order.
-    fn heard(&mut self, these: &[usize], ended: Ended) -> Vec<Vec<usize>> {
+    fn apply_end(&mut self, these: &[usize], ended: Ended) -> Vec<Vec<usize>> {
         match ended {
-            Ended::Committed(told) => {
-                for (&at, delivery) in these.iter().zip(told) {
+            Ended::Committed(reported) => {
+                for (&at, delivery) in these.iter().zip(reported) {
                     if let Delivery::Written { partition, offset } = delivery {
                         self.outcomes[at] = error::acknowledged(partition, offset);
                     }
                 }
             }
-            Ended::Aborted(told) => return self.aborted(these, &told),
+            Ended::Aborted(reported) => return self.aborted(these, &reported),
             Ended::Down(why) => self.end(these, &Outcome::Down(Failure::new(why))),
             Ended::Unknown(why) => self.end(these, &Outcome::Ambiguous(Failure::new(why).while_down())),
             Ended::Fenced => self.end(these, &Outcome::Fenced),
@@ -79,9 +79,9 @@ impl<'a> Share<'a> {
     }
 
     /// Nothing was written. Those who are to blame are out; the others are innocent and go on without them.
-    fn aborted(&mut self, these: &[usize], told: &[Delivery]) -> Vec<Vec<usize>> {
+    fn aborted(&mut self, these: &[usize], reported: &[Delivery]) -> Vec<Vec<usize>> {
         let (mut refused, mut together, mut other) = (false, false, None);
-        for (&at, delivery) in these.iter().zip(told) {
+        for (&at, delivery) in these.iter().zip(reported) {
             let Delivery::Not(answer) = delivery else { continue };
             match meaning(*answer) {
                 Meaning::Refused | Meaning::NotAllowedYet => {
@@ -98,7 +98,7 @@ impl<'a> Share<'a> {
         match (these, refused, together) {
             (_, true, _) => vec![these.iter().copied().filter(|at| self.is_untried(*at)).collect()],
             ([alone], _, true) => {
-                if let Some(Delivery::Not(answer)) = told.first() {
+                if let Some(Delivery::Not(answer)) = reported.first() {
                     self.refuse(*alone, error::outcome(name(&self.batch[*alone], self.topic), *answer));
                 }
                 Vec::new()

@@ -8,13 +8,17 @@ const WRITTEN: Delivery = Delivery::Written { partition: 0, offset: 0 };
 
 /// Shares a batch out; `told` says what the broker thinks of each message. Answers the outcomes by a letter each,
 /// and which messages each transaction held.
-fn share(messages: &[Message], told: impl Fn(&[usize], usize) -> Delivery) -> (String, Vec<Vec<usize>>) {
+fn share(messages: &[Message], reported: impl Fn(&[usize], usize) -> Delivery) -> (String, Vec<Vec<usize>>) {
     let mut transactions = Vec::new();
     let mut share = Share::new(messages, None);
     share.publish(|these| {
         transactions.push(these.to_vec());
-        let told: Vec<Delivery> = these.iter().map(|at| told(these, *at)).collect();
-        if told.iter().all(|told| *told == WRITTEN) { Ended::Committed(told) } else { Ended::Aborted(told) }
+        let reported: Vec<Delivery> = these.iter().map(|at| reported(these, *at)).collect();
+        if reported.iter().all(|reported| *reported == WRITTEN) {
+            Ended::Committed(reported)
+        } else {
+            Ended::Aborted(reported)
+        }
     });
     let letter = |outcome: &Outcome| match outcome {
         Outcome::Acknowledged(_) => 'a',

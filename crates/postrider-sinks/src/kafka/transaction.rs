@@ -142,26 +142,26 @@ impl Owner {
                 record.delivery_opaque.fill(Delivery::Not(answer));
             }
         }
-        let told = runtime.block_on(deliveries.complete());
-        let fenced = |told: &Delivery| matches!(told, Delivery::Not(why) if meaning(*why) == Meaning::Fenced);
-        if told.iter().any(fenced) {
+        let reported = runtime.block_on(deliveries.complete());
+        let fenced =
+            |reported: &Delivery| matches!(reported, Delivery::Not(why) if meaning(*why) == Meaning::Fenced);
+        if reported.iter().any(fenced) {
             return self.shut_out();
         }
-        if told.iter().all(|told| matches!(told, Delivery::Written { .. })) {
+        if reported.iter().all(|reported| matches!(reported, Delivery::Written { .. })) {
             return match self.finish(client, End::Commit) {
-                Ok(()) => Ended::Committed(told),
+                Ok(()) => Ended::Committed(reported),
                 Err(ended) => ended,
             };
         }
-        let missing =
-            |told: &Delivery| matches!(told, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
-        let missing = these.iter().zip(&told).filter(|(_, told)| missing(told));
+        let missing = |reported: &Delivery| matches!(reported, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
+        let missing = these.iter().zip(&reported).filter(|(_, reported)| missing(reported));
         let missing: BTreeSet<&str> = missing.map(|(&at, _)| name(&batch[at], topic)).collect();
         missing.into_iter().for_each(|topic| _ = fetch_topic_health(client, topic));
         match self.finish(client, End::Abort) {
             Err(Ended::Fenced) => Ended::Fenced,
             // An abort that is not heard of yet aborts all the same: nothing else can become of it.
-            _ => Ended::Aborted(told),
+            _ => Ended::Aborted(reported),
         }
     }
 
@@ -184,16 +184,16 @@ impl Owner {
     /// What an error of a transaction means.
     fn failed(&mut self, client: &Client, error: &KafkaError, end: End) -> Ended {
         let why = format!("{error}; {}", client.context().last_trouble());
-        let KafkaError::Transaction(told) = error else { return self.unknown(why, end) };
-        if meaning(told.code()) == Meaning::Fenced || self.is_fenced(client) {
+        let KafkaError::Transaction(reported) = error else { return self.unknown(why, end) };
+        if meaning(reported.code()) == Meaning::Fenced || self.is_fenced(client) {
             return self.shut_out();
         }
-        if told.is_fatal() {
+        if reported.is_fatal() {
             // This producer is of no use any more, and another one needs a new lease.
             self.producer = None;
             return self.unknown(why, end);
         }
-        if told.txn_requires_abort() && end == End::Commit {
+        if reported.txn_requires_abort() && end == End::Commit {
             return match self.finish(client, End::Abort) {
                 Err(Ended::Fenced) => Ended::Fenced,
                 _ => Ended::Down(why),
@@ -223,7 +223,7 @@ impl Owner {
 
 fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
     let why = match error {
-        KafkaError::Transaction(told) => RDKafkaError::string(told),
+        KafkaError::Transaction(reported) => RDKafkaError::string(reported),
         error => error.to_string(),
     };
     let last = client.context().last_trouble();

@@ -46,8 +46,8 @@ async fn a_wrong_password_and_a_certificate_nobody_vouches_for_are_nobodys_fault
         let sink = open(&config.with_delivery_timeout(DELIVERY)).await;
         let outcomes = sink.publish(&batch("a", 0..1)).await;
         assert_eq!(letters(&outcomes), "D", "{outcomes:?}");
-        let told = format!("{outcomes:?}");
-        assert!(told.contains(said) && !told.contains("canary"), "{told}");
+        let reported = format!("{outcomes:?}");
+        assert!(reported.contains(said) && !reported.contains("canary"), "{reported}");
     }
 }
 

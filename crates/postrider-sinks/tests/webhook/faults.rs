@@ -47,12 +47,12 @@ async fn after_last_acknowledgement(server: &Server) -> Vec<bool> {
     let mut config = config(server.url());
     config.concurrency = 1;
     let outcomes = Webhook::open(&config).unwrap().publish(&batch(3)).await;
-    let told = |outcome: &Outcome| match outcome {
+    let reported = |outcome: &Outcome| match outcome {
         Outcome::Acknowledged(_) => false,
         Outcome::Retryable(failure) => failure.after_last_acknowledgement,
         other => panic!("{other:?}"),
     };
-    outcomes.iter().map(told).collect()
+    outcomes.iter().map(reported).collect()
 }
 
 #[tokio::test]

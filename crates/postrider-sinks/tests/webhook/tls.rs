@@ -45,7 +45,7 @@ async fn server(folder: &Path) -> (u16, UnboundedReceiver<Bytes>) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told) = unbounded_channel();
+    let (tell, reported) = unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
@@ -68,7 +68,7 @@ async fn server(folder: &Path) -> (u16, UnboundedReceiver<Bytes>) {
             });
         }
     });
-    (port, told)
+    (port, reported)
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn requests_go_over_http_2_and_tls_to_who_can_prove_its_name() {
         println!("SKIPPED: requests_go_over_http_2_and_tls_to_who_can_prove_its_name: there is no openssl");
         return;
     };
-    let (port, mut told) = server(folder.path()).await;
+    let (port, mut reported) = server(folder.path()).await;
     let mut config = super::config(format!("https://localhost:{port}/"));
     // `localhost` may have an IPv6 address as well.
     config.allow_private = true;
@@ -90,7 +90,7 @@ async fn requests_go_over_http_2_and_tls_to_who_can_prove_its_name() {
     let outcomes = Webhook::open(&config).unwrap().publish(&batch).await;
     assert!(outcomes.iter().all(|o| matches!(o, Outcome::Acknowledged(_))), "{outcomes:?}");
     for _ in 0..50 {
-        let body = told.recv().await.unwrap();
+        let body = reported.recv().await.unwrap();
         assert!(batch.iter().any(|message| message.body == body));
     }
 }

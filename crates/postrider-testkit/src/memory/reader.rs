@@ -81,8 +81,8 @@ impl Reader {
             Ok(Reading { events, dead, damaged, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 let events = events.into_iter().map(stored).collect();
-                let (more_at_once, left_unread) = (more, more);
-                Claimed::Page(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() })
+                let (more_at_once, has_unread) = (more, more);
+                Claimed::Page(Page { events, dead, damaged, more_at_once, has_unread, ..Page::default() })
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }

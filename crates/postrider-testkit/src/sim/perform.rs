@@ -175,7 +175,7 @@ impl World {
             .into_iter()
             .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
             .collect();
-        RoutedClaim::Page { events, dead, damaged, more_at_once: more, left_unread: more }
+        RoutedClaim::Page { events, dead, damaged, more_at_once: more, has_unread: more }
     }
 
     fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> RoutedFetch {

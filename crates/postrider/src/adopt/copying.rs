@@ -197,7 +197,7 @@ impl<'s> Copying<'s> {
             attempts: items.iter().map(|item| item.parked.as_ref().map_or(0, |row| row.attempts)).collect(),
             events: items.iter().map(|item| self.carried(item)).collect(),
         };
-        let handed_over = self.source.hand_over(parcel).await.map_err(|error| self.told(error))?;
+        let handed_over = self.source.hand_over(parcel).await.map_err(|error| self.reported(error))?;
         if handed_over == HandedOver::Fenced {
             return Err(self.lost());
         }
@@ -236,7 +236,7 @@ impl<'s> Copying<'s> {
         while items.len() < self.adoption.batch_events_max.max(1) && bytes < BATCH_BYTES_MAX {
             let taken = self.reading.fill(self.source).await?;
             if taken > 0 {
-                return Err(self.told(refuse::taken(taken)));
+                return Err(self.reported(refuse::taken(taken)));
             }
             let Some(item) = self.reading.ready.pop_front() else { break };
             if !refuse::moves(self.start, item.event.time) {
@@ -266,7 +266,7 @@ impl<'s> Copying<'s> {
     }
 
     /// The error, with what it means for the copy.
-    fn told(&self, error: Error) -> Error {
+    fn reported(&self, error: Error) -> Error {
         match error.code() {
             Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
             _ => error

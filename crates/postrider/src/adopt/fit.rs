@@ -107,10 +107,10 @@ mod tests {
             })
             .collect();
         unfit.check(&to, &Event::new("a", "{}"));
-        let told = unfit.refusal(7).unwrap().report();
-        assert!(told.contains("6 of 7 events"), "{told}");
-        assert!(told.contains("5 times it does not fit layout outbox_events"), "{told}");
-        assert!(told.contains(&ids[..3].join(", ")) && !told.contains(&ids[3]), "{told}");
-        assert!(told.contains("--leave-out topic"), "{told}");
+        let reported = unfit.refusal(7).unwrap().report();
+        assert!(reported.contains("6 of 7 events"), "{reported}");
+        assert!(reported.contains("5 times it does not fit layout outbox_events"), "{reported}");
+        assert!(reported.contains(&ids[..3].join(", ")) && !reported.contains(&ids[3]), "{reported}");
+        assert!(reported.contains("--leave-out topic"), "{reported}");
     }
 }

@@ -140,7 +140,7 @@ codes! {
     /// The retention setting needs a column that the layout does not have.
     RetentionUnfit = 350, Person, "nothing was read or changed", "use a duration such as \"7d\", or \"forever\"";
     /// No column defines the order of rows with the same key, so order per key cannot be guaranteed.
-    OrderUntold = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
+    OrderUndefined = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
     /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold the value.
     RowRefused = 360, Reload, "the row is unchanged; it is parked and not sent again; the other rows were updated", "run `postrider status` to see the row and the reason; then set the row to its delivered state, or delete it";

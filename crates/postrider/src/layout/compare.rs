@@ -127,7 +127,9 @@ mod tests {
         (table, columns.collect(), indexes.collect())
     }
 
-    fn told((table, columns, indexes): (RowTable, Vec<FoundColumn>, Vec<FoundIndex>)) -> Vec<(String, bool)> {
+    fn reported(
+        (table, columns, indexes): (RowTable, Vec<FoundColumn>, Vec<FoundIndex>),
+    ) -> Vec<(String, bool)> {
         let shape = &table.layout.shapes()[0];
         let all = compare(&table, shape, &columns, &indexes);
         all.into_iter().map(|difference| (difference.what, difference.is_harmful)).collect()
@@ -136,7 +138,7 @@ mod tests {
     #[test]
     fn a_table_as_the_layout_has_it_differs_in_nothing() {
         for layout in RowLayout::ALL {
-            assert_eq!(told(found(layout)), []);
+            assert_eq!(reported(found(layout)), []);
         }
     }
 
@@ -149,7 +151,7 @@ mod tests {
             "character varying(20)".into();
         indexes.retain(|index| index.name.ends_with("_pkey"));
         assert_eq!(
-            told((table, columns, indexes)),
+            reported((table, columns, indexes)),
             [
                 ("column outbox_events.payload is bytea, not jsonb".to_owned(), true),
                 ("table \"outbox_events\" has no column \"attempt_count\"".to_owned(), true),
@@ -173,10 +175,10 @@ mod tests {
             has_default: false,
         };
         columns.push(own.clone());
-        assert_eq!(told((table.clone(), columns.clone(), indexes.clone())), []);
+        assert_eq!(reported((table.clone(), columns.clone(), indexes.clone())), []);
         columns.pop();
         columns.push(FoundColumn { is_nullable: false, ..own });
-        let [(what, false)] = &told((table, columns, indexes))[..] else { panic!("one difference") };
+        let [(what, false)] = &reported((table, columns, indexes))[..] else { panic!("one difference") };
         assert!(what.contains("event_outbox.tenant"), "{what}");
     }
 

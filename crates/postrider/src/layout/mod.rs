@@ -194,8 +194,8 @@ impl RowTable {
     }
 
     /// Whether rows of a key stand in an order that the table tells. Of a store that is open: before that it is unknown.
-    pub(crate) fn tells_order(&self) -> bool {
-        self.map.as_ref().is_none_or(|map| map.tells_order())
+    pub(crate) fn defines_order(&self) -> bool {
+        self.map.as_ref().is_none_or(|map| map.defines_order())
     }
 
     /// Its shape.

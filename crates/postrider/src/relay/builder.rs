@@ -35,19 +35,19 @@ pub(super) const UNIQUE_MARK: char = '#';
 pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
-    outboxes: Vec<Outbox>,
+    outboxes: Vec<ServedOutbox>,
     fail_fast: bool,
 }
 
 /// One outbox to serve.
-struct Outbox {
+struct ServedOutbox {
     store: Arc<dyn Store>,
     subscriptions: Vec<Subscription>,
     /// `None`: the default for the store's layout.
     retention: Option<Retention>,
 }
 
-impl Outbox {
+impl ServedOutbox {
     fn retention(&self) -> Retention {
         self.retention.clone().unwrap_or_else(|| Retention::default_for(self.store.row_table()))
     }
@@ -76,7 +76,7 @@ impl RelayBuilder {
         subscriptions: impl IntoIterator<Item = Subscription>,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(Outbox { store: store.into_store(), subscriptions, retention: None });
+        self.outboxes.push(ServedOutbox { store: store.into_store(), subscriptions, retention: None });
         self
     }
 
@@ -89,7 +89,11 @@ impl RelayBuilder {
         retention: Retention,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(Outbox { store: store.into_store(), subscriptions, retention: Some(retention) });
+        self.outboxes.push(ServedOutbox {
+            store: store.into_store(),
+            subscriptions,
+            retention: Some(retention),
+        });
         self
     }
 
@@ -115,7 +119,7 @@ impl RelayBuilder {
     ///
     /// # Errors
     /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::RetentionUnfit`],
-    /// [`Code::OrderUntold`], rules that do not fit the sink
+    /// [`Code::OrderUndefined`], rules that do not fit the sink
     /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or an error of the database that waiting
     /// cannot resolve. Then no task was started.
     ///
@@ -129,7 +133,7 @@ impl RelayBuilder {
             outbox.retention().check(outbox.store.row_table())?;
             check_order(outbox)?;
         }
-        for Outbox { store, subscriptions, .. } in &self.outboxes {
+        for ServedOutbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
                 subscribe(&**store, subscription, self.fail_fast).await?;
             }
@@ -138,7 +142,7 @@ impl RelayBuilder {
         let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
         for outbox in self.outboxes {
             let retention = outbox.retention();
-            let Outbox { store, subscriptions, .. } = outbox;
+            let ServedOutbox { store, subscriptions, .. } = outbox;
             if let Some(what) = retention.deletes(store.row_table()) {
                 let names: Vec<&str> = subscriptions.iter().map(|of| of.name.as_str()).collect();
                 tracing::info!(subscriptions = names.join(", "), "retention: {what}");
@@ -178,7 +182,7 @@ fn holder(name: Option<String>) -> Result<String> {
 
 /// Logs that a subscription was created, where it begins, and how many existing events it will deliver. If it skips
 /// events, that is a warning. If the overview fails, only the creation is logged.
-async fn tell_created(store: &dyn Store, of: &Subscription) {
+async fn log_created(store: &dyn Store, of: &Subscription) {
     let Ok(overview) = store.overview(BACKLOG_COUNTED_MAX).await else {
         tracing::info!(subscription = of.name, start = ?of.start, "subscription created");
         return;
@@ -218,7 +222,7 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
         }
         if let Ok(is_new) = health.record(Verb::Subscribe, answer) {
             if is_new {
-                tell_created(store, subscription).await;
+                log_created(store, subscription).await;
             }
             return Ok(());
         }
@@ -233,11 +237,11 @@ fn helps_waiting(code: Code) -> bool {
 }
 
 /// Rejects a subscription that needs an order if no column defines one.
-fn check_order(outbox: &Outbox) -> Result<()> {
-    let Some(table) = outbox.store.row_table().filter(|table| !table.tells_order()) else { return Ok(()) };
+fn check_order(outbox: &ServedOutbox) -> Result<()> {
+    let Some(table) = outbox.store.row_table().filter(|table| !table.defines_order()) else { return Ok(()) };
     match outbox.subscriptions.iter().find(|of| of.policy.order == Order::Key) {
         Some(of) => Err(Error::new(
-            Code::OrderUntold,
+            Code::OrderUndefined,
             format!(
                 "no column of {} defines the order of rows with the same key, but subscription {:?} needs that order",
                 table.full_name(),

@@ -159,7 +159,7 @@ impl Driver {
         loop {
             let now = self.clock.now();
             let step = self.brain.step(now, input);
-            self.reports.tell_what_was_left_out(now.elapsed);
+            self.reports.log_suppressed(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
@@ -173,7 +173,7 @@ impl Driver {
             }
             input = self.next_input(&mut stop).await;
         }
-        self.reports.tell_what_was_left_out(Duration::MAX);
+        self.reports.log_suppressed(Duration::MAX);
         // Only halts and releases can still be in progress; wait for them.
         while self.calls.join_next().await.is_some() {}
         // A database that does not answer must not delay the end; an old report expires by itself.

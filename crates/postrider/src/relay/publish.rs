@@ -31,7 +31,7 @@ impl Publisher {
     pub(super) async fn publish(self, batch: Arc<Vec<Routed>>) -> Vec<Outcome> {
         let span = span::of(&self.subscription, &batch);
         let outcomes = self.publish_all(&batch).instrument(span.clone()).await;
-        span::heard(&span, &outcomes);
+        span::record_outcomes(&span, &outcomes);
         outcomes
     }
 

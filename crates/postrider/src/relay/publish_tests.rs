@@ -19,8 +19,8 @@ impl Sink for Told {
         let answers = self.answers.lock().unwrap();
         let answer = |message: &Message| {
             self.sent.lock().unwrap().push(format!("{}@{}", message.position, message.destination));
-            let told = answers.iter().find(|(destination, _)| **destination == *message.destination);
-            told.map_or(acknowledged(), |(_, outcome)| outcome.clone())
+            let reported = answers.iter().find(|(destination, _)| **destination == *message.destination);
+            reported.map_or(acknowledged(), |(_, outcome)| outcome.clone())
         };
         Box::pin(std::future::ready(batch.iter().map(answer).collect()))
     }

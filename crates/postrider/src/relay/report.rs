@@ -39,7 +39,7 @@ impl Reports {
     }
 
     /// Ends a window that is over, and says how many lines it had no room for.
-    pub(super) fn tell_what_was_left_out(&mut self, now: Duration) {
+    pub(super) fn log_suppressed(&mut self, now: Duration) {
         let subscription = self.subscription.as_str();
         if let Some(events) = self.given_up.end_window(now) {
             tracing::warn!(subscription, events, "more events are dead or held; they are not listed");
@@ -188,21 +188,21 @@ pub(super) fn shown(destination: &str) -> Cow<'_, str> {
 #[derive(Debug)]
 struct Lines {
     max: u64,
-    told: u64,
+    reported: u64,
     left_out: u64,
     window_ends: Duration,
 }
 
 impl Lines {
     fn at_most(max: u64) -> Self {
-        Self { max, told: 0, left_out: 0, window_ends: Duration::ZERO }
+        Self { max, reported: 0, left_out: 0, window_ends: Duration::ZERO }
     }
 
     /// Whether one more line may be written; it then counts as written.
     fn has_room(&mut self) -> bool {
-        let room = self.told < self.max;
+        let room = self.reported < self.max;
         if room {
-            self.told += 1
+            self.reported += 1
         } else {
             self.left_out += 1
         }
@@ -215,7 +215,7 @@ impl Lines {
             return None;
         }
         self.window_ends = now.saturating_add(WINDOW);
-        self.told = 0;
+        self.reported = 0;
         Some(std::mem::take(&mut self.left_out)).filter(|left_out| *left_out > 0)
     }
 }

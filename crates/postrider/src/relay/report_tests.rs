@@ -106,14 +106,14 @@ fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
 #[test]
 fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
     let lines = seen(|reports| {
-        reports.tell_what_was_left_out(Duration::from_secs(1));
+        reports.log_suppressed(Duration::from_secs(1));
         for position in 0..5_000 {
             reports.log(&dead(position, "no"));
         }
-        reports.tell_what_was_left_out(Duration::from_secs(2));
-        reports.tell_what_was_left_out(Duration::from_secs(11));
+        reports.log_suppressed(Duration::from_secs(2));
+        reports.log_suppressed(Duration::from_secs(11));
         reports.log(&dead(5_000, "no"));
-        reports.tell_what_was_left_out(Duration::MAX);
+        reports.log_suppressed(Duration::MAX);
     });
     assert_eq!(lines.len() as u64, GIVEN_UP_LINES_MAX + 2, "{lines:?}");
     let summary = &lines[lines.len() - 2];

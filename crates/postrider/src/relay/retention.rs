@@ -310,8 +310,8 @@ mod tests {
             let table = RowTable::new(layout).unwrap();
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
         }
-        let told = Retention::default_for(None).deletes(None).unwrap();
-        assert!(told.contains("7d after their creation"), "{told}");
+        let reported = Retention::default_for(None).deletes(None).unwrap();
+        assert!(reported.contains("7d after their creation"), "{reported}");
     }
 
     #[test]

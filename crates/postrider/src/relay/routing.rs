@@ -60,7 +60,7 @@ impl Routing {
                 events: page.events.into_iter().map(|event| self.route(event)).collect(),
                 dead: page.dead,
                 more_at_once: page.more_at_once,
-                left_unread: page.left_unread,
+                has_unread: page.has_unread,
             },
             Claimed::HistoryChanged(reason) => RoutedClaim::HistoryChanged(reason),
         }

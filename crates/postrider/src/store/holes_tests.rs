@@ -31,17 +31,17 @@ impl Story {
         ranges.first.into_iter().zip(ranges.last).collect()
     }
 
-    fn look(&mut self, found: &[i64], told: Told, now: Duration) -> Vec<(i64, i64)> {
+    fn look(&mut self, found: &[i64], reported: Told, now: Duration) -> Vec<(i64, i64)> {
         let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
-        let held: Vec<Position> = told.held.iter().copied().map(Position::new).collect();
+        let held: Vec<Position> = reported.held.iter().copied().map(Position::new).collect();
         let scan = Scan {
             asked: self.0.ranges(100),
             found: &found,
-            left: told.left.map(Position::new),
-            stamp: told.stamp,
-            horizon: told.horizon,
-            writers: told.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
-            taken: Position::new(told.taken),
+            left: reported.left.map(Position::new),
+            stamp: reported.stamp,
+            horizon: reported.horizon,
+            writers: reported.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
+            taken: Position::new(reported.taken),
             held: &held,
         };
         self.0.apply(scan, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
@@ -96,8 +96,8 @@ fn a_full_page_says_nothing_about_what_lies_beyond_it() {
     story.look(&[2, 3], Told { left: Some(7), ..Told::default() }, SOON);
     assert_eq!(story.asks(100), [(1, 1), (4, 6), (7, MAX)]);
     // The hole 4-6 was not read to its end: it may not be buried by this look.
-    let told = Told { left: Some(4), stamp: Some(9), horizon: Some(9), ..Told::default() };
-    assert_eq!(story.look(&[], told, SOON), [(1, 1)]);
+    let reported = Told { left: Some(4), stamp: Some(9), horizon: Some(9), ..Told::default() };
+    assert_eq!(story.look(&[], reported, SOON), [(1, 1)]);
     assert_eq!(story.asks(100), [(4, 6), (7, MAX)]);
 }
 
@@ -106,8 +106,8 @@ fn a_hole_dies_when_the_horizon_passes_its_stamp() {
     let mut story = Story::from("0");
     assert_eq!(story.look(&[3], Told { horizon: Some(50), ..Told::default() }, SOON), []);
     assert!(story.0.wants_stamp());
-    let told = Told { stamp: Some(60), horizon: Some(59), ..Told::default() };
-    assert_eq!(story.look(&[], told, SOON), []);
+    let reported = Told { stamp: Some(60), horizon: Some(59), ..Told::default() };
+    assert_eq!(story.look(&[], reported, SOON), []);
     assert!(!story.0.wants_stamp());
     assert_eq!(story.look(&[], Told { horizon: Some(60), ..Told::default() }, SOON), [(1, 2)]);
     assert_eq!(story.asks(100), [(4, MAX)]);
@@ -116,8 +116,8 @@ fn a_hole_dies_when_the_horizon_passes_its_stamp() {
 #[test]
 fn a_stamp_is_not_for_holes_of_the_same_look() {
     let mut story = Story::from("0");
-    let told = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
-    assert_eq!(story.look(&[3], told, SOON), [], "the holes were noticed after the stamp");
+    let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
+    assert_eq!(story.look(&[3], reported, SOON), [], "the holes were noticed after the stamp");
     assert!(story.0.wants_stamp());
 }
 
@@ -125,8 +125,8 @@ fn a_stamp_is_not_for_holes_of_the_same_look() {
 fn a_filled_hole_is_not_buried_by_the_look_that_fills_it() {
     let mut story = Story::from("0");
     story.look(&[4], Told::default(), SOON);
-    let told = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
-    assert_eq!(story.look(&[2], told, SOON), [(1, 1), (3, 3)]);
+    let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
+    assert_eq!(story.look(&[2], reported, SOON), [(1, 1), (3, 3)]);
 }
 
 #[test]
@@ -237,20 +237,20 @@ fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
 fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
     let mut story = Story::from("0");
     story.look(&[2], Told::default(), SOON);
-    let told = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
-    assert!(story.look(&[], told(&["its own"], &[1]), LATER).is_empty());
-    assert!(story.look(&[], told(&["its own", "later"], &[1]), LATER).is_empty());
-    assert_eq!(story.look(&[], told(&["later"], &[]), LATER), [(1, 1)]);
+    let reported = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
+    assert!(story.look(&[], reported(&["its own"], &[1]), LATER).is_empty());
+    assert!(story.look(&[], reported(&["its own", "later"], &[1]), LATER).is_empty());
+    assert_eq!(story.look(&[], reported(&["later"], &[]), LATER), [(1, 1)]);
 }
 
 #[test]
 fn a_counter_that_is_told_late_counts_from_then_on() {
     let mut story = Story::from("0");
-    let told = |taken| Told { writers: Some(&["a:noon"]), taken, ..Told::default() };
+    let reported = |taken| Told { writers: Some(&["a:noon"]), taken, ..Told::default() };
     story.look(&[1, 2, 4], Told::default(), SOON);
-    assert!(story.look(&[], told(MAX), LATER).is_empty());
-    assert!(story.look(&[6], told(4), LATER).is_empty(), "it may have taken the third");
-    assert_eq!(story.look(&[], told(6), 2 * LATER), [(5, 5)]);
+    assert!(story.look(&[], reported(MAX), LATER).is_empty());
+    assert!(story.look(&[6], reported(4), LATER).is_empty(), "it may have taken the third");
+    assert_eq!(story.look(&[], reported(6), 2 * LATER), [(5, 5)]);
 }
 
 #[test]
@@ -274,14 +274,14 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
             let mut found: Vec<i64> = waiting.take(4).collect();
             let left = (found.len() == 4).then(|| found.pop()).flatten();
             let horizon = (time > 20).then_some(1);
-            let told = Told { left, stamp: Some(1), horizon, ..Told::default() };
+            let reported = Told { left, stamp: Some(1), horizon, ..Told::default() };
             let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
             let scan = Scan {
                 asked: story.0.ranges(3),
                 found: &positions,
-                left: told.left.map(Position::new),
-                stamp: told.stamp,
-                horizon: told.horizon,
+                left: reported.left.map(Position::new),
+                stamp: reported.stamp,
+                horizon: reported.horizon,
                 writers: None,
                 taken: Position::ZERO,
                 held: &[],

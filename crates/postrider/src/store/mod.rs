@@ -257,7 +257,7 @@ pub struct Page {
     pub more_at_once: bool,
     /// Not everything that was visible has been read, or that is unknown. Also set while `holes_full` stops reading;
     /// then an immediate claim does not help.
-    pub left_unread: bool,
+    pub has_unread: bool,
     /// Ranges of positions that hold no event and may still get one. Every claim reads all of them again.
     pub holes: usize,
     /// The limit of holes is reached: nothing new is read until some are filled or proven dead.

@@ -102,7 +102,7 @@ impl Tail {
             damaged: read.damaged,
             // At the limit of holes an immediate claim does not help, although not everything has been read.
             more_at_once: !to_the_end && (left.is_some() || !holes_full),
-            left_unread: !to_the_end,
+            has_unread: !to_the_end,
             holes: self.holes.len(),
             holes_full,
             taken: 0,

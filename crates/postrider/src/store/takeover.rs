@@ -58,7 +58,10 @@ pub(super) trait TakeoverTx: LogTx {
     }
 
     /// The reason to believe that positions were assigned a second time, if there is one.
-    fn given_again(&mut self, _row: &SubscriptionRow) -> impl Future<Output = Result<Option<String>>> + Send {
+    fn positions_reused(
+        &mut self,
+        _row: &SubscriptionRow,
+    ) -> impl Future<Output = Result<Option<String>>> + Send {
         std::future::ready(Ok(None))
     }
 
@@ -119,9 +122,9 @@ async fn history_change<T: TakeoverTx>(
     after_failover: AfterFailover,
     reached: Option<Reached>,
 ) -> Result<Option<String>> {
-    let back = match went_back(row, reached) {
+    let back = match is_older_copy(row, reached) {
         Some(reason) => Some(reason),
-        None => tx.given_again(row).await?,
+        None => tx.positions_reused(row).await?,
     };
     let moved = failed_over(tx, name, row, after_failover, back.as_deref()).await?;
     Ok(moved.or(back))
@@ -130,7 +133,7 @@ async fn history_change<T: TakeoverTx>(
 /// Whether the progress is older than this process has seen it. Then the whole database was restored to an older
 /// state, which is consistent in itself. Other owners only raise epoch and floor, and an operator who moves the
 /// progress back raises the epoch.
-fn went_back(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
+fn is_older_copy(row: &SubscriptionRow, reached: Option<Reached>) -> Option<String> {
     let Reached { epoch, floor } = reached?;
     let found = row.progress.done.floor();
     (Reached { epoch: row.epoch, floor: found } < Reached { epoch, floor }).then(|| {

@@ -154,26 +154,26 @@ impl Columns<'_> {
 }
 
 /// One row of a statement, with its size.
-pub(super) trait Weighty {
+pub(super) trait SizedRow {
     /// About how many bytes it adds to the statement.
     fn bytes(&self) -> usize;
 }
 
-impl Weighty for Columns<'_> {
+impl SizedRow for Columns<'_> {
     fn bytes(&self) -> usize {
         let texts = [&self.headers, &self.action].into_iter().flatten().map(String::len).sum::<usize>();
         self.event.payload.len() + texts + self.event.event_type.len()
     }
 }
 
-impl Weighty for Event {
+impl SizedRow for Event {
     fn bytes(&self) -> usize {
         self.payload.len() + self.event_type.len()
     }
 }
 
 /// Splits rows into groups that fit one statement each.
-pub(super) fn pieces<T: Weighty>(rows: &[T]) -> Vec<&[T]> {
+pub(super) fn pieces<T: SizedRow>(rows: &[T]) -> Vec<&[T]> {
     let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (place, row) in rows.iter().enumerate() {
         let is_full = place - start == ROWS_MAX || bytes + row.bytes() > BYTES_MAX;
@@ -190,7 +190,7 @@ pub(super) fn pieces<T: Weighty>(rows: &[T]) -> Vec<&[T]> {
 /// The events of rows whose positions follow each other from `first`.
 pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Written>> {
     let first = i64::try_from(first).ok().filter(|first| *first > 0);
-    let first = first.ok_or_else(untold)?;
+    let first = first.ok_or_else(positions_missing)?;
     let written = |(row, position): (&Columns<'_>, i64)| Written {
         id: row.event.id,
         position: Position::new(position),
@@ -200,7 +200,7 @@ pub(super) fn consecutive(first: u64, rows: &[Columns<'_>]) -> Result<Vec<Writte
 }
 
 /// The error if the INSERT did not return one position per event. Only a trigger or rule on the table can cause that.
-pub(super) fn untold() -> Error {
+pub(super) fn positions_missing() -> Error {
     Error::new(Code::OutcomeUnknown, "the database did not return the positions of the events")
         .with_hint("remove triggers and rules from the table events that drop or reorder rows")
 }

@@ -35,8 +35,8 @@ async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec
             Array::Numbers(numbers) => query.bind::<Sql<Nullable<BigInt>>, _>(numbers),
         };
     }
-    let told: Vec<Told> = query.get_results(connection).await.map_err(error)?;
-    written_rows(&rows, told.into_iter().map(|row| (row.id, row.position)).collect())
+    let reported: Vec<Told> = query.get_results(connection).await.map_err(error)?;
+    written_rows(&rows, reported.into_iter().map(|row| (row.id, row.position)).collect())
 }
 
 /// diesel keeps the server's words and not its SQLSTATE; these are those of what its words or its kind tell.

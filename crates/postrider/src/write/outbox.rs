@@ -176,8 +176,9 @@ impl Outbox {
 
 /// The answer for a batch of one event.
 fn only(written: Vec<Written>) -> Result<Written> {
-    let untold = || Error::new(Code::OutcomeUnknown, "the database did not return the position of the event");
-    written.into_iter().next().ok_or_else(untold)
+    let positions_missing =
+        || Error::new(Code::OutcomeUnknown, "the database did not return the position of the event");
+    written.into_iter().next().ok_or_else(positions_missing)
 }
 
 impl fmt::Debug for Outbox {

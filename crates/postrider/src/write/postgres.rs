@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use uuid::Uuid;
 
 use super::Written;
-use super::columns::{Columns, EVENT_COLUMNS, Kind, Value, list, names, untold};
+use super::columns::{Columns, EVENT_COLUMNS, Kind, Value, list, names, positions_missing};
 use crate::{Position, Result};
 
 /// The INSERT of any number of events:
@@ -124,10 +124,10 @@ pub(super) fn written_rows(rows: &[Columns<'_>], answer: Vec<(Uuid, i64)>) -> Re
 
 /// What was written, if the answer is about these events in this order.
 pub(super) fn written(ids: &[Uuid], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
-    let told = answer.iter().map(|(id, _)| id).eq(ids)
+    let reported = answer.iter().map(|(id, _)| id).eq(ids)
         && answer.is_sorted_by(|(_, before), (_, after)| before < after);
-    if !told {
-        return Err(untold());
+    if !reported {
+        return Err(positions_missing());
     }
     let written = |(id, position)| Written { id, position: Position::new(position) };
     Ok(answer.into_iter().map(written).collect())

@@ -43,12 +43,12 @@ pub(super) fn text_of(event: &Event) -> Result<&str> {
 pub(super) fn written(
     table: &RowTable,
     events: &[Event],
-    told: Vec<(i64, i64)>,
+    reported: Vec<(i64, i64)>,
 ) -> Result<Vec<super::Written>> {
-    if told.len() != events.len() {
+    if reported.len() != events.len() {
         return Err(Error::new(Code::OutcomeUnknown, "the database did not return the ids of the rows"));
     }
-    let written = events.iter().zip(told).map(|(event, (number, created))| {
+    let written = events.iter().zip(reported).map(|(event, (number, created))| {
         // Without a column for it, the id is derived from the row.
         let has_id = table.layout().spec().has_column(EventField::Id);
         let id = match &event.aggregate {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::Timestamp;
 
-    fn told(layout: RowLayout, event: Event) -> String {
+    fn reported(layout: RowLayout, event: Event) -> String {
         let table = RowTable::new(layout).unwrap();
         check(&table, &[event]).map_or_else(|error| error.one_line(), |()| "fits".to_owned())
     }
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn what_fits_every_layout_is_taken() {
-        assert_eq!(told(RowLayout::EventOutbox, order("7")), "fits");
-        assert_eq!(told(RowLayout::OutboxEvents, order("7")), "fits");
+        assert_eq!(reported(RowLayout::EventOutbox, order("7")), "fits");
+        assert_eq!(reported(RowLayout::OutboxEvents, order("7")), "fits");
         let id = Uuid::nil().to_string();
-        assert_eq!(told(RowLayout::Outbox, order(&id).with_topic("orders").with_max_attempts(3)), "fits");
+        assert_eq!(reported(RowLayout::Outbox, order(&id).with_topic("orders").with_max_attempts(3)), "fits");
     }
 
     #[test]
@@ -195,8 +195,8 @@ mod tests {
             ),
             (Outbox, order(&id).with_topic("t").with_max_attempts(40_000), "its max_attempts is 40000"),
         ] {
-            let told = told(layout, event);
-            assert!(told.contains(why), "{why:?} is not in {told:?}");
+            let reported = reported(layout, event);
+            assert!(reported.contains(why), "{why:?} is not in {reported:?}");
         }
     }
 }

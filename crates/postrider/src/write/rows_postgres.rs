@@ -44,10 +44,11 @@ impl RowColumns {
 
     /// Combines the events with the ids and creation times that the INSERT returned, in the same order. A row whose
     /// id is a UUID has no position.
-    pub(super) fn written(&self, batch: &Batch, told: Vec<(String, i64)>) -> Result<Vec<Written>> {
-        let told = told.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
+    pub(super) fn written(&self, batch: &Batch, reported: Vec<(String, i64)>) -> Result<Vec<Written>> {
+        let reported =
+            reported.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
         match batch.rows() {
-            Some(table) => written(table, batch.events(), told),
+            Some(table) => written(table, batch.events(), reported),
             None => Ok(Vec::new()),
         }
     }

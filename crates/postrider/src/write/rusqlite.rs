@@ -15,8 +15,8 @@ fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
         let statement = rows_sqlite::statement(table)?;
         let values = rows_sqlite::values(table, batch.events())?;
-        let told = all_or_none(connection, values.len(), || insert_rows(connection, &statement, &values));
-        return rows::written(table, batch.events(), told.map_err(error)?);
+        let reported = all_or_none(connection, values.len(), || insert_rows(connection, &statement, &values));
+        return rows::written(table, batch.events(), reported.map_err(error)?);
     }
     let rows = Columns::of(batch)?;
     all_or_none(connection, rows.len(), || insert_each(connection, &rows)).map_err(error)
@@ -47,7 +47,10 @@ fn insert_rows(
     values: &[[&str; 4]],
 ) -> Result<Vec<(i64, i64)>, SqlError> {
     let mut statement = connection.prepare_cached(statement)?;
-    values.iter().map(|row| statement.query_row(row, |told| Ok((told.get(0)?, told.get(1)?)))).collect()
+    values
+        .iter()
+        .map(|row| statement.query_row(row, |reported| Ok((reported.get(0)?, reported.get(1)?))))
+        .collect()
 }
 
 fn insert_each(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Written>, SqlError> {

@@ -51,9 +51,9 @@ async fn insert_piece(
     let failed = |failure| error(backend, failure);
     if backend == DbBackend::Postgres {
         let answer = tx.query_all_raw(statement).await.map_err(failed)?;
-        let told = answer.iter().map(told).collect::<Result<_, DbErr>>().map_err(failed)?;
+        let reported = answer.iter().map(reported).collect::<Result<_, DbErr>>().map_err(failed)?;
         let ids: Vec<Uuid> = rows.iter().map(|row| row.event.id).collect();
-        return postgres::written(&ids, told);
+        return postgres::written(&ids, reported);
     }
     let done: ExecResult = tx.execute_raw(statement).await.map_err(failed)?;
     // MySQL tells the first position, SQLite the last.
@@ -62,7 +62,7 @@ async fn insert_piece(
 }
 
 /// The id comes as text: a SeaORM without `with-uuid` knows no other.
-fn told(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
+fn reported(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
     let id: String = row.try_get_by_index(0)?;
     let id = Uuid::parse_str(&id).map_err(|e| DbErr::Type(e.to_string()))?;
     Ok((id, row.try_get_by_index(1)?))

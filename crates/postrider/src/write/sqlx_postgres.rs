@@ -20,8 +20,8 @@ async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Writ
     }
     let rows = Columns::of(batch)?;
     let answer = insert_rows(connection, batch.schema().put_into(&INSERT), &rows).await.map_err(error)?;
-    let told = answer.iter().map(told).collect::<Result<_, sqlx::Error>>().map_err(error)?;
-    written_rows(&rows, told)
+    let reported = answer.iter().map(reported).collect::<Result<_, sqlx::Error>>().map_err(error)?;
+    written_rows(&rows, reported)
 }
 
 /// Into a table of another layout. The only texts put into the statement are checked [`Ident`](crate::Ident)s.
@@ -37,8 +37,8 @@ async fn insert_into_layout(
         query = query.bind(column);
     }
     let rows = query.fetch_all(connection).await.map_err(error)?;
-    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    columns.written(batch, told.collect::<Result<_, sqlx::Error>>().map_err(error)?)
+    let reported = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, reported.collect::<Result<_, sqlx::Error>>().map_err(error)?)
 }
 
 /// sqlx prepares the statement once per connection. The only text put into it is a checked [`Ident`](crate::Ident).
@@ -59,7 +59,7 @@ async fn insert_rows(
     query.fetch_all(connection).await
 }
 
-fn told(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {
+fn reported(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 

@@ -14,8 +14,8 @@ async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<
     if let Some(table) = batch.rows() {
         let statement = rows_sqlite::statement(table)?;
         let values = rows_sqlite::values(table, batch.events())?;
-        let told = insert_rows(connection, &statement, &values).await.map_err(error)?;
-        return rows::written(table, batch.events(), told);
+        let reported = insert_rows(connection, &statement, &values).await.map_err(error)?;
+        return rows::written(table, batch.events(), reported);
     }
     let rows = Columns::of(batch)?;
     // A statement that fails undoes itself; several need a savepoint around them.
@@ -33,15 +33,15 @@ async fn insert_rows(
     values: &[[&str; 4]],
 ) -> Result<Vec<(i64, i64)>, sqlx::Error> {
     let mut savepoint = connection.begin().await?;
-    let mut told = Vec::with_capacity(values.len());
+    let mut reported = Vec::with_capacity(values.len());
     for row in values {
         let mut query = sqlx::query_as(sqlx::AssertSqlSafe(statement.to_owned()));
         for value in row {
             query = query.bind(*value);
         }
-        told.push(query.fetch_one(&mut *savepoint).await?);
+        reported.push(query.fetch_one(&mut *savepoint).await?);
     }
-    savepoint.commit().await.map(|()| told)
+    savepoint.commit().await.map(|()| reported)
 }
 
 /// sqlx's nested transaction is a savepoint that is rolled back when the future is dropped.

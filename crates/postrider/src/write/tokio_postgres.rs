@@ -29,8 +29,8 @@ async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
         rows => insert_rows(client, &batch.schema().put_into(&INSERT), rows).await,
     };
     let answer = answer.map_err(error)?;
-    let told = answer.iter().map(told).collect::<Result<_, SqlError>>().map_err(error)?;
-    written_rows(&rows, told)
+    let reported = answer.iter().map(reported).collect::<Result<_, SqlError>>().map_err(error)?;
+    written_rows(&rows, reported)
 }
 
 /// Inserts into a table of another layout.
@@ -39,8 +39,8 @@ async fn insert_into_layout(client: &Client, table: &RowTable, batch: &Batch) ->
     let params: Vec<(&(dyn ToSql + Sync), Type)> =
         columns.all().into_iter().map(|column| (column as _, Type::TEXT_ARRAY)).collect();
     let rows = client.query_typed(&columns.statement(table), &params).await.map_err(error)?;
-    let told = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    columns.written(batch, told.collect::<Result<_, SqlError>>().map_err(error)?)
+    let reported = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    columns.written(batch, reported.collect::<Result<_, SqlError>>().map_err(error)?)
 }
 
 /// The statement is sent with its parameter types and need not be prepared. That saves a round trip, and works behind a
@@ -78,7 +78,7 @@ fn value_param<'a>(value: &'a Value<'a>) -> Param<'a> {
     }
 }
 
-fn told(row: &Row) -> Result<(Uuid, i64), SqlError> {
+fn reported(row: &Row) -> Result<(Uuid, i64), SqlError> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 

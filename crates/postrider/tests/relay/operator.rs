@@ -28,9 +28,9 @@ async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
 /// Fails on the tenth order, as long as it is broken.
 fn broken() -> (Arc<AtomicBool>, Kept) {
     let is_broken = Arc::new(AtomicBool::new(true));
-    let told = is_broken.clone();
+    let reported = is_broken.clone();
     let sink = Kept::that(move |message| match number(&message.event) {
-        10 if told.load(Ordering::SeqCst) => Outcome::Failed(Failure::new("not this one")),
+        10 if reported.load(Ordering::SeqCst) => Outcome::Failed(Failure::new("not this one")),
         _ => acknowledged(),
     });
     (is_broken, sink)

@@ -52,14 +52,14 @@ impl<D: Database> Alone<D> {
     /// holes before that, time and again, never gets past them.
     async fn session(&mut self, store: &dyn Store, weather: &Weather) -> Result<()> {
         let mut claimer = store.claimer(&self.progress);
-        let mut left_unread = true;
+        let mut has_unread = true;
         for _ in 0..self.dice.below(60 * self.database.patience()) + 2 {
             let events_max = usize::try_from(self.dice.below(60)).unwrap_or(0) + 1;
-            left_unread &= self.claim(&mut *claimer, events_max, weather).await?;
+            has_unread &= self.claim(&mut *claimer, events_max, weather).await?;
             self.dice.pause(weather.poll_micros_max()).await;
         }
-        while left_unread && !weather.is_over() {
-            left_unread = self.claim(&mut *claimer, 500, weather).await?;
+        while has_unread && !weather.is_over() {
+            has_unread = self.claim(&mut *claimer, 500, weather).await?;
         }
         self.findings.crashes += 1;
         Ok(())
@@ -95,7 +95,7 @@ impl<D: Database> Alone<D> {
             self.progress.done.insert_range(first, last);
             self.findings.buried += u64::from(weather.is_writing());
         }
-        Ok(page.left_unread)
+        Ok(page.has_unread)
     }
 }
 

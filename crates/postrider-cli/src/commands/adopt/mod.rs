@@ -136,7 +136,7 @@ impl Adopt {
             return Err(failure);
         }
         let adopted = copying.finish().await?;
-        report::told(output, &adopted);
+        report::reported(output, &adopted);
         Ok(adopted)
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
 }
 
 /// What came of it.
-pub(super) fn told(output: Output, adopted: &Adopted) {
+pub(super) fn reported(output: Output, adopted: &Adopted) {
     let Adopted { copied, counts, strangers } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
     if *strangers > 0 {

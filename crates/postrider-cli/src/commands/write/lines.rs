@@ -43,7 +43,7 @@ pub(super) async fn write(
             },
         }
     };
-    batch.told(ended)
+    batch.reported(ended)
 }
 
 /// A payload in base64 takes a third more than it is; the rest of a line is small beside one.
@@ -169,7 +169,7 @@ impl Batch {
     }
 
     /// Says how many events are committed, unless the error says so itself.
-    fn told(self, ended: Result<(), Failure>) -> Result<(), Failure> {
+    fn reported(self, ended: Result<(), Failure>) -> Result<(), Failure> {
         let Self { output, progress, committed, committed_line, .. } = self;
         drop(progress);
         let unsaid = |errors: &[Error]| {

@@ -94,8 +94,8 @@ fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
         return refuse_given(table, &["also_pending"], why).map(|()| None);
     };
     let mut word = |name: &str| words.remove(name).map(|word| StateWord::new(&word)).transpose();
-    let told = (word("pending"), word("done"), word("failed"));
-    let (pending, done, failed) = match told {
+    let reported = (word("pending"), word("done"), word("failed"));
+    let (pending, done, failed) = match reported {
         (Ok(pending), Ok(done), Ok(failed)) => (pending, done, failed),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             return Err(invalid(table, "states")(error));

@@ -83,9 +83,9 @@ fn a_transaction_that_is_left_open_is_told_and_whether_it_has_written_events() {
     on(&url, async |client| {
         client.batch_execute("BEGIN; SELECT 1").await.unwrap();
         let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-        let told = found_with(&program, &AT_ONCE, "PD-0127");
-        warns(&told, &format!("backend pid {pid} (forgetful): idle in transaction for "));
-        assert!(told.1.ends_with('s'), "{told:?}");
+        let reported = found_with(&program, &AT_ONCE, "PD-0127");
+        warns(&reported, &format!("backend pid {pid} (forgetful): idle in transaction for "));
+        assert!(reported.1.ends_with('s'), "{reported:?}");
         let write = "INSERT INTO postrider.events (type, payload) VALUES ('late', '')";
         client.batch_execute(write).await.unwrap();
         warns(&found_with(&program, &AT_ONCE, "PD-0127"), "s, has written events");
@@ -102,9 +102,9 @@ fn a_prepared_transaction_that_is_left_behind_is_told() {
     let program = shop.ready();
     let name = shop.url.rsplit_once('/').unwrap().1;
     shop.sql(&format!("BEGIN; CREATE TABLE other (); PREPARE TRANSACTION 'left_{name}'"));
-    let told = found_with(&program, &AT_ONCE, "PD-0128");
-    warns(&told, &format!("s ago: left_{name}"));
-    assert!(!told.1.contains("has written events"), "{told:?}");
+    let reported = found_with(&program, &AT_ONCE, "PD-0128");
+    warns(&reported, &format!("s ago: left_{name}"));
+    assert!(!reported.1.contains("has written events"), "{reported:?}");
     assert_eq!(found(&program, "PD-0128").0, "ok", "not for long");
     shop.sql(&format!("ROLLBACK PREPARED 'left_{name}'"));
     shop.sql(&format!(
@@ -126,8 +126,8 @@ fn a_table_that_nobody_cleans_is_told() {
          DELETE FROM postrider.events WHERE type = 'old'",
     );
     // The server counts when it comes to it.
-    let told = until(|| Some(found(&program, "PD-0129")).filter(|(outcome, _)| outcome == "warn"));
-    warns(&told, "events: 10100 dead rows, cleaned never");
+    let reported = until(|| Some(found(&program, "PD-0129")).filter(|(outcome, _)| outcome == "warn"));
+    warns(&reported, "events: 10100 dead rows, cleaned never");
     shop.sql("VACUUM postrider.events");
     until(|| (found(&program, "PD-0129").0 == "ok").then_some(()));
 }

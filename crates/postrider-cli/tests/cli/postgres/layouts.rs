@@ -49,11 +49,11 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
         assert_eq!(file.lines().count(), 3, "{layout}");
         let left = format!("SELECT count(*) FROM {layout} WHERE lower(status) NOT IN ('sent', 'published')");
         assert_eq!(shop.number(&left), 0);
-        let told = status(&program);
+        let reported = status(&program);
         assert_eq!(
-            (&told["subscription"], &told["backlog"]["events"]),
+            (&reported["subscription"], &reported["backlog"]["events"]),
             (&"orders".into(), &0.into()),
-            "{told}"
+            "{reported}"
         );
         let doctor = program.run(&["doctor"]);
         assert!(doctor.stdout.contains(&format!("matches layout {layout}")), "{layout}: {doctor:?}");
@@ -109,9 +109,12 @@ fn a_table_that_differs_is_named_and_left_alone() {
     let program = program(&shop, "outbox_events");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
     shop.sql("DROP INDEX idx_outbox_events_status_created_at");
-    let told = program.run(&["migrate", "up"]);
-    assert_eq!(told.exit, Some(0), "{told:?}");
-    assert!(told.stderr.contains("index \"idx_outbox_events_status_created_at\" is missing"), "{told:?}");
+    let reported = program.run(&["migrate", "up"]);
+    assert_eq!(reported.exit, Some(0), "{reported:?}");
+    assert!(
+        reported.stderr.contains("index \"idx_outbox_events_status_created_at\" is missing"),
+        "{reported:?}"
+    );
     shop.sql("ALTER TABLE outbox_events DROP attempt_count");
     let refused = program.run(&["relay", "--drain", "--fail-fast"]);
     assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
@@ -138,15 +141,15 @@ fn the_doctor_looks_at_the_key_that_the_inbox_of_seed_003_has() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
-    let told = program.run(&["doctor"]);
-    assert!(told.stdout.contains("processed_events_pkey (event_id)"), "{told:?}");
+    let reported = program.run(&["doctor"]);
+    assert!(reported.stdout.contains("processed_events_pkey (event_id)"), "{reported:?}");
     shop.sql(
         "ALTER TABLE processed_events DROP CONSTRAINT processed_events_pkey,
                                       ADD PRIMARY KEY (consumer_group, event_id)",
     );
-    let told = program.run(&["doctor", "--json"]);
-    let all = format!("{}{}", told.stdout, told.stderr);
-    assert!(!all.contains("only one consumer group"), "{told:?}");
+    let reported = program.run(&["doctor", "--json"]);
+    let all = format!("{}{}", reported.stdout, reported.stderr);
+    assert!(!all.contains("only one consumer group"), "{reported:?}");
 }
 
 #[test]

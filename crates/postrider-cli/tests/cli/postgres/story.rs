@@ -16,8 +16,9 @@ fn an_event_is_written_delivered_and_seen() {
     let place = shop.url.replace("postgres@", "***@");
     assert!(made.stderr.contains(&format!("shop: created the tables in {place}, schema ")), "{made:?}");
     assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
-    let told: Value = serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
-    assert_eq!(told[0]["state"], "ready");
+    let reported: Value =
+        serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
+    assert_eq!(reported[0]["state"], "ready");
 
     let mut command = program.command(&["relay"]);
     command.stderr(Stdio::piped());

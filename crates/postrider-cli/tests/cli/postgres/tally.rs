@@ -95,8 +95,8 @@ fn rows_of_outbox_are_counted_with_their_latency() {
     );
     let ran = program.run(&["status", "--by", "type", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    let told = ["total", "pending", "failed", "done", "due", "attempts_max"]
+    let reported = ["total", "pending", "failed", "done", "due", "attempts_max"]
         .map(|key| rows[0][key].as_u64().unwrap());
-    assert_eq!(told, [4, 2, 1, 1, 1, 5], "{ran:?}");
+    assert_eq!(reported, [4, 2, 1, 1, 1, 5], "{ran:?}");
     assert_eq!(rows[0]["latency_seconds"]["p95"], 20.0, "{ran:?}");
 }

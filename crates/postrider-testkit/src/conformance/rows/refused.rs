@@ -35,9 +35,9 @@ async fn delivered(tables: &Tables, how: Refusing, rows: usize, bad: &[usize]) -
     }
     assert_eq!(owner.read().await?, [], "none is read again by this owner");
     let overview = owner.store.overview(10).await?;
-    let told = &overview.subscriptions[0].parked;
-    assert_eq!(told.count(ParkedState::Dead), bad.len() as u64);
-    assert!(told.last_error().unwrap_or_default().contains("rejects"), "{:?}", told.last_error());
+    let reported = &overview.subscriptions[0].parked;
+    assert_eq!(reported.count(ParkedState::Dead), bad.len() as u64);
+    assert!(reported.last_error().unwrap_or_default().contains("rejects"), "{:?}", reported.last_error());
     let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!(next.read().await?, [], "nor by the next");
     assert_eq!((next.loaded.parked.len(), next.loaded.dead.len()), (0, 0), "its key waits for nothing");

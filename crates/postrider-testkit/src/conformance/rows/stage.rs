@@ -79,7 +79,7 @@ impl Owner {
             let page = self.page(PLENTY).await?;
             page.dead.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
             events.extend(page.events);
-            if !page.left_unread {
+            if !page.has_unread {
                 return Ok(events);
             }
         }

@@ -32,7 +32,7 @@ pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Resu
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
         let page = page(&mut claimer, budget).await?;
         assert_eq!(positions(&page.events), expected);
-        assert_eq!((page.more_at_once, page.left_unread), (more, more));
+        assert_eq!((page.more_at_once, page.has_unread), (more, more));
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Resul
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
         let page = page(&mut claimer, budget).await?;
         assert_eq!(positions(&page.events), expected);
-        assert_eq!((page.more_at_once, page.left_unread), (more, more));
+        assert_eq!((page.more_at_once, page.has_unread), (more, more));
     }
     Ok(())
 }
@@ -193,7 +193,7 @@ pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Resu
         assert!((1..=2).contains(&rows.len()), "{rows:?}");
         rows.sort_unstable();
         read.extend(rows);
-        if !page.left_unread {
+        if !page.has_unread {
             break;
         }
     }

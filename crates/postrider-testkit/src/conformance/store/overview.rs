@@ -54,9 +54,10 @@ pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
     let written = under_test.write(events(5)).await?;
     let owner = granted(&store, "a").await?;
     store.settle(settlement(owner.epoch, set_of(&written[1..2]))).await?;
-    for (max, told) in [(0, (0, true)), (1, (1, true)), (3, (3, true)), (4, (4, false)), (5, (4, false))] {
+    for (max, reported) in [(0, (0, true)), (1, (1, true)), (3, (3, true)), (4, (4, false)), (5, (4, false))]
+    {
         let (_, overview) = only(&*store, max).await?;
-        assert_eq!((overview.backlog.events, overview.backlog.more), told, "up to {max}");
+        assert_eq!((overview.backlog.events, overview.backlog.more), reported, "up to {max}");
         assert_eq!(overview.backlog.first, Some(written[0]), "up to {max}");
     }
     Ok(())
@@ -152,8 +153,8 @@ pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> 
     store.report(report("a", RelayRole::Leading, long, &down)).await?;
     store.report(report("c", RelayRole::StandingBy, Duration::ZERO, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
-    let told: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
-    assert_eq!(told, [("a", true), ("b", false)], "a report that ran out is not told");
+    let reported: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
+    assert_eq!(reported, [("a", true), ("b", false)], "a report that ran out is not told");
     assert_eq!(overview.relays[0].down, down);
     store.report(report("b", RelayRole::Gone, long, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;

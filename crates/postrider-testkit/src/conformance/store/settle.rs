@@ -55,8 +55,8 @@ pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten
     store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
     assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
     under_test.revise_parked(NAME, Position::new(1), Some("retry")).await?;
-    let told = Renewed::Held { paused: None, parked_changed: true };
-    assert_eq!(store.renew(lease("a"), owner.epoch).await?, told);
+    let reported = Renewed::Held { paused: None, parked_changed: true };
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, reported);
     under_test.revise_parked(NAME, Position::new(2), Some("retry")).await?;
     under_test.revise_parked(NAME, Position::new(3), None).await?;
     let later = ParkedRow { attempts: 9, ..row(2, ParkedState::Retry) };
@@ -68,7 +68,7 @@ pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten
         ..settlement(owner.epoch, set_of(&at([1, 2, 3, 4, 5])))
     };
     assert_eq!(store.settle(done).await?, Settled::Done);
-    assert_eq!(store.renew(lease("a"), owner.epoch).await?, told);
+    assert_eq!(store.renew(lease("a"), owner.epoch).await?, reported);
     let loaded = granted(&store, "a").await?;
     let revised = |number| ParkedRow { attempts: 0, ..row(number, ParkedState::Retry) };
     assert_eq!(sorted(loaded.parked), [revised(1), revised(2), ours]);

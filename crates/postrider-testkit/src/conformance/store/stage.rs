@@ -102,7 +102,7 @@ pub(super) async fn drain(claimer: &mut Box<dyn Claimer>) -> Result<Vec<StoredEv
     for _ in 0..CLAIMS_MAX {
         let page = page(claimer, PLENTY).await?;
         events.extend(page.events);
-        if !page.left_unread {
+        if !page.has_unread {
             return Ok(events);
         }
     }

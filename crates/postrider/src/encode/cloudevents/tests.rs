@@ -83,11 +83,11 @@ fn both_modes_tell_the_same_attributes() {
             object.remove(mode);
         }
         let headers = headers(Binding::Kafka, &event);
-        let told: serde_json::Map<String, Value> = headers
+        let reported: serde_json::Map<String, Value> = headers
             .iter()
             .map(|(name, value)| (name.strip_prefix("ce_").unwrap().into(), value.into()))
             .collect();
-        assert_eq!(told, object);
+        assert_eq!(reported, object);
     }
 }
 
@@ -115,7 +115,7 @@ fn the_partition_key_is_the_key_that_orders() {
 
 #[test]
 fn data_is_json_only_if_the_media_type_and_the_payload_say_so() {
-    for (media_type, payload, data, told) in [
+    for (media_type, payload, data, reported) in [
         (None, "[1,\t2]", r#""data":[1,	2]"#, "application/json"),
         (None, "{", r#""data_base64":"ew==""#, "application/octet-stream"),
         (
@@ -130,7 +130,7 @@ fn data_is_json_only_if_the_media_type_and_the_payload_say_so() {
         let event = Event::new("a", payload);
         let event = media_type.map_or(event.clone(), |own| event.with_header("content-type", own));
         let body = CloudEvents::default().encode(&Outgoing::new(Position::new(1), &event)).unwrap().body;
-        let end = format!(r#""datacontenttype":"{told}",{data}}}"#);
+        let end = format!(r#""datacontenttype":"{reported}",{data}}}"#);
         assert!(body.ends_with(end.as_bytes()), "{end} is not in {body:?}");
     }
 }

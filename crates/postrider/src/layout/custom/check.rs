@@ -54,7 +54,7 @@ impl ColumnMap {
         }
         all.extend(self.unfit_word(table, found));
         all.extend(self.unfit_time(table, found));
-        if all.is_empty() && !self.tells_order() {
+        if all.is_empty() && !self.defines_order() {
             let what =
                 "no column defines the order of rows with the same key, so a relay starts only with `order = \
                         \"none\"` on its subscription: name a column for `order` or `created_at` in `columns`"
@@ -154,10 +154,11 @@ mod tests {
             done: word("done"),
             failed: None,
         });
-        let told = |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|told| told.what);
-        assert_eq!(told("varchar(4)"), None);
-        assert!(told("character varying(3)").unwrap().contains("cannot hold the status value 'done'"));
-        assert!(told("tinyint").unwrap().contains("cannot hold the status value 'no'"));
+        let reported =
+            |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|reported| reported.what);
+        assert_eq!(reported("varchar(4)"), None);
+        assert!(reported("character varying(3)").unwrap().contains("cannot hold the status value 'done'"));
+        assert!(reported("tinyint").unwrap().contains("cannot hold the status value 'no'"));
     }
 
     #[test]
@@ -170,10 +171,10 @@ mod tests {
             column("payload", "bigint"),
             column("sent", "timestamp with time zone"),
         ];
-        let told: Vec<String> =
-            map.differences("shop", &found, Times::Typed).into_iter().map(|told| told.what).collect();
+        let reported: Vec<String> =
+            map.differences("shop", &found, Times::Typed).into_iter().map(|reported| reported.what).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "table \"shop\" has no column \"type\", which the column map names for `type`",
                 "column shop.aggregateid is jsonb, but `aggregate_id` needs a text, a number or a UUID",

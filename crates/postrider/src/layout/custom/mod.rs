@@ -189,7 +189,7 @@ impl ColumnMap {
 
     /// Whether rows stand in an order that the table tells: by such a column, or on SQLite by the number of the row,
     /// which grows with every INSERT.
-    pub(crate) fn tells_order(&self) -> bool {
+    pub(crate) fn defines_order(&self) -> bool {
         self.has_order() || self.found.has_rowid
     }
 
@@ -280,27 +280,29 @@ mod tests {
 
     #[test]
     fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
-        let told = |map: ColumnMap| map.check().unwrap_err().one_line();
-        assert!(told(ColumnMap::new()).contains("`id`"));
+        let reported = |map: ColumnMap| map.check().unwrap_err().one_line();
+        assert!(reported(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
-        assert!(told(status.clone()).contains("`states` is not set"));
-        assert!(told(status.states(states("new", "NEW"))).contains("the same value"));
+        assert!(reported(status.clone()).contains("`states` is not set"));
+        assert!(reported(status.states(states("new", "NEW"))).contains("the same value"));
         assert!(
-            told(ColumnMap::debezium().states(states("new", "sent")))
+            reported(ColumnMap::debezium().states(states("new", "sent")))
                 .contains("no column is mapped for `status`")
         );
         let mut untyped = ColumnMap::debezium();
         untyped.columns.remove(&Field::Type);
-        assert!(told(untyped.clone()).contains("the type of events is unknown"));
+        assert!(reported(untyped.clone()).contains("the type of events is unknown"));
         untyped.clone().typed("order.placed").unwrap().check().unwrap();
-        assert!(told(untyped.typed_by_header("name").unwrap()).contains("no column is mapped for `headers`"));
-        assert!(told(ColumnMap::debezium().typed("order.placed").unwrap()).contains("defined twice"));
+        assert!(
+            reported(untyped.typed_by_header("name").unwrap()).contains("no column is mapped for `headers`")
+        );
+        assert!(reported(ColumnMap::debezium().typed("order.placed").unwrap()).contains("defined twice"));
         let mut several = states("NEW", "SENT");
         several.also_pending = vec![StateWord::new("sent").unwrap()];
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
-        assert!(told(status.states(several)).contains("the same value"));
+        assert!(reported(status.states(several)).contains("the same value"));
         let mut half = ColumnMap::debezium();
         half.columns.remove(&Field::AggregateId);
-        assert!(told(half).contains("must be mapped together"));
+        assert!(reported(half).contains("must be mapped together"));
     }
 }

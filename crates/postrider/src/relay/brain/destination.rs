@@ -41,7 +41,7 @@ pub(super) struct Suspect {
 
 impl Suspect {
     /// Whether an acknowledgement of this batch proves that the destination was up when this failed.
-    pub(super) fn is_told_by(&self, batch: BatchId) -> bool {
+    pub(super) fn is_disproved_by(&self, batch: BatchId) -> bool {
         self.since <= batch || self.beside == Some(batch)
     }
 }

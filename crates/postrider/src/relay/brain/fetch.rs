@@ -148,7 +148,7 @@ impl Leader {
         } else {
             remove(&mut queue.rest, position);
         }
-        self.acquit(position);
+        self.clear_suspicion(position);
         self.progress.unpark(position, cx.elapsed());
     }
 }

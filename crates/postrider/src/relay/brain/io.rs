@@ -148,7 +148,7 @@ pub enum RoutedClaim {
         /// The next claim has something to read.
         more_at_once: bool,
         /// Not everything that was visible has been read.
-        left_unread: bool,
+        has_unread: bool,
     },
     /// The history of the database changed, and why.
     HistoryChanged(String),

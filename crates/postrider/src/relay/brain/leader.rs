@@ -112,7 +112,7 @@ impl Leader {
     }
 
     /// Handles a reply. An error ends the term.
-    pub(super) fn hear(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), Deposed> {
+    pub(super) fn handle_reply(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), Deposed> {
         match reply {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
@@ -124,13 +124,13 @@ impl Leader {
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(cx.elapsed()),
-            Reply::Claimed(Ok(RoutedClaim::Page { events, dead, damaged, more_at_once, left_unread })) => {
+            Reply::Claimed(Ok(RoutedClaim::Page { events, dead, damaged, more_at_once, has_unread })) => {
                 for (start, end) in dead {
                     self.progress.finish(start, end, cx.elapsed());
                 }
                 self.bury_damaged(cx, damaged);
                 let last = events.last().map(|event| event.position);
-                let claim = ClaimYield { last, more_at_once, left_unread };
+                let claim = ClaimYield { last, more_at_once, has_unread };
                 self.intake.claimed(claim, cx.elapsed(), cx.policy());
                 self.arrive(cx, events);
                 self.have_read();

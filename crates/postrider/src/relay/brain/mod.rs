@@ -264,7 +264,7 @@ impl Brain {
             }
             Input::Reply(_, reply) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.hear(cx, reply)?;
+                    leader.handle_reply(cx, reply)?;
                 }
             }
         }

@@ -24,8 +24,9 @@ impl Leader {
             return;
         }
         let Some(mut destination) = self.destinations.remove(id) else { return };
-        let (before, after): (Vec<Suspect>, Vec<Suspect>) =
-            std::mem::take(&mut destination.suspects).into_iter().partition(|suspect| suspect.is_told_by(by));
+        let (before, after): (Vec<Suspect>, Vec<Suspect>) = std::mem::take(&mut destination.suspects)
+            .into_iter()
+            .partition(|suspect| suspect.is_disproved_by(by));
         for Suspect { key, failure, .. } in before {
             self.doubt(cx, key, &failure);
         }

@@ -71,7 +71,7 @@ impl Leader {
             return;
         }
         let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(asked);
-        queue.head.tell_first_failure(cx, failure);
+        queue.head.report_first_failure(cx, failure);
         queue.head.doubted = true;
         queue.head_state = HeadState::Resting(until);
         self.recall.retry_at(until, key);
@@ -83,7 +83,7 @@ impl Leader {
         let own_limit = queue.head.body.as_ref().and_then(|body| body.event.max_attempts);
         let policy = cx.policy();
         if own_limit.unwrap_or(policy.max_attempts) > 1 {
-            queue.head.tell_first_failure(cx, failure);
+            queue.head.report_first_failure(cx, failure);
         }
         queue.head.attempts += 1;
         queue.head.doubted = false;
@@ -123,7 +123,7 @@ impl Leader {
         let position = queue.head.position;
         park(&mut self.progress, &mut self.intake, cx, &mut queue.head, reason);
         self.progress.end(key);
-        self.acquit(position);
+        self.clear_suspicion(position);
     }
 
     /// Removes given-up heads after that is settled, and continues their queues.
@@ -158,14 +158,14 @@ impl Leader {
             }
         }
         if head_state == HeadState::Stuck {
-            self.acquit(head);
+            self.clear_suspicion(head);
         }
     }
 }
 
 impl Queued {
     /// Reports a first failure at once: whether the event is retried or parked may be decided much later.
-    fn tell_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
+    fn report_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
             let about = Box::new(about(self.body.as_ref(), &failure.message));
             cx.report(Report::Failing { position: self.position, about });

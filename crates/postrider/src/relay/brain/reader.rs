@@ -18,7 +18,7 @@ pub(super) struct Reader {
     /// Whatever was visible up to here has been read; `None` once all of it has.
     passed: Option<Position>,
     /// The last look left something out.
-    left_unread: bool,
+    has_unread: bool,
 }
 
 /// What a claim brought, for the cadence.
@@ -29,7 +29,7 @@ pub(super) struct ClaimYield {
     /// The next one would bring something.
     pub(super) more_at_once: bool,
     /// Not everything that was visible has been read.
-    pub(super) left_unread: bool,
+    pub(super) has_unread: bool,
 }
 
 impl Reader {
@@ -40,7 +40,7 @@ impl Reader {
             next_at: now,
             empty_claims: 0,
             passed: Some(Position::ZERO),
-            left_unread: true,
+            has_unread: true,
         }
     }
 
@@ -51,7 +51,7 @@ impl Reader {
 
     /// The last look found nothing, and nothing was left out of it.
     pub(super) fn is_idle(&self) -> bool {
-        !self.claiming && self.empty_claims > 0 && !self.left_unread
+        !self.claiming && self.empty_claims > 0 && !self.has_unread
     }
 
     /// Whether everything this term may find before a position has been read.
@@ -73,11 +73,11 @@ impl Reader {
     /// A claim came back. One that left something out without having more at once is waited after like an empty
     /// one: only time helps.
     pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
-        let ClaimYield { last, more_at_once, left_unread } = claim;
+        let ClaimYield { last, more_at_once, has_unread } = claim;
         self.claiming = false;
-        self.left_unread = left_unread;
+        self.has_unread = has_unread;
         self.passed =
-            self.passed.filter(|_| left_unread).map(|passed| last.map_or(passed, |last| last.max(passed)));
+            self.passed.filter(|_| has_unread).map(|passed| last.map_or(passed, |last| last.max(passed)));
         self.empty_claims = if last.is_some() { 0 } else { self.empty_claims.saturating_add(1) };
         let wait = doubled(policy.poll_min, policy.poll_max, self.empty_claims.saturating_sub(1));
         self.next_at = if more_at_once || self.woken { now } else { now + wait };
@@ -96,9 +96,9 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, left_unread: bool) -> Duration {
+    fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
         reader.start();
-        let claim = ClaimYield { last: last.map(Position::new), more_at_once, left_unread };
+        let claim = ClaimYield { last: last.map(Position::new), more_at_once, has_unread };
         reader.claimed(claim, NOW, &Policy::default());
         reader.due().unwrap() - NOW
     }
@@ -134,7 +134,7 @@ mod tests {
         reader.start();
         reader.wake(NOW);
         reader.claimed(
-            ClaimYield { last: None, more_at_once: false, left_unread: true },
+            ClaimYield { last: None, more_at_once: false, has_unread: true },
             NOW,
             &Policy::default(),
         );

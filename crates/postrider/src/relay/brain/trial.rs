@@ -132,7 +132,7 @@ impl Leader {
     }
 
     /// An event is done and the relay did not die: it is no longer accused.
-    pub(super) fn acquit(&mut self, position: Position) {
+    pub(super) fn clear_suspicion(&mut self, position: Position) {
         if let Some(caution) = &mut self.caution {
             caution.accused.remove(&position);
         }

@@ -43,7 +43,7 @@ pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
 }
 
 /// Notes what became of the batch. The first failure speaks for all.
-pub(super) fn heard(span: &Span, outcomes: &[Outcome]) {
+pub(super) fn record_outcomes(span: &Span, outcomes: &[Outcome]) {
     if span.is_disabled() {
         return;
     }

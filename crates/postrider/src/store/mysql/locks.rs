@@ -198,16 +198,16 @@ impl Locks {
         for (nth, row) in
             answers.iter().enumerate().flat_map(|(nth, look)| look.iter().map(move |row| (nth, row)))
         {
-            let (lock, told) = ((get(row, 0)?, get(row, 1)?), get_opt::<String>(row, 2)?);
-            let word = match (self, told.as_deref()) {
+            let (lock, reported) = ((get(row, 0)?, get(row, 1)?), get_opt::<String>(row, 2)?);
+            let word = match (self, reported.as_deref()) {
                 (Self::MySql, _) if nth == 0 => {
-                    numbers.insert(lock.clone(), told);
+                    numbers.insert(lock.clone(), reported);
                     None
                 }
                 (Self::MySql, Some("Gone")) => Some("gone".to_owned()),
                 (Self::MySql, Some("Sleep")) if is_numbered => numbers.remove(&lock).flatten(),
                 (Self::MySql, _) => None,
-                _ => told.and_then(|connection| resting.get(&connection).cloned()),
+                _ => reported.and_then(|connection| resting.get(&connection).cloned()),
             };
             holders.locks.insert(lock, word);
         }

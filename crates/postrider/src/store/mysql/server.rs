@@ -137,16 +137,18 @@ impl Variables {
 
 fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Result<()> {
     // MariaDB may say 5.5.5- before its own version, for clients that know no version above 5.
-    let told = version.trim_start_matches("5.5.5-").split(['-', '+']).next().unwrap_or_default();
-    let mut parts = told.split('.').map(|part| part.parse().unwrap_or(0));
+    let reported = version.trim_start_matches("5.5.5-").split(['-', '+']).next().unwrap_or_default();
+    let mut parts = reported.split('.').map(|part| part.parse().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);
-    let number = if told.is_empty() { number } else { (part(), part(), part()) };
+    let number = if reported.is_empty() { number } else { (part(), part(), part()) };
     let least = if product == Product::MySql { MYSQL_MIN } else { MARIADB_MIN };
     if number >= least {
         return Ok(());
     }
-    let what =
-        format!("the server is {product} {told}; at least {}.{}.{} is required", least.0, least.1, least.2);
+    let what = format!(
+        "the server is {product} {reported}; at least {}.{}.{} is required",
+        least.0, least.1, least.2
+    );
     Err(Error::new(Code::ServerTooOld, what))
 }
 

@@ -144,7 +144,7 @@ const TOP_EVENTS: i64 = 1_000;
 /// An event in a gap of what is done says nothing: the writer that took the position may have committed late, and it
 /// is still to be read. Nor does one that comes from a dump of another server: its id is not of this one, and the row
 /// itself was stored before the progress was.
-pub(super) async fn given_again(
+pub(super) async fn positions_reused(
     tx: &Tx<'_>,
     done: &Intervals,
     seen_tx: Option<&str>,

@@ -44,8 +44,8 @@ impl TakeoverTx for Tx<'_> {
         self.execute(LOCK, &[]).await.map(|_| ())
     }
 
-    async fn given_again(&mut self, row: &SubscriptionRow) -> Result<Option<String>> {
-        history::given_again(self, &row.progress.done, row.seen_tx.as_deref()).await
+    async fn positions_reused(&mut self, row: &SubscriptionRow) -> Result<Option<String>> {
+        history::positions_reused(self, &row.progress.done, row.seen_tx.as_deref()).await
     }
 
     async fn set_history(&mut self, name: &str, history: &str) -> Result<()> {

@@ -40,7 +40,7 @@ impl<D: RowDialect> RowClaimer<D> {
         }
         let asked = self.due.next(budget.events_max);
         if asked.is_empty() {
-            return Ok(Page { left_unread: self.due.has_more(), ..Page::default() });
+            return Ok(Page { has_unread: self.due.has_more(), ..Page::default() });
         }
         store.dialect.prepare_helper(asked.len()).await;
         let read = connection.read(&asked, budget, Which::Due).await?;
@@ -56,7 +56,7 @@ impl<D: RowDialect> RowClaimer<D> {
         drop(taken);
         store.release_locks().await;
         page.more_at_once = self.due.has_more();
-        page.left_unread = page.more_at_once;
+        page.has_unread = page.more_at_once;
         Ok(page)
     }
 

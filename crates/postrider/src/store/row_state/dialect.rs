@@ -240,7 +240,7 @@ pub(crate) trait TxVerb: Send + 'static {
 
 /// One subscription, as its row stores it.
 #[derive(Debug)]
-pub(crate) struct SubscriptionStatus {
+pub(crate) struct SubscriptionState {
     /// Its name.
     pub(crate) name: String,
     /// Increases with every owner.
@@ -280,7 +280,7 @@ pub(crate) trait RowTx: Send {
     fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// All subscriptions: one, or none.
-    fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<SubscriptionStatus>>> + Send;
+    fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<SubscriptionState>>> + Send;
 
     /// Raises the epoch and ends a halt: the database is accepted as it is. Returns whether there is such a
     /// subscription.

@@ -23,13 +23,13 @@ pub(crate) struct ListRequest {
     /// How many rows to list. Rows of the session may still be due in the table. They are added, so that they hide no other row.
     pub(crate) most: usize,
     /// Some of these may be settled while the list is made, and it shows them as due.
-    in_hands: HashSet<RowId>,
+    handed_out: HashSet<RowId>,
 }
 
 impl ListRequest {
     /// Made before the list is.
     pub(crate) fn of(known: &SessionRows) -> Self {
-        Self { most: LIST_ROWS_MAX + known.len(), in_hands: known.in_hands() }
+        Self { most: LIST_ROWS_MAX + known.len(), handed_out: known.handed_out() }
     }
 }
 
@@ -51,7 +51,7 @@ impl DueList {
         known: &SessionRows,
     ) {
         self.is_cut = ids.len() >= asking.most;
-        self.list = ids.filter(|id| !known.is_out(id) && !asking.in_hands.contains(id)).collect();
+        self.list = ids.filter(|id| !known.is_out(id) && !asking.handed_out.contains(id)).collect();
     }
 
     /// The next rows to read.

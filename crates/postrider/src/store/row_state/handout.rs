@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::read::{Read, ReadRow};
-use super::session_rows::{RowClaim, RowId, SessionRow, SessionRows, Stage};
+use super::session_rows::{HandoutState, RowClaim, RowId, SessionRow, SessionRows};
 use crate::store::{Fetched, Page};
 use crate::{Position, StoredEvent};
 
@@ -45,7 +45,7 @@ pub(crate) fn hand_out(
         };
         let position = known.enter(SessionRow {
             id: state.id.clone(),
-            stage: Stage::Out,
+            stage: HandoutState::HandedOut,
             is_noted: false,
             tried_before: state.tried(),
             limit: state.limit,
@@ -63,12 +63,12 @@ pub(crate) fn hand_out(
 
 /// Parked rows that are being read again.
 #[derive(Debug, Default)]
-pub(crate) struct Recall {
+pub(crate) struct Refetch {
     pub(crate) asked: Vec<(Position, SessionRow)>,
     fetched: Fetched,
 }
 
-impl Recall {
+impl Refetch {
     pub(crate) fn of(known: &SessionRows, positions: &[Position]) -> Self {
         let mut recall = Self::default();
         for position in positions {
@@ -118,14 +118,15 @@ impl Recall {
             };
             let claim = entry.claim.or_else(|| won?.get(&entry.id).copied());
             if !state.is_open || must_win && claim.is_none() {
-                known.change(position, |row| row.stage = Stage::Taken);
+                known.change(position, |row| row.stage = HandoutState::Taken);
                 fetched.taken.push(position);
                 continue;
             }
             if purpose == Purpose::HandOut {
                 known.change(position, |row| {
                     row.claim = claim;
-                    row.stage = if row.stage == Stage::Parked { Stage::Recalled } else { row.stage };
+                    row.stage =
+                        if row.stage == HandoutState::Parked { HandoutState::Recalled } else { row.stage };
                 });
             }
             match event {

@@ -1,7 +1,7 @@
 //! What the notes beside a table make of a new session.
 
 use super::refused::Refused;
-use super::session_rows::{RowClaim, SessionRow, SessionRows, Stage};
+use super::session_rows::{HandoutState, RowClaim, SessionRow, SessionRows};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
@@ -157,9 +157,9 @@ impl SetAside {
         let (mut known, mut parked, mut dead) = (SessionRows::new(epoch), Vec::new(), Vec::new());
         for Noted { id, limit, is_noted, refused, mut row, .. } in self.noted {
             let stage = match refused {
-                Some(_) if row.state.is_final() => Stage::Refused,
-                _ if row.state.is_final() => Stage::Ended,
-                _ => Stage::Parked,
+                Some(_) if row.state.is_final() => HandoutState::Refused,
+                _ if row.state.is_final() => HandoutState::Ended,
+                _ => HandoutState::Parked,
             };
             let is_final = row.state.is_final() || row.state == ParkedState::Unrouted;
             let is_given_up = is_final && refused.is_none();
@@ -208,7 +208,7 @@ impl SetAside {
 fn keep_claimed(known: &mut SessionRows, id: String, claim: RowClaim, table: &RowTable) -> ParkedRow {
     let position = known.enter(SessionRow {
         id: id.into(),
-        stage: Stage::Parked,
+        stage: HandoutState::Parked,
         is_noted: false,
         tried_before: 0,
         limit: table.max_attempts,
@@ -279,13 +279,13 @@ fn trial(words: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) ->
     for word in words.split_ascii_whitespace() {
         let id = &*id_of(word);
         let position = known.position_of(id);
-        if position.and_then(|at| known.get(at)).is_some_and(|row| row.stage == Stage::Refused) {
+        if position.and_then(|at| known.get(at)).is_some_and(|row| row.stage == HandoutState::Refused) {
             continue;
         }
         positions.push(position.unwrap_or_else(|| {
             known.enter(SessionRow {
                 id: id.into(),
-                stage: Stage::Reserved,
+                stage: HandoutState::Reserved,
                 is_noted: false,
                 tried_before: 0,
                 limit: table.max_attempts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::refused::Refused;
-use super::session_rows::{SessionRow, SessionRows, Stage};
+use super::session_rows::{HandoutState, SessionRow, SessionRows};
 use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::Settlement;
 use crate::{Position, Timestamp};
@@ -172,13 +172,13 @@ impl SettlePlan {
             self.forgotten.push(entry.id.to_string());
         }
         match entry.stage {
-            Stage::Taken => self.taken.push(position),
+            HandoutState::Taken => self.taken.push(position),
             _ => self.done.push(position, entry, 0, None),
         }
     }
 
     fn park(&mut self, position: Position, entry: &SessionRow, row: &ParkedRow) {
-        if entry.stage == Stage::Taken {
+        if entry.stage == HandoutState::Taken {
             self.taken.push(position);
             return;
         }
@@ -209,7 +209,7 @@ impl SettlePlan {
                     return;
                 }
                 // A row that is handed out again by now keeps its mark.
-                if entry.stage != Stage::Recalled {
+                if entry.stage != HandoutState::Recalled {
                     self.parked.push(position);
                     if entry.claim.is_some() {
                         self.returned.push(position, entry, 0, None);
@@ -239,7 +239,7 @@ impl SettlePlan {
         }
         self.done.positions.iter().chain(&self.taken).for_each(|position| known.remove(*position));
         for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
-            known.change(*position, |row| (row.stage, row.claim) = (Stage::Parked, None));
+            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Parked, None));
         }
         for position in &self.retried.positions {
             known.change(*position, |row| row.is_given_up = false);
@@ -248,13 +248,13 @@ impl SettlePlan {
             known.change(*position, |row| row.is_given_up = true);
         }
         for position in &self.kept {
-            known.change(*position, |row| row.stage = Stage::Parked);
+            known.change(*position, |row| row.stage = HandoutState::Parked);
         }
         for position in &self.refused {
-            known.change(*position, |row| (row.stage, row.claim) = (Stage::Refused, None));
+            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Refused, None));
         }
         for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
-            known.change(*position, |row| (row.stage, row.claim) = (Stage::Ended, None));
+            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Ended, None));
         }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) async fn settle<R: Recorder>(
             let plan = Arc::new(plan);
             let answer = recorder.record(plan.clone()).await;
             let plan = Arc::unwrap_or_clone(plan);
-            if session.with_rows(|known| pieces.heard(plan, answer, known))? == Settled::Fenced {
+            if session.with_rows(|known| pieces.apply_answer(plan, answer, known))? == Settled::Fenced {
                 return Ok(Settled::Fenced);
             }
         }
@@ -158,7 +158,7 @@ impl Pieces {
     ///
     /// # Errors
     /// The error itself, if it is no refusal or no row is left to be refused.
-    pub(crate) fn heard(
+    pub(crate) fn apply_answer(
         &mut self,
         mut plan: SettlePlan,
         answer: Result<Option<usize>>,
@@ -363,7 +363,7 @@ pub(crate) async fn mark_in_pieces<C: RowConnection>(
     let mut marking = Marking::of(rows);
     while let Some(rows) = marking.next() {
         let answer = connection.mark(subscription, epoch, &rows).await;
-        marking.heard(rows, answer)?;
+        marking.apply_answer(rows, answer)?;
     }
     Ok(marking.marked)
 }
@@ -397,7 +397,11 @@ impl Marking {
     ///
     /// # Errors
     /// The error itself, if it is no refusal.
-    fn heard(&mut self, mut rows: Vec<(RowId, i64)>, answer: Result<HashMap<RowId, RowClaim>>) -> Result<()> {
+    fn apply_answer(
+        &mut self,
+        mut rows: Vec<(RowId, i64)>,
+        answer: Result<HashMap<RowId, RowClaim>>,
+    ) -> Result<()> {
         match answer {
             Ok(claims) => self.marked.claims.extend(claims),
             Err(error) if error.code() != Code::RowRefused => return Err(error),

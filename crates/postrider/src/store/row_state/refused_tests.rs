@@ -5,7 +5,7 @@ use crate::Timestamp;
 use crate::layout::{RowLayout, RowTable};
 use crate::store::Epoch;
 use crate::store::row_state::load::{NotedRow, SetAside};
-use crate::store::row_state::session_rows::{SessionRow, Stage};
+use crate::store::row_state::session_rows::{HandoutState, SessionRow};
 
 fn delivered(rows: usize) -> (SessionRows, SettlePlan) {
     let (mut known, mut plan) = (SessionRows::new(Epoch(1)), SettlePlan::default());
@@ -14,7 +14,7 @@ fn delivered(rows: usize) -> (SessionRows, SettlePlan) {
         plan.done.ids.push(id.to_string());
         plan.done.positions.push(known.enter(SessionRow {
             id,
-            stage: Stage::Out,
+            stage: HandoutState::HandedOut,
             is_noted: false,
             tried_before: 0,
             limit: 3,
@@ -41,7 +41,7 @@ fn one_refused_row_costs_about_two_statements_per_halving() {
             true => Err(Error::new(Code::RowRefused, "frozen")),
             false => Ok(Some(plan.rows())),
         };
-        assert_eq!(pieces.heard(plan, answer, &mut known).unwrap(), Settled::Done);
+        assert_eq!(pieces.apply_answer(plan, answer, &mut known).unwrap(), Settled::Done);
     }
     assert!(statements <= 22, "{statements}");
     assert_eq!((known.len(), known.is_out("7")), (1, true), "it is known, and not handed out again");
@@ -86,7 +86,7 @@ fn an_error_that_is_no_refusal_stays_one() {
     let mut pieces = Pieces::of("mail", plan);
     let plan = pieces.next(&known).unwrap();
     let lost = Err(Error::new(Code::StoreFailed, "gone"));
-    assert_eq!(pieces.heard(plan, lost, &mut known).unwrap_err().code(), Code::StoreFailed);
+    assert_eq!(pieces.apply_answer(plan, lost, &mut known).unwrap_err().code(), Code::StoreFailed);
     assert_eq!(known.len(), 2);
 }
 

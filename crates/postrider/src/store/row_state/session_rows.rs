@@ -28,7 +28,7 @@ pub(crate) struct SessionRows {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionRow {
     pub(crate) id: RowId,
-    pub(crate) stage: Stage,
+    pub(crate) stage: HandoutState,
     /// Postrider has a note about it.
     pub(crate) is_noted: bool,
     /// Failed attempts before this session, which the brain does not count.
@@ -53,11 +53,11 @@ pub(crate) struct RowClaim {
 
 /// Where a row is between table and relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum HandoutState {
     /// Reserved for the first claim: it was on trial when the last owner died.
     Reserved,
     /// Handed out.
-    Out,
+    HandedOut,
     /// Parked, and not handed out.
     Parked,
     /// Parked, and handed out again.
@@ -103,25 +103,27 @@ impl SessionRows {
     /// Whether a row is known and must not be handed out by a claim.
     pub(crate) fn is_out(&self, id: &str) -> bool {
         let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
-        entry.is_some_and(|entry| !matches!(entry.stage, Stage::Reserved | Stage::Ended))
+        entry.is_some_and(|entry| !matches!(entry.stage, HandoutState::Reserved | HandoutState::Ended))
     }
 
     /// Rows that are handed out to the relay.
-    pub(crate) fn in_hands(&self) -> HashSet<RowId> {
-        let in_hands = |entry: &&SessionRow| matches!(entry.stage, Stage::Out | Stage::Recalled);
-        self.rows.values().filter(in_hands).map(|entry| entry.id.clone()).collect()
+    pub(crate) fn handed_out(&self) -> HashSet<RowId> {
+        let handed_out =
+            |entry: &&SessionRow| matches!(entry.stage, HandoutState::HandedOut | HandoutState::Recalled);
+        self.rows.values().filter(handed_out).map(|entry| entry.id.clone()).collect()
     }
 
     /// Rows reserved for the first claim, in their order.
     pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
-        self.rows.values().filter(|entry| entry.stage == Stage::Reserved).map(|entry| entry.id.clone())
+        self.rows.values().filter(|entry| entry.stage == HandoutState::Reserved).map(|entry| entry.id.clone())
     }
 
     /// Adds a row under its position, or under the next one if it has none. A row that was given up gets a new
     /// position.
     pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
         let known = self.position_of(&entry.id);
-        if let Some(ended) = known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == Stage::Ended))
+        if let Some(ended) =
+            known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == HandoutState::Ended))
         {
             self.remove(ended);
             entry.is_noted = true;
@@ -159,7 +161,10 @@ impl SessionRows {
 
     /// Rows that were handed out by a claim and are not parked.
     pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
-        self.rows.iter().filter(|(_, entry)| entry.stage == Stage::Out).map(|(at, entry)| (*at, entry))
+        self.rows
+            .iter()
+            .filter(|(_, entry)| entry.stage == HandoutState::HandedOut)
+            .map(|(at, entry)| (*at, entry))
     }
 
     /// The claims of these rows that have no other row left.
@@ -198,7 +203,7 @@ mod tests {
         let at = Timestamp::from_micros(7);
         SessionRow {
             id: id.into(),
-            stage: Stage::Out,
+            stage: HandoutState::HandedOut,
             is_noted: false,
             tried_before: 0,
             limit: 3,
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn rows_get_growing_positions_and_keep_them() {
         let mut known = SessionRows::new(Epoch(1));
-        let first = known.enter(SessionRow { stage: Stage::Reserved, ..entry("b", None) });
+        let first = known.enter(SessionRow { stage: HandoutState::Reserved, ..entry("b", None) });
         assert!(!known.is_out("b"));
         let second = known.enter(entry("a", None));
         assert!(first < second);
@@ -223,7 +228,7 @@ mod tests {
     #[test]
     fn a_row_that_was_given_up_and_is_due_again_gets_a_position_of_its_own() {
         let mut known = SessionRows::new(Epoch(1));
-        let first = known.enter(SessionRow { stage: Stage::Ended, ..entry("a", None) });
+        let first = known.enter(SessionRow { stage: HandoutState::Ended, ..entry("a", None) });
         assert!(!known.is_out("a"));
         let again = known.enter(entry("a", None));
         assert!(again > first && known.get(again).unwrap().is_noted && known.get(first).is_none());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::claimer::RowClaimer;
 use super::dialect::{Role, RowConnection, RowDialect};
-use super::handout::{Purpose, Recall};
+use super::handout::{Purpose, Refetch};
 use super::load::StaleMarks;
 use super::operator::{AcceptHistory, Subscribe};
 use super::overview::ReadOverview;
@@ -114,7 +114,7 @@ impl<D: RowDialect> Shared<D> {
         let mut connection = self.dialect.connection(Role::Reader).await?;
         connection.check_server()?;
         let (mut recall, epoch) =
-            self.session.with_rows(|known| (Recall::of(known, &positions), known.epoch));
+            self.session.with_rows(|known| (Refetch::of(known, &positions), known.epoch));
         let ids = recall.ids();
         let budget = Budget { events_max: ids.len(), bytes_max };
         let read = match ids.is_empty() {
@@ -163,11 +163,11 @@ impl<D: RowDialect> Shared<D> {
             ];
             connection.note_delivered(&noted.concat()).await;
             // Each half is a transaction. One that is committed is entered, even if the other half failed.
-            let heard = self.session.with_rows(|known| {
-                let heard = pieces.heard(Arc::unwrap_or_clone(plan), recorded, known);
-                [heard, pieces.heard(Arc::unwrap_or_clone(half), delivered, known)]
+            let apply_answer = self.session.with_rows(|known| {
+                let apply_answer = pieces.apply_answer(Arc::unwrap_or_clone(plan), recorded, known);
+                [apply_answer, pieces.apply_answer(Arc::unwrap_or_clone(half), delivered, known)]
             });
-            for settled in heard {
+            for settled in apply_answer {
                 if settled? == Settled::Fenced {
                     return Ok(Settled::Fenced);
                 }

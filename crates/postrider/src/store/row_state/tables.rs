@@ -106,8 +106,8 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
 }
 
 /// Refuses a ledger in `place` that is about another table: it told layout, schema and name.
-pub(crate) fn check_about(place: &str, told: Option<[String; 3]>, table: &RowTable) -> Result<()> {
-    let Some([layout, at, name]) = told else {
+pub(crate) fn check_about(place: &str, reported: Option<[String; 3]>, table: &RowTable) -> Result<()> {
+    let Some([layout, at, name]) = reported else {
         return Err(Error::new(
             Code::SchemaAltered,
             format!("{place} does not record the table it belongs to"),

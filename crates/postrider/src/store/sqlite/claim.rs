@@ -106,8 +106,8 @@ impl Cursor {
                 self.read_to = position.previous();
                 if !page.take(position, row::size_bytes(row)?, || whole(row))? {
                     let PageBuilder { events, damaged, .. } = page;
-                    let (more_at_once, left_unread) = (true, true);
-                    return Ok(Page { events, dead, damaged, more_at_once, left_unread, ..Page::default() });
+                    let (more_at_once, has_unread) = (true, true);
+                    return Ok(Page { events, dead, damaged, more_at_once, has_unread, ..Page::default() });
                 }
                 self.read_to = position;
             }

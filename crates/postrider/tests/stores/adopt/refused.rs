@@ -64,9 +64,12 @@ pub(crate) async fn what_does_not_fit_is_told_before_anything_is_changed(stage: 
     stage.write(&stage.to_log(), named.clone()).await?;
     let error = refusal(&*log, stage.to_rows(), all()).await;
     assert_eq!(error.code(), Code::EventsUnfit);
-    let told = error.report();
-    assert!(told.contains("4 of 19 events"), "{told}");
-    assert!(told.contains(&named[0].id.to_string()) && told.contains("--leave-out namespace"), "{told}");
+    let reported = error.report();
+    assert!(reported.contains("4 of 19 events"), "{reported}");
+    assert!(
+        reported.contains(&named[0].id.to_string()) && reported.contains("--leave-out namespace"),
+        "{reported}"
+    );
     assert_eq!(states(stage).await?, (0, 0));
     assert_eq!(log.counts(NAME).await?.undelivered(), 19);
     let leaving = Adoption { leave_out: vec![Field::Namespace], ..all() };

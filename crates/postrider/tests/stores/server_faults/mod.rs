@@ -117,7 +117,7 @@ pub(crate) trait TestServer: Sized {
 
     /// Does something to the server while everything else goes on.
     async fn act(&self, act: Act) {
-        told(&self.process(), move |server| match act {
+        reported(&self.process(), move |server| match act {
             Act::Stop => server.stop(),
             Act::Kill => server.kill(),
             Act::Start => server.start(),
@@ -126,12 +126,12 @@ pub(crate) trait TestServer: Sized {
     }
 
     async fn back_up(&self) -> Copy {
-        told(&self.process(), |server| server.back_up()).await
+        reported(&self.process(), |server| server.back_up()).await
     }
 
     /// Puts the server back to what it was.
     async fn restore(&self, copy: Copy) {
-        told(&self.process(), move |server| server.restore(&copy)).await;
+        reported(&self.process(), move |server| server.restore(&copy)).await;
     }
 
     async fn change(&self, change: Change) -> Result<()>;
@@ -157,7 +157,7 @@ pub(crate) trait TestServer: Sized {
 }
 
 /// Tells a server something that blocks, while everything else goes on.
-pub(crate) async fn told<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
+pub(crate) async fn reported<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
     server: &Arc<S>,
     what: impl FnOnce(&S) -> Result<T, String> + Send + 'static,
 ) -> T {

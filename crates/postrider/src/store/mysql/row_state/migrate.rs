@@ -201,11 +201,11 @@ pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Resu
 async fn check_table(session: &mut Session, table: &RowTable) -> Result<()> {
     let sql = "SELECT layout, table_schema, table_name FROM {schema}.row_table";
     let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
-    let told = match rows.first() {
+    let reported = match rows.first() {
         Some(row) => Some([get(row, 0)?, get(row, 1)?, get(row, 2)?]),
         None => None,
     };
-    check_about(session.schema().as_str(), told, table)
+    check_about(session.schema().as_str(), reported, table)
 }
 
 async fn version(session: &mut Session) -> Result<i64> {

@@ -14,7 +14,7 @@ use super::settle::outcome;
 use super::sql::Sql;
 use crate::adopt::Parcel;
 use crate::layout::RowTable;
-use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionStatus, WaitingRows};
+use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionState, WaitingRows};
 use crate::store::row_state::load::{NotedRow, SubscriptionRow, WaitingRow};
 use crate::store::row_state::lost;
 use crate::store::row_state::plan::SettlePlan;
@@ -48,10 +48,10 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.execute(create, params![name, history]).await.map(|_| true)
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionStatus>> {
+    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
         let status = |row: &Row| {
-            Ok(SubscriptionStatus {
+            Ok(SubscriptionState {
                 name: get(row, 0)?,
                 epoch: Epoch(get(row, 1)?),
                 clean: get(row, 2)?,

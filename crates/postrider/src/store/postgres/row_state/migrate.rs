@@ -200,9 +200,9 @@ pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec
 async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
     let sql = schema.put_into("SELECT layout, table_schema, table_name FROM {schema}.row_table");
     let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
-    let told = |column| rows[0].try_get::<_, String>(column).map_err(failed);
-    let told = if rows.is_empty() { None } else { Some([told(0)?, told(1)?, told(2)?]) };
-    check_about(&schema.to_string(), told, table)
+    let reported = |column| rows[0].try_get::<_, String>(column).map_err(failed);
+    let reported = if rows.is_empty() { None } else { Some([reported(0)?, reported(1)?, reported(2)?]) };
+    check_about(&schema.to_string(), reported, table)
 }
 
 async fn version(client: &Client, schema: &Ident) -> Result<i64> {

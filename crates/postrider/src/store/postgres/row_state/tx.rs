@@ -12,7 +12,7 @@ use super::super::{adopt, lease, overview, relays};
 use super::connection::PostgresRows;
 use super::{read, retention, settle};
 use crate::adopt::Parcel;
-use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionStatus, WaitingRows};
+use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionState, WaitingRows};
 use crate::store::row_state::load::{NotedRow, SubscriptionRow, WaitingRow};
 use crate::store::row_state::lost;
 use crate::store::row_state::plan::SettlePlan;
@@ -47,10 +47,10 @@ impl RowTx for PostgresRowTx<'_> {
         Ok(self.tx.execute(sql, &[&name, &self.server.history]).await? > 0)
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionStatus>> {
+    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
         let status = |row: &Row| {
-            Ok(SubscriptionStatus {
+            Ok(SubscriptionState {
                 name: get(row, 0)?,
                 epoch: Epoch(get(row, 1)?),
                 clean: get(row, 2)?,

@@ -155,10 +155,10 @@ pub(super) fn differences(connection: &Connection, table: &RowTable) -> Attempt<
 /// Refuses a ledger that is about another table.
 fn check_table(connection: &Connection, table: &RowTable) -> Attempt<()> {
     let sql = "SELECT layout, table_name FROM postrider_row_table";
-    let told = connection
+    let reported = connection
         .query_row(sql, [], |row| Ok([row.get(0)?, table.schema.as_str().to_owned(), row.get(1)?]))
         .optional()?;
-    Ok(check_about(PLACE, told, table)?)
+    Ok(check_about(PLACE, reported, table)?)
 }
 
 fn version(connection: &Connection) -> Attempt<i64> {

@@ -11,7 +11,7 @@ use super::super::{adopt, overview, relays};
 use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::Parcel;
-use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionStatus, WaitingRows};
+use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionState, WaitingRows};
 use crate::store::row_state::load::{NotedRow, SubscriptionRow, WaitingRow};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
@@ -54,13 +54,13 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionStatus>> {
+    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
         self.step(|tx, _| {
             let sql =
                 "SELECT name, epoch, clean, paused, halted FROM postrider_row_subscriptions ORDER BY name";
             let mut statement = tx.prepare_cached(sql)?;
             let all = statement.query_map([], |row| {
-                Ok(SubscriptionStatus {
+                Ok(SubscriptionState {
                     name: row.get(0)?,
                     epoch: Epoch(row.get(1)?),
                     clean: row.get(2)?,

@@ -422,11 +422,11 @@ case! {
         case.committed("beyond").await?;
         let page = reader.claim().await?;
         assert_eq!((page.holes, page.holes_full), (2, true));
-        assert_eq!((page.more_at_once, page.left_unread), (false, true));
+        assert_eq!((page.more_at_once, page.has_unread), (false, true));
         assert_eq!(reader.read, [2, 4]);
         case.on(&mut open[0], "COMMIT").await?;
         let page = reader.claim().await?;
-        assert_eq!((page.holes_full, page.more_at_once, page.left_unread), (false, true, true));
+        assert_eq!((page.holes_full, page.more_at_once, page.has_unread), (false, true, true));
         reader.claim().await?;
         assert_eq!(reader.read, [2, 4, 1, 5]);
     }

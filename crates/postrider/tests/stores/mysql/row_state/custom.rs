@@ -82,7 +82,7 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
     }
 
     /// The id, the conditions of a delivered and of a given up row, and its tries.
-    fn told() -> (&'static str, &'static str, &'static str, &'static str) {
+    fn reported() -> (&'static str, &'static str, &'static str, &'static str) {
         match KIND {
             0 => ("t.`eventId`", "t.step = 'out'", "t.step = 'stuck'", "t.tries"),
             1 => ("t.number", "t.sent IS NOT NULL", GIVEN_UP, "n.attempts"),
@@ -91,7 +91,7 @@ impl<W: Which, const KIND: usize> Of<W, KIND> {
     }
 
     fn from() -> String {
-        let (id, ..) = Self::told();
+        let (id, ..) = Self::reported();
         format!(
             "FROM shop_events AS t
              LEFT JOIN {{ledger}}.row_notes AS n ON n.row_id = CONVERT({id} USING utf8mb4) COLLATE utf8mb4_bin
@@ -121,14 +121,14 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
-        let (key, done, given_up, attempts) = Self::told();
+        let (key, done, given_up, attempts) = Self::reported();
         let sql = self.0.sql(&format!(
             "SELECT {done}, COALESCE({given_up}, FALSE), COALESCE({attempts}, 0) {} WHERE {key} = ?",
             Self::from()
         ));
         let mut client = self.0.client.lock().await;
-        let told: Option<(bool, bool, u32)> = client.exec_first(sql, (id,)).await.map_err(failed)?;
-        Ok(told.map(|told| match told {
+        let reported: Option<(bool, bool, u32)> = client.exec_first(sql, (id,)).await.map_err(failed)?;
+        Ok(reported.map(|reported| match reported {
             // With the note goes what it counted.
             (true, _, attempts) => (RowState::Done, if KIND == 0 { attempts } else { 0 }),
             (_, true, attempts) => (RowState::GivenUp, attempts),
@@ -156,7 +156,7 @@ impl<W: Which, const KIND: usize> RowsUnderTest for Of<W, KIND> {
     }
 
     async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
-        let (key, ..) = Self::told();
+        let (key, ..) = Self::reported();
         // Of the last nothing is changed.
         if KIND > 1 {
             return Ok(false);
@@ -199,13 +199,13 @@ impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
             let left: u32 = self.0.one("SELECT COUNT(*) FROM shop_events").await?;
             return Ok((self.1.load(Ordering::Relaxed) - left) as usize);
         }
-        let (_, done, ..) = Self::told();
+        let (_, done, ..) = Self::reported();
         let count: u32 = self.0.one(&format!("SELECT COUNT(*) {} WHERE {done}", Self::from())).await?;
         Ok(count as usize)
     }
 
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
-        let (_, done, given_up, attempts) = Self::told();
+        let (_, done, given_up, attempts) = Self::reported();
         let done = if KIND == 3 { "FALSE" } else { done };
         let sql = self.0.sql(&format!(
             "SELECT COALESCE({attempts}, 0), COALESCE({given_up}, FALSE) {} WHERE NOT ({done})",
@@ -215,7 +215,7 @@ impl<W: Which, const KIND: usize> Table for Of<W, KIND> {
     }
 
     async fn tries_max(&self) -> Result<u32> {
-        let (.., attempts) = Self::told();
+        let (.., attempts) = Self::reported();
         self.0.one(&format!("SELECT COALESCE(MAX({attempts}), 0) {}", Self::from())).await
     }
 

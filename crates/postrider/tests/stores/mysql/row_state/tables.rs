@@ -91,10 +91,11 @@ async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told
     case.run("ALTER TABLE outbox_events MODIFY payload MEDIUMTEXT NOT NULL, ADD max_attempts INT").await?;
     case.run("DROP INDEX idx_outbox_events_status_created_at ON outbox_events").await?;
     let migrated = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    let told: Vec<&str> = migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
-    assert!(told[0].starts_with("column outbox_events.payload is mediumtext, not "), "{told:?}");
+    let reported: Vec<&str> =
+        migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
+    assert!(reported[0].starts_with("column outbox_events.payload is mediumtext, not "), "{reported:?}");
     assert_eq!(
-        told[1..],
+        reported[1..],
         ["index \"idx_outbox_events_status_created_at\" is missing: btree (status, created_at)"]
     );
     assert_eq!(MySqlRowStore::differences(&case.config, &case.table).await?, migrated.differences);
@@ -218,8 +219,11 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made<W: 
     let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE VIEW vw_sync_backlog_by_node AS SELECT 'theirs' AS whose").await?;
     let made = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    let told: Vec<&str> = made.differences.iter().map(|difference| difference.what.as_str()).collect();
-    assert!(told.len() == 1 && told[0].contains("\"vw_sync_backlog_by_node\" already exists"), "{told:?}");
+    let reported: Vec<&str> = made.differences.iter().map(|difference| difference.what.as_str()).collect();
+    assert!(
+        reported.len() == 1 && reported[0].contains("\"vw_sync_backlog_by_node\" already exists"),
+        "{reported:?}"
+    );
     assert_eq!(case.one::<String>("SELECT whose FROM vw_sync_backlog_by_node").await?, "theirs");
     let views = "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");

@@ -9,7 +9,7 @@ use super::case::{Case, case};
 const CANARY: &str = "canary";
 
 /// What goes wrong with the address, told in full.
-async fn told(config: Result<PostgresConfig>) -> String {
+async fn reported(config: Result<PostgresConfig>) -> String {
     let (shown, error) = match config {
         Ok(config) => (format!("{config:?}"), PostgresStore::connect(&config).await.err()),
         Err(error) => (String::new(), Some(error)),
@@ -47,11 +47,11 @@ case! {
             // A server without our tables.
             format!("postgres://postgres:canary@{address}/template1"),
         ] {
-            let text = told(PostgresConfig::new(&url)).await;
+            let text = reported(PostgresConfig::new(&url)).await;
             assert!(!text.contains(CANARY), "{url} is told:\n{text}");
         }
         let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{nobody}/db"))?.password(CANARY);
-        let text = told(Ok(kept_elsewhere)).await;
+        let text = reported(Ok(kept_elsewhere)).await;
         assert!(text.contains("Connection refused") && !text.contains(CANARY), "{text}");
         drop::<Case>(case);
     }

@@ -138,8 +138,8 @@ case! {
         store.settle(Settlement { park: vec![row], ..settlement(owner.epoch) }).await?;
         for end in ["infinity", "-infinity"] {
             case.run(&format!("UPDATE {{schema}}.parked SET next_attempt_at = '{end}'")).await?;
-            let told = Renewed::Held { paused: None, parked_changed: true };
-            assert_eq!(store.renew(lease(), owner.epoch).await?, told);
+            let reported = Renewed::Held { paused: None, parked_changed: true };
+            assert_eq!(store.renew(lease(), owner.epoch).await?, reported);
             owner = granted(&store).await?;
             let unchanged = Renewed::Held { paused: None, parked_changed: false };
             assert_eq!(store.renew(lease(), owner.epoch).await?, unchanged);

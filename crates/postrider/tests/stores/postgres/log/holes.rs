@@ -102,7 +102,7 @@ case! {
         late.batch_execute("COMMIT").await.map_err(failed)?;
         let page = reader.claim().await?;
         assert_eq!(page.damaged.iter().map(|(position, _)| position.get()).collect::<Vec<_>>(), [1]);
-        assert_eq!((page.holes, page.dead, page.left_unread), (0, Vec::new(), false));
+        assert_eq!((page.holes, page.dead, page.has_unread), (0, Vec::new(), false));
     }
 }
 
@@ -280,11 +280,11 @@ case! {
         case.committed("beyond").await?;
         let page = reader.claim().await?;
         assert_eq!((page.holes, page.holes_full), (2, true));
-        assert_eq!((page.more_at_once, page.left_unread), (false, true));
+        assert_eq!((page.more_at_once, page.has_unread), (false, true));
         assert_eq!(reader.read, [2, 4]);
         open.remove(0).batch_execute("COMMIT").await.map_err(failed)?;
         let page = reader.claim().await?;
-        assert_eq!((page.holes_full, page.more_at_once, page.left_unread), (false, true, true));
+        assert_eq!((page.holes_full, page.more_at_once, page.has_unread), (false, true, true));
         reader.claim().await?;
         assert_eq!(reader.read, [2, 4, 1, 5]);
     }

@@ -34,13 +34,13 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                     Effect::Claim(_) => {
                         looks += counted;
                         let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
-                        let (more_at_once, left_unread) = (false, false);
+                        let (more_at_once, has_unread) = (false, false);
                         Reply::Claimed(Ok(RoutedClaim::Page {
                             events,
                             dead,
                             damaged,
                             more_at_once,
-                            left_unread,
+                            has_unread,
                         }))
                     }
                     Effect::Report(_) => continue,

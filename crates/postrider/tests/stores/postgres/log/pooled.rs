@@ -90,8 +90,8 @@ impl StoreUnderTest for Pooled {
 case! {
     async fn a_transaction_pooler_is_noticed_and_a_plain_server_is_not_taken_for_one(case) {
         assert!(!case.store().await?.is_pooled().await?);
-        let told = case.config.clone().pooler(Pooler::Transaction);
-        assert!(PostgresStore::connect(&told).await?.is_pooled().await?, "what is told is believed");
+        let reported = case.config.clone().pooler(Pooler::Transaction);
+        assert!(PostgresStore::connect(&reported).await?.is_pooled().await?, "what is told is believed");
         let Some(config) = through_pooler(&case) else { return Ok(()) };
         assert!(PostgresStore::connect(&config?).await?.is_pooled().await?);
     }

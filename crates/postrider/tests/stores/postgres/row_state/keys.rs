@@ -89,13 +89,13 @@ async fn a_relay_refuses_to_keep_an_order_that_no_column_tells() -> Result<()> {
         (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(Field::Order, "seq")?)?);
     let migrated = PostgresRowStore::migrate(&case.config, &unordered, RowExtras::default()).await?;
     assert!(
-        migrated.differences.iter().any(|told| told.what.contains("no column defines the order")),
+        migrated.differences.iter().any(|reported| reported.what.contains("no column defines the order")),
         "{migrated:?}"
     );
     case.table = unordered;
     let sink = Taker::new(|_, _| None);
     let refused = relay_to(case.store().await?, sink.clone()).await.unwrap_err();
-    assert_eq!(refused.code(), Code::OrderUntold);
+    assert_eq!(refused.code(), Code::OrderUndefined);
     assert!(refused.report().contains("order = \"none\""), "{refused}");
     let policy = Policy { order: Order::None, ..Policy::default() };
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);

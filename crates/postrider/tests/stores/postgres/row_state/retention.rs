@@ -107,7 +107,7 @@ async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being
     })
     .await?;
     let different = PostgresRowStore::differences(&case.config, &case.table).await?;
-    assert!(!different.is_empty() && different.iter().all(|told| !told.is_harmful), "{different:?}");
+    assert!(!different.is_empty() && different.iter().all(|reported| !reported.is_harmful), "{different:?}");
 
     case.run("DROP TABLE processed_events").await?;
     case.run(&case.insert("k", 2)).await?;

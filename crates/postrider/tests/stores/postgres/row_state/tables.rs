@@ -116,12 +116,13 @@ async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told
     case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
     case.run("DROP INDEX idx_outbox_events_status_created_at").await?;
     let migrated = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    let told: Vec<&str> = migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
+    let reported: Vec<&str> =
+        migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
     let expected = [
         "column outbox_events.payload is text, not jsonb",
         "index \"idx_outbox_events_status_created_at\" is missing: btree (status, created_at)",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(PostgresRowStore::differences(&case.config, &case.table).await?, migrated.differences);
     case.store().await?;
     Ok(())
@@ -255,12 +256,12 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -
     }
     let case = Case::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE VIEW vw_event_outbox AS SELECT 'theirs'::text AS whose").await?;
-    let told = |differences: &[postrider::layout::Difference]| {
-        let told: Vec<String> = differences.iter().map(|difference| difference.what.clone()).collect();
-        told.join("; ")
+    let reported = |differences: &[postrider::layout::Difference]| {
+        let reported: Vec<String> = differences.iter().map(|difference| difference.what.clone()).collect();
+        reported.join("; ")
     };
     let made = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    assert!(told(&made.differences).contains("\"vw_event_outbox\" already exists"), "{made:?}");
+    assert!(reported(&made.differences).contains("\"vw_event_outbox\" already exists"), "{made:?}");
     assert_eq!(case.one::<String>("SELECT whose FROM vw_event_outbox").await?, "theirs");
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");

@@ -178,8 +178,8 @@ fn the_outbox_fills_in_namespace_and_producer_where_the_event_has_none() {
         .unwrap();
     let sql =
         "SELECT group_concat(namespace || ' ' || producer, ', ' ORDER BY position) FROM postrider_events";
-    let told: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
-    assert_eq!(told, "shop node-1, own mine");
+    let reported: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(reported, "shop node-1, own mine");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl<const KIND: usize> Of<KIND> {
     }
 
     /// The id as text, and the conditions of a delivered and of a given up row, and its tries.
-    fn told() -> (&'static str, &'static str, &'static str, &'static str) {
+    fn reported() -> (&'static str, &'static str, &'static str, &'static str) {
         match KIND {
             0 => ("t.\"eventId\"", "t.step = 'out'", "t.step = 'stuck'", "t.tries"),
             1 => ("CAST(t.number AS TEXT)", "t.sent IS NOT NULL", GIVEN_UP, "n.attempts"),
@@ -82,7 +82,7 @@ impl<const KIND: usize> Of<KIND> {
     }
 
     fn from() -> String {
-        let (id, ..) = Self::told();
+        let (id, ..) = Self::reported();
         format!(
             "FROM \"ShopEvents\" AS t LEFT JOIN postrider_row_notes AS n ON n.row_id = {id}
              LEFT JOIN postrider_row_done AS d ON d.row_id = {id}"
@@ -107,18 +107,18 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
-        let (key, done, given_up, attempts) = Self::told();
+        let (key, done, given_up, attempts) = Self::reported();
         let sql =
             format!("SELECT {done}, {given_up}, coalesce({attempts}, 0) {} WHERE {key} = ?1", Self::from());
         let connection = self.0.connect()?;
-        let told = connection.query_row(&sql, [id], |row| {
+        let reported = connection.query_row(&sql, [id], |row| {
             Ok((
                 row.get::<_, bool>(0)?,
                 row.get::<_, Option<bool>>(1)?.unwrap_or(false),
                 row.get::<_, u32>(2)?,
             ))
         });
-        Ok(told.optional().map_err(failed)?.map(|told| match told {
+        Ok(reported.optional().map_err(failed)?.map(|reported| match reported {
             // With the note goes what it counted.
             (true, _, attempts) => (RowState::Done, if KIND == 0 { attempts } else { 0 }),
             (_, true, attempts) => (RowState::GivenUp, attempts),
@@ -146,7 +146,7 @@ impl<const KIND: usize> RowsUnderTest for Of<KIND> {
     }
 
     async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
-        let (key, ..) = Self::told();
+        let (key, ..) = Self::reported();
         let rows = format!("{} IN ({})", key.replace("t.", "old."), listed(ids));
         // Of the last nothing is changed.
         if KIND > 1 { Ok(false) } else { self.0.refuse("\"ShopEvents\"", &rows, how) }
@@ -185,14 +185,14 @@ impl<const KIND: usize> Table for Of<KIND> {
             let left: u32 = self.0.one("SELECT count(*) FROM \"ShopEvents\"")?;
             return Ok((self.1.load(Ordering::Relaxed) - left) as usize);
         }
-        let (_, done, ..) = Self::told();
+        let (_, done, ..) = Self::reported();
         self.0
             .one::<u32>(&format!("SELECT count(*) {} WHERE {done}", Self::from()))
             .map(|count| count as usize)
     }
 
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
-        let (_, done, given_up, attempts) = Self::told();
+        let (_, done, given_up, attempts) = Self::reported();
         let done = if KIND == 3 { "0" } else { done };
         let connection = self.0.connect()?;
         let sql = format!(
@@ -205,7 +205,7 @@ impl<const KIND: usize> Table for Of<KIND> {
     }
 
     async fn tries_max(&self) -> Result<u32> {
-        let (.., attempts) = Self::told();
+        let (.., attempts) = Self::reported();
         self.0.one(&format!("SELECT coalesce(max({attempts}), 0) {}", Self::from()))
     }
 

@@ -62,9 +62,9 @@ fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()>
 fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> Result<()> {
     let case = Case::new()?;
     case.run("DROP INDEX idx_outbox_events_status; ALTER TABLE outbox_events ADD tenant TEXT")?;
-    let told = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?.differences;
-    let told: Vec<&str> = told.iter().map(|difference| difference.what.as_str()).collect();
-    assert_eq!(told, ["index \"idx_outbox_events_status\" is missing: btree (status, created_at)"]);
+    let reported = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?.differences;
+    let reported: Vec<&str> = reported.iter().map(|difference| difference.what.as_str()).collect();
+    assert_eq!(reported, ["index \"idx_outbox_events_status\" is missing: btree (status, created_at)"]);
     case.store()?;
     Ok(())
 }
@@ -84,9 +84,9 @@ async fn a_file_holds_one_table_and_beside_it_the_default_layout() -> Result<()>
     for (overview, name, paused) in
         [(log.overview(1).await?, "mail", None), (rows.overview(1).await?, "post", Some("moving"))]
     {
-        let told: Vec<_> =
+        let reported: Vec<_> =
             overview.subscriptions.iter().map(|of| (of.name.as_str(), of.paused.as_deref())).collect();
-        assert_eq!(told, [(name, paused)], "each has its own ledger");
+        assert_eq!(reported, [(name, paused)], "each has its own ledger");
     }
     let case = Case::new()?;
     let other = case.table.clone().named(Ident::new("shop_events")?);

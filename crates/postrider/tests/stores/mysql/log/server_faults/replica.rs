@@ -6,7 +6,7 @@ use postrider_testkit::proxy::Proxy;
 
 use super::*;
 use crate::server_faults::failover::Followed;
-use crate::server_faults::told;
+use crate::server_faults::reported;
 
 impl<W: Which> Followed for MySqlServer<W> {
     type Way = Proxy;
@@ -14,7 +14,7 @@ impl<W: Which> Followed for MySqlServer<W> {
     const ANOTHER: &'static str = "the progress belongs to the server";
 
     async fn follower(&self) -> Result<Self> {
-        let replica = told(&self.server, Server::replica).await;
+        let replica = reported(&self.server, Server::replica).await;
         let administrator = Mutex::new(MySqlConfig::new(replica.server.url())?.client().await?);
         let follower = Self { server: Arc::new(replica.server), administrator, _which: PhantomData };
         follower.run(&replica.follow).await?;

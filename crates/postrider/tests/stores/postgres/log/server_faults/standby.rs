@@ -7,7 +7,7 @@ use postrider_testkit::servers::skipped;
 use super::*;
 use crate::server_faults::failover::{Followed, Pair, goes_on_once_accepted};
 use crate::server_faults::relay_at;
-use crate::server_faults::told;
+use crate::server_faults::reported;
 
 impl Followed for PostgresServer {
     /// The addresses of both; the driver looks which of them takes writes.
@@ -16,7 +16,7 @@ impl Followed for PostgresServer {
     const ANOTHER: &'static str = "timeline";
 
     async fn follower(&self) -> Result<Self> {
-        let standby = told(&self.server, Server::standby).await;
+        let standby = reported(&self.server, Server::standby).await;
         Ok(Self { server: Arc::new(standby) })
     }
 
@@ -34,7 +34,7 @@ impl Followed for PostgresServer {
     }
 
     async fn promote(&self, _: &PostgresConfig) -> Result<()> {
-        told(&self.server, Server::promote).await;
+        reported(&self.server, Server::promote).await;
         Ok(())
     }
 

@@ -53,7 +53,7 @@ impl Kind {
     }
 
     /// The id, the conditions of a delivered and of a given up row, and its tries.
-    pub(crate) fn told(self) -> [&'static str; 4] {
+    pub(crate) fn reported(self) -> [&'static str; 4] {
         match self {
             Self::Status => ["t.\"eventId\"", "t.step = 'out'", "t.step = 'stuck'", "t.tries"],
             Self::Time => ["t.number::text", "t.sent IS NOT NULL", GIVEN_UP, "n.attempts"],
@@ -64,7 +64,7 @@ impl Kind {
 
     /// Every row with our notes.
     pub(crate) fn from(self) -> String {
-        let [id, ..] = self.told();
+        let [id, ..] = self.reported();
         format!(
             "FROM shop_events AS t LEFT JOIN {{ledger}}.row_notes AS n ON n.row_id = {id}
              LEFT JOIN {{ledger}}.row_done AS d ON d.row_id = {id}"
@@ -113,7 +113,7 @@ impl Kind {
 
     /// Rows that were not delivered, by what table and notes say together.
     pub(crate) async fn left(self, case: &Case) -> Result<i64> {
-        let [_, done, ..] = self.told();
+        let [_, done, ..] = self.reported();
         case.one(&format!("SELECT count(*) {} WHERE NOT ({done})", self.from())).await
     }
 }

@@ -45,7 +45,7 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
-        let [key, done, given_up, attempts] = Self::KIND.told();
+        let [key, done, given_up, attempts] = Self::KIND.reported();
         // With the note goes what it counted.
         let is_noted = Self::KIND != Kind::Status;
         let sql = self.0.sql(&format!(
@@ -90,7 +90,7 @@ impl<const KIND: usize, const SHARED: bool> RowsUnderTest for Of<KIND, SHARED> {
         if !Self::KIND.says_delivered() {
             return Ok(false);
         }
-        let key = Self::KIND.told()[0].replace("t.", "old.");
+        let key = Self::KIND.reported()[0].replace("t.", "old.");
         self.0.refuse("shop_events", &key, ids, how).await
     }
 

@@ -37,7 +37,7 @@ impl Table for Mapped {
     }
 
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
-        let [_, done, given_up, attempts] = self.0.told();
+        let [_, done, given_up, attempts] = self.0.reported();
         let sql = format!(
             "SELECT coalesce({attempts}, 0)::int * 2 + coalesce({given_up}, false)::int {} WHERE NOT ({done})",
             self.0.from()
@@ -47,7 +47,7 @@ impl Table for Mapped {
     }
 
     async fn tries_max(&self) -> Result<u32> {
-        let [.., attempts] = self.0.told();
+        let [.., attempts] = self.0.reported();
         let sql = format!("SELECT coalesce(max({attempts}), 0)::int {}", self.0.from());
         Ok(self.1.one::<i32>(&sql).await?.unsigned_abs())
     }

@@ -23,17 +23,20 @@ async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> 
         return Ok(());
     }
     let case = Kind::Noted.unmapped().await?;
-    let told = refusal(&case, ColumnMap::debezium().with(Field::Topic, "route")?).await?;
-    assert!(told.contains("has no column \"route\", which the column map names for `topic`"), "{told}");
-    let told = refusal(&case, ColumnMap::debezium().with(Field::CreatedAt, "type")?).await?;
+    let reported = refusal(&case, ColumnMap::debezium().with(Field::Topic, "route")?).await?;
     assert!(
-        told.contains("column shop_events.type is character varying(255), but `created_at` needs a time"),
-        "{told}"
+        reported.contains("has no column \"route\", which the column map names for `topic`"),
+        "{reported}"
     );
-    let told = refusal(&case, ColumnMap::debezium().with(Field::DeliveredAt, "timestamp")?).await?;
-    assert!(told.contains("column shop_events.timestamp is NOT NULL"), "{told}");
-    let told = refusal(&case, ColumnMap::debezium().with(Field::Id, "aggregateid")?).await?;
-    assert!(told.contains("column shop_events.aggregateid is not a unique key"), "{told}");
+    let reported = refusal(&case, ColumnMap::debezium().with(Field::CreatedAt, "type")?).await?;
+    assert!(
+        reported.contains("column shop_events.type is character varying(255), but `created_at` needs a time"),
+        "{reported}"
+    );
+    let reported = refusal(&case, ColumnMap::debezium().with(Field::DeliveredAt, "timestamp")?).await?;
+    assert!(reported.contains("column shop_events.timestamp is NOT NULL"), "{reported}");
+    let reported = refusal(&case, ColumnMap::debezium().with(Field::Id, "aggregateid")?).await?;
+    assert!(reported.contains("column shop_events.aggregateid is not a unique key"), "{reported}");
     Ok(())
 }
 
@@ -44,8 +47,8 @@ async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
     }
     let case = Kind::Status.unmapped().await?;
     let gone = Kind::Status.columns()?.states(states(["new"], "gone", None)?);
-    let told = refusal(&case, gone).await?;
-    assert!(told.contains("column shop_events.step cannot hold the status value 'gone'"), "{told}");
+    let reported = refusal(&case, gone).await?;
+    assert!(reported.contains("column shop_events.step cannot hold the status value 'gone'"), "{reported}");
     Ok(())
 }
 
@@ -56,7 +59,7 @@ async fn a_table_that_is_not_there_is_not_made() -> Result<()> {
     }
     let case = Kind::Noted.unmapped().await?;
     case.run("DROP TABLE shop_events").await?;
-    let told = refusal(&case, ColumnMap::debezium()).await?;
-    assert!(told.contains("there is no table \"shop_events\""), "{told}");
+    let reported = refusal(&case, ColumnMap::debezium()).await?;
+    assert!(reported.contains("there is no table \"shop_events\""), "{reported}");
     Ok(())
 }
