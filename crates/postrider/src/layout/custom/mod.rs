@@ -1,6 +1,6 @@
 //! A user-defined table, described by a column map.
 //!
-//! State for which the table has no column is kept in Postrider's own tables. See adr/0033-any-table-by-a-map.md.
+//! State for which the table has no column is kept in Postrider's own tables. See adr/0033-column-maps.md.
 
 #![cfg_attr(
     not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
