@@ -381,7 +381,7 @@ pub(crate) struct MarkedRows {
     pub(crate) claims: Claims,
     pub(crate) refused: HashMap<RowId, String>,
     /// Prevents the release of locks until the rows are part of the session.
-    pub(crate) lock_guard: Option<Box<dyn Send>>,
+    pub(crate) _lock_guard: Option<Box<dyn Send>>,
 }
 
 /// The attempts of a row after it was marked. A count at its maximum stays there.

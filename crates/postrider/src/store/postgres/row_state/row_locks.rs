@@ -101,7 +101,7 @@ impl RowLocks {
             let attempts = seen.get(id).copied().unwrap_or(0);
             claims.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
-        Ok(MarkedRows { claims, refused: HashMap::new(), lock_guard: Some(Box::new(held)) })
+        Ok(MarkedRows { claims, refused: HashMap::new(), _lock_guard: Some(Box::new(held)) })
     }
 
     /// Ends the transactions that have no row left; `in_use` are the claims that still have rows.
