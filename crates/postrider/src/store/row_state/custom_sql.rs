@@ -33,11 +33,11 @@ pub(crate) const COUNTS: &str = "
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
 
-/// The state of a row in a tally.
-macro_rules! tally_state {
+/// The state of a row, for a tally.
+macro_rules! event_state {
     () => {
         "CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'
               ELSE 'failed' END AS state"
     };
 }
-pub(crate) use tally_state;
+pub(crate) use event_state;

@@ -120,7 +120,7 @@ impl RowStateStore<PostgresRows> {
         let client = config.connect_unchecked().await?.client;
         read_transaction(&client, async {
             let inspected = migrate::check(&client, config.schema_name(), table).await?;
-            let rows = sql::tally(config.schema_name(), inspected.as_ref().unwrap_or(table));
+            let rows = sql::event_states(config.schema_name(), inspected.as_ref().unwrap_or(table));
             tally::tally(&client, by, groups_max, &rows).await
         })
         .await

@@ -107,7 +107,7 @@ impl RowStateStore<SqliteRows> {
     pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
         let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &in_file(table)?)?;
-        Ok(tally::tally(&connection, by, groups_max, &names.put_into(names.sql.tally))?)
+        Ok(tally::tally(&connection, by, groups_max, &names.put_into(names.sql.event_states))?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread while two connections are opened.

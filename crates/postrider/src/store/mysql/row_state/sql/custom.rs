@@ -62,12 +62,12 @@ pub(super) const SQL: Sql = Sql {
     delete_own: delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.created_at}"),
     create: None,
     search: None,
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", {c.type} AS event_type, NULL AS producer, {c.created_at} AS created_at, NULL AS delivered_at,
            ",
-        custom_sql::tally_state!(),
+        custom_sql::event_state!(),
         ", {c.is_pending} AND {c.is_not_given_up} AND ",
         backoff_is_over!(),
         "  AS is_due,

@@ -137,7 +137,7 @@ pub(super) const SQL: Sql = Sql {
         by_state: None,
     }),
     // A row is due if the layout's own view shows it as due.
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type, t.producer_node AS producer, t.created_at, t.processed_at AS delivered_at,

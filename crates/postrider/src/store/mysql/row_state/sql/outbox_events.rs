@@ -220,7 +220,7 @@ pub(super) const SQL: Sql = Sql {
         }),
     }),
     // `last_attempt_at` is not the time of the delivery: a mark sets it.
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type, NULL AS producer, t.created_at, NULL AS delivered_at,

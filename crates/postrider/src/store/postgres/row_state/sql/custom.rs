@@ -78,12 +78,12 @@ pub(super) const SQL: Sql = Sql {
     create: &[],
     search: SEARCH,
     search_aggregate: SEARCH,
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", {c.type} AS event_type, NULL::text AS producer, {c.created} AS created_at, NULL::timestamptz AS delivered_at,
            ",
-        custom_sql::tally_state!(),
+        custom_sql::event_state!(),
         ", {c.is_pending} AND {c.is_not_given_up} AND ",
         backoff_is_over!(),
         "    AS is_due,

@@ -161,7 +161,7 @@ pub(super) const SQL: Sql = Sql {
     search: SEARCH,
     search_aggregate: SEARCH,
     // A row is due if the layout's own view shows it as due.
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type::text AS event_type, t.producer_node::text AS producer, t.created_at,

@@ -67,8 +67,8 @@ pub(super) struct Sql {
     pub(super) search: &'static str,
     /// The same for one aggregate.
     pub(super) search_aggregate: &'static str,
-    /// All rows, for a tally: see [`tally`]. No index: the whole table is read.
-    tally: &'static str,
+    /// All rows, for a tally: see [`event_states`]. No index: the whole table is read.
+    event_states: &'static str,
     /// How events of another outbox are written to the table. Mapped tables are never written to.
     pub(super) adopt: AdoptSql,
 }
@@ -102,7 +102,7 @@ impl Sql {
 
 /// The SELECT of all rows of a table, for a [tally](crate::store::tally). In it, `{limit}` is the number of attempts after
 /// which a row is given up, and `{abandoned}` whether the mark of another publisher on the row `t` is abandoned.
-pub(super) fn tally(schema: &Ident, table: &RowTable) -> String {
+pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
     let abandoned = match table.foreign_claim_timeout {
         Some(timeout) => format!(
             "t.status = 'PUBLISHING'
@@ -112,7 +112,7 @@ pub(super) fn tally(schema: &Ident, table: &RowTable) -> String {
         None => "false".to_owned(),
     };
     let statement = Sql::of(table.layout)
-        .tally
+        .event_states
         .replace("{limit}", &table.max_attempts.to_string())
         .replace("{abandoned}", &abandoned);
     schema.put_into(&table.put_into(&statement))

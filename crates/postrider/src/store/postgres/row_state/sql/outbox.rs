@@ -157,7 +157,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../outbox.sql"), include_str!("../processed_events.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, t.published_at AS delivered_at,

@@ -255,7 +255,7 @@ pub(super) const SQL: Sql = Sql {
         " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
     ),
     // `last_attempt_at` is not the time of the delivery: a mark sets it. The limit of a row is that of `own_limit!`.
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, NULL::timestamptz AS delivered_at,

@@ -53,11 +53,11 @@ pub(super) const SQL: Sql = Sql {
         WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)",
     create: None,
     search: None,
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", {c.type} AS event_type, NULL AS producer, {c.created} AS created_at, NULL AS delivered_at, ",
-        custom_sql::tally_state!(),
+        custom_sql::event_state!(),
         ", {c.is_pending} AND {c.is_not_given_up} AND ",
         backoff_is_over!(),
         "  AS is_due,

@@ -64,7 +64,7 @@ pub(super) struct Sql {
     /// How rows are searched, if the layout supports it; see [`list`](super::list).
     pub(super) search: Option<Search>,
     /// All rows, for a tally; see [`tally`](crate::store::tally). No index: the whole table is read.
-    pub(super) tally: &'static str,
+    pub(super) event_states: &'static str,
 }
 
 /// The newest rows that pass a filter.

@@ -246,7 +246,7 @@ pub(super) const SQL: Sql = Sql {
     create: Some(include_str!("../outbox_events.sql")),
     search: Some(Search { all: SEARCH, of_state: SEARCH_STATE }),
     // `last_attempt_at` is not the time of the delivery: a mark sets it.
-    tally: concat!(
+    event_states: concat!(
         "SELECT ",
         subscription!(),
         ", t.event_type, NULL AS producer, ",
