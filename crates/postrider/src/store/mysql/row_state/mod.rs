@@ -119,7 +119,8 @@ impl RowStateStore<MySqlRows> {
         groups_max: usize,
     ) -> Result<Tally> {
         let sql = Sql::of(table.layout).ok_or_else(|| migrate::layout_unsupported(table.layout))?;
-        tally::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, sql.event_states).await
+        tally::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, sql.event_states)
+            .await
     }
 
     /// Connects to a database that was migrated.
