@@ -42,7 +42,7 @@ mod subscription;
 mod tail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod takeover;
-mod tally;
+mod event_counts;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod writer_watch;
@@ -55,6 +55,7 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use async_store::{AsyncClaimer, AsyncStore};
+pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -64,7 +65,6 @@ pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, Retenti
 pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
-pub use tally::{Spread, Tally, TallyBy, TallyGroup};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use postrider::store::{Spread, Tally, TallyBy, TallyGroup};
+use postrider::store::{CountBy, CountGroup, Distribution, EventCounts};
 use serde::{Serialize, Serializer};
 
 use crate::output::{Align, Table, View, age};
 
 /// The groups of some outboxes.
 pub(super) struct GroupedCounts {
-    by: TallyBy,
+    by: CountBy,
     rows: Vec<Row>,
 }
 
@@ -44,19 +44,19 @@ struct Seconds {
     max: f64,
 }
 
-impl From<Spread> for Seconds {
-    fn from(Spread { avg, p50, p95, max }: Spread) -> Self {
+impl From<Distribution> for Seconds {
+    fn from(Distribution { avg, p50, p95, max }: Distribution) -> Self {
         Self { avg, p50, p95, max }
     }
 }
 
 impl GroupedCounts {
-    pub(super) fn new(by: TallyBy) -> Self {
+    pub(super) fn new(by: CountBy) -> Self {
         Self { by, rows: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, outbox: &str, tally: Tally) {
-        self.rows.extend(tally.groups.into_iter().map(|group| Row::new(outbox, group)));
+    pub(super) fn add(&mut self, outbox: &str, event_counts: EventCounts) {
+        self.rows.extend(event_counts.groups.into_iter().map(|group| Row::new(outbox, group)));
     }
 }
 
@@ -67,7 +67,7 @@ impl Serialize for GroupedCounts {
 }
 
 impl Row {
-    fn new(outbox: &str, group: TallyGroup) -> Self {
+    fn new(outbox: &str, group: CountGroup) -> Self {
         Self {
             outbox: outbox.to_owned(),
             subscription: group.subscription,
@@ -86,16 +86,16 @@ impl Row {
         }
     }
 
-    fn keys(&self, by: TallyBy) -> Vec<String> {
+    fn keys(&self, by: CountBy) -> Vec<String> {
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         match by {
-            TallyBy::Type => vec![known(&self.event_type)],
-            TallyBy::Hour => vec![known(&self.hour)],
-            TallyBy::Producer => vec![known(&self.producer), known(&self.event_type)],
+            CountBy::Type => vec![known(&self.event_type)],
+            CountBy::Hour => vec![known(&self.hour)],
+            CountBy::Producer => vec![known(&self.producer), known(&self.event_type)],
         }
     }
 
-    fn cells(&self, by: TallyBy) -> Vec<String> {
+    fn cells(&self, by: CountBy) -> Vec<String> {
         let whose = match &self.subscription {
             Some(name) => format!("{}/{name}", self.outbox),
             None => format!("{}/-", self.outbox),
@@ -128,9 +128,9 @@ impl View for GroupedCounts {
     fn table(&self) -> Table {
         let mut columns = vec![("subscription", Align::Left)];
         columns.extend(match self.by {
-            TallyBy::Type => vec![("type", Align::Left)],
-            TallyBy::Hour => vec![("hour", Align::Left)],
-            TallyBy::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
+            CountBy::Type => vec![("type", Align::Left)],
+            CountBy::Hour => vec![("hour", Align::Left)],
+            CountBy::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
         });
         columns.extend(
             [

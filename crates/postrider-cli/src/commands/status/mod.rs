@@ -4,7 +4,7 @@ mod report;
 mod grouped;
 
 use clap::{Args, ValueEnum};
-use postrider::store::TallyBy;
+use postrider::store::CountBy;
 
 use self::grouped::GroupedCounts;
 use self::report::Report;
@@ -56,7 +56,7 @@ enum By {
     Producer,
 }
 
-impl From<By> for TallyBy {
+impl From<By> for CountBy {
     fn from(by: By) -> Self {
         match by {
             By::Type => Self::Type,
@@ -97,15 +97,16 @@ impl Status {
         context.output.data(&report)
     }
 
-    fn counts(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
+    fn counts(&self, context: &Context, settings: &Settings, by: CountBy) -> Result<(), Failure> {
         let mut counts = GroupedCounts::new(by);
         for (name, outbox) in self.outbox.all_or_named(settings)? {
-            let tally =
-                block_on(Threads::One, async { Ok(outbox.database.admin().tally(by, GROUPS_MAX).await?) })?;
-            if tally.more {
+            let event_counts = block_on(Threads::One, async {
+                Ok(outbox.database.admin().count_events(by, GROUPS_MAX).await?)
+            })?;
+            if event_counts.more {
                 context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }
-            counts.add(name, tally);
+            counts.add(name, event_counts);
         }
         context.output.data(&counts)
     }

@@ -9,7 +9,7 @@ use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresNotifier, PostgresStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store, TallyBy,
+    Acquired, Budget, Claimed, CountBy, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store,
 };
 use postrider::{Code, Event, Position, Result};
 use postrider_testkit::servers::{pgbouncer, postgres};
@@ -75,8 +75,8 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     let filter = EventFilter { events_max: 10, ..EventFilter::default() };
     assert!(!PostgresStore::list(config, &filter).await?.is_empty());
     PostgresStore::list_plan(config, &filter).await?;
-    for by in [TallyBy::Type, TallyBy::Hour, TallyBy::Producer] {
-        PostgresStore::tally(config, by, 10).await?;
+    for by in [CountBy::Type, CountBy::Hour, CountBy::Producer] {
+        PostgresStore::count_events(config, by, 10).await?;
     }
     store.close().await;
     Ok(())
