@@ -35,7 +35,7 @@ pub async fn assemble(settings: &Settings, stores: &mut Stores, when_down: WhenD
             .map(|(name, of)| subscription(name, of, settings, &sinks))
             .collect::<Result<Vec<_>>>()?;
         relay = match settings.outboxes.get(outbox) {
-            Some(of) => relay.outbox_keeping(store.clone(), subscriptions, of.retention.clone()),
+            Some(of) => relay.outbox_with_retention(store.clone(), subscriptions, of.retention.clone()),
             None => relay.outbox(store.clone(), subscriptions),
         };
     }

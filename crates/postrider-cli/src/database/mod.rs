@@ -96,7 +96,7 @@ impl Database {
     /// Whether a later try may succeed without a change by a person: a server is down or starting, or a standby is not the
     /// primary yet. A file does not come up.
     pub fn may_come_up(&self, error: &Error) -> bool {
-        let by_itself = error.code().recovery() != Recovery::Person || error.code() == Code::StoreReadOnly;
+        let by_itself = error.code().recovery() != Recovery::Operator || error.code() == Code::StoreReadOnly;
         by_itself && self.is_server()
     }
 

@@ -31,8 +31,8 @@ pub fn errors() -> String {
 
 fn recovery(recovery: Recovery) -> &'static str {
     match recovery {
-        Recovery::Again => "retries by itself",
+        Recovery::Retry => "retries by itself",
         Recovery::Reload => "reloads its progress and continues by itself",
-        Recovery::Person => "waits until an operator has changed something",
+        Recovery::Operator => "waits until an operator has changed something",
     }
 }

@@ -85,20 +85,20 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Context {
     /// Troubles with connections since the start. One more than before: there was an outage meanwhile.
-    troubles: AtomicU64,
+    error_count: AtomicU64,
     /// What the last one was.
-    last_trouble: Mutex<String>,
+    last_error: Mutex<String>,
     /// All brokers are down, and that was logged.
     down: AtomicBool,
 }
 
 impl Context {
-    pub(super) fn troubles(&self) -> u64 {
-        self.troubles.load(Ordering::SeqCst)
+    pub(super) fn error_count(&self) -> u64 {
+        self.error_count.load(Ordering::SeqCst)
     }
 
-    pub(super) fn last_trouble(&self) -> String {
-        self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn last_error(&self) -> String {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -121,12 +121,12 @@ impl ClientContext for Context {
             return;
         }
         tracing::debug!(target: "librdkafka", "{reason}");
-        let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         // That all brokers are down follows from something that was told before and says more.
         if last.is_empty() || code != Some(RDKafkaErrorCode::AllBrokersDown) {
             reason.clone_into(&mut last);
         }
-        self.troubles.fetch_add(1, Ordering::SeqCst);
+        self.error_count.fetch_add(1, Ordering::SeqCst);
         if code == Some(RDKafkaErrorCode::AllBrokersDown) && !self.down.swap(true, Ordering::SeqCst) {
             tracing::warn!(target: "librdkafka", reason = last.as_str(), "no broker is reachable");
         }
@@ -203,8 +203,8 @@ mod tests {
                 context.log(RDKafkaLogLevel::Error, "FAIL", "connection refused");
                 context.error(global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
             }
-            assert_eq!(context.last_trouble(), "connection refused");
-            assert_eq!(context.troubles(), 200);
+            assert_eq!(context.last_error(), "connection refused");
+            assert_eq!(context.error_count(), 200);
             assert_eq!(lines.0.load(Ordering::Relaxed), 1);
             context.hear_answer();
             context.hear_answer();

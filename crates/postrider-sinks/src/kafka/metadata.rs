@@ -41,7 +41,7 @@ pub(super) fn fetch_topic_health(client: &Client, topic: &str) -> TopicHealth {
             return TopicHealth::NotAllowed(answer);
         }
         Err(error) => {
-            let last = client.context().last_trouble();
+            let last = client.context().last_error();
             return TopicHealth::Down(if last.is_empty() { error.to_string() } else { last });
         }
     };

@@ -80,7 +80,7 @@ async fn send(
         }
     };
     let Some(client) = producer.client() else { return Vec::new() };
-    let troubles = client.context().troubles();
+    let error_count = client.context().error_count();
     let deliveries = Deliveries::of(these.len());
     let mut wrong = BTreeMap::new();
     for (place, &at) in these.iter().enumerate() {
@@ -95,7 +95,7 @@ async fn send(
         }
     }
     let reported = deliveries.complete().await;
-    let mut unknown = Unknown { producer: &producer, troubles, topics: BTreeMap::new() };
+    let mut unknown = Unknown { producer: &producer, error_count, topics: BTreeMap::new() };
     let mut outcomes = Vec::with_capacity(reported.len());
     for (place, (&at, delivery)) in these.iter().zip(reported).enumerate() {
         let topic = name(&batch[at], topic);
@@ -117,8 +117,8 @@ async fn send(
 /// Judges messages that time ran out for, or whose topic was missing. Each topic is asked for once.
 pub(super) struct Unknown<'a> {
     pub(super) producer: &'a Producer,
-    /// Troubles there had been before the messages were sent.
-    pub(super) troubles: u64,
+    /// Client errors that had occurred before the messages were sent.
+    pub(super) error_count: u64,
     pub(super) topics: BTreeMap<String, TopicHealth>,
 }
 
@@ -129,8 +129,8 @@ impl Unknown<'_> {
         }
         let failure = |why: &str| Failure::new(format!("topic {topic}: {answer}: {why}"));
         let context = self.producer.client().map(|client| client.context());
-        let trouble = context.filter(|context| context.troubles() > self.troubles);
-        match (self.topics.get(topic), trouble) {
+        let failed_since = context.filter(|context| context.error_count() > self.error_count);
+        match (self.topics.get(topic), failed_since) {
             (Some(TopicHealth::NotAllowed(answer)), _) => error::outcome(topic, *answer),
             // It was missing, and is there now, or the cluster cannot say: not sent.
             _ if meaning(answer) == Meaning::NotAllowedYet => match self.topics.get(topic) {
@@ -139,7 +139,7 @@ impl Unknown<'_> {
             },
             (Some(TopicHealth::Down(why)), _) => Outcome::Ambiguous(failure(why).while_down()),
             // Well again, but not all the time.
-            (_, Some(context)) => Outcome::Ambiguous(failure(&context.last_trouble()).while_down()),
+            (_, Some(context)) => Outcome::Ambiguous(failure(&context.last_error()).while_down()),
             (_, None) => error::outcome(topic, answer),
         }
     }

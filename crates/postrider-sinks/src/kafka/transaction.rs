@@ -183,7 +183,7 @@ impl Owner {
 
     /// What an error of a transaction means.
     fn failed(&mut self, client: &Client, error: &KafkaError, end: End) -> Ended {
-        let why = format!("{error}; {}", client.context().last_trouble());
+        let why = format!("{error}; {}", client.context().last_error());
         let KafkaError::Transaction(reported) = error else { return self.unknown(why, end) };
         if meaning(reported.code()) == Meaning::Fenced || self.is_fenced(client) {
             return self.shut_out();
@@ -226,7 +226,7 @@ fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
         KafkaError::Transaction(reported) => RDKafkaError::string(reported),
         error => error.to_string(),
     };
-    let last = client.context().last_trouble();
+    let last = client.context().last_error();
     Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}"))
         .with_hint(
             "the relay retries; check that the cluster is up and that this user may use the transactional id",

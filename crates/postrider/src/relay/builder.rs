@@ -82,7 +82,7 @@ impl RelayBuilder {
 
     /// As [`outbox`](Self::outbox), and sets how long its delivered events are kept.
     #[must_use]
-    pub fn outbox_keeping(
+    pub fn outbox_with_retention(
         mut self,
         store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
@@ -233,7 +233,7 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
 
 /// Whether the same call may succeed later without a change of this program's settings.
 fn helps_waiting(code: Code) -> bool {
-    code.recovery() != Recovery::Person || code == Code::StoreReadOnly
+    code.recovery() != Recovery::Operator || code == Code::StoreReadOnly
 }
 
 /// Rejects a subscription that needs an order if no column defines one.

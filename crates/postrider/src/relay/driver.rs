@@ -34,9 +34,9 @@ pub struct SubscriptionStatus {
     pub skipped: u64,
     /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
     /// retried until it succeeds.
-    pub trouble: Option<String>,
-    /// The code of that error. With [`Recovery::Person`](crate::Recovery::Person) it does not end without an operator.
-    pub trouble_code: Option<Code>,
+    pub error: Option<String>,
+    /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an operator.
+    pub error_code: Option<Code>,
 }
 
 /// What other tasks use to reach a driver.
@@ -164,8 +164,8 @@ impl Driver {
             self.handle.with(|shared| {
                 shared.status.brain = self.brain.snapshot();
                 shared.status.skipped = self.effects.routing.skipped();
-                shared.status.trouble = self.effects.health.message();
-                shared.status.trouble_code = self.effects.health.code();
+                shared.status.error = self.effects.health.message();
+                shared.status.error_code = self.effects.health.code();
             });
             self.report();
             if self.stopped {

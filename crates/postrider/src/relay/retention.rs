@@ -85,7 +85,7 @@ impl Retention {
 
     /// What will be deleted and when, in a sentence; `None` if nothing ever is.
     pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
-        let after = span(self.keep?);
+        let after = duration_text(self.keep?);
         let Some(table) = table else {
             return Some(format!(
                 "events that every subscription has finished are deleted {after} after their creation"
@@ -125,7 +125,7 @@ impl Default for Retention {
 }
 
 /// A length of time in its largest whole unit.
-fn span(time: Duration) -> String {
+fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
         .into_iter()
@@ -141,7 +141,7 @@ fn span(time: Duration) -> String {
 const SWEEPS_BEFORE_RESTART: u32 = 60;
 
 /// Deletions that are logged while more are under way.
-const TOLD_AFTER: u64 = 100_000;
+const LOG_AFTER_DELETED: u64 = 100_000;
 
 /// Shortest pause between two batches.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -166,8 +166,8 @@ pub(super) struct Cleaner {
     after: Position,
     sweeps: u32,
     /// What was reported already, so that it is reported once.
-    trouble: Option<Code>,
-    held: Option<String>,
+    logged_error: Option<Code>,
+    blocked_by: Option<String>,
 }
 
 impl Cleaner {
@@ -191,8 +191,8 @@ impl Cleaner {
             deleted: 0,
             after: Position::ZERO,
             sweeps: 0,
-            trouble: None,
-            held: None,
+            logged_error: None,
+            blocked_by: None,
         })
     }
 
@@ -203,7 +203,7 @@ impl Cleaner {
             _ = stop.changed() => {}
             () = self.clean() => {}
         }
-        self.tell_deleted();
+        self.log_deleted();
     }
 
     async fn clean(&mut self) {
@@ -221,19 +221,19 @@ impl Cleaner {
         let purged = match self.store.purge(purge).await {
             Ok(purged) => purged,
             Err(error) => {
-                self.tell_deleted();
-                self.tell_trouble(&error);
+                self.log_deleted();
+                self.log_error(&error);
                 return self.rest;
             }
         };
         let took = self.clock.now().elapsed.saturating_sub(begun);
         let Purged { deleted, reached, more, held } = purged;
-        self.trouble = None;
+        self.logged_error = None;
         self.after = reached;
-        self.tell_held(held);
+        self.log_blocked(held);
         self.deleted += deleted;
-        if !more || self.deleted >= TOLD_AFTER {
-            self.tell_deleted();
+        if !more || self.deleted >= LOG_AFTER_DELETED {
+            self.log_deleted();
         }
         if more {
             let times = if self.is_busy() { PAUSE_WHILE_BUSY } else { PAUSE_WHILE_IDLE };
@@ -261,7 +261,7 @@ impl Cleaner {
     }
 
     /// Logs how many events were deleted since it was last logged, if any were.
-    fn tell_deleted(&mut self) {
+    fn log_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
             let subscription =
@@ -270,20 +270,20 @@ impl Cleaner {
         }
     }
 
-    fn tell_trouble(&mut self, error: &Error) {
+    fn log_error(&mut self, error: &Error) {
         let code = error.code();
         if code == Code::StoreBusy {
             tracing::debug!("retention is waiting: {}", error.one_line());
-        } else if self.trouble != Some(code) {
+        } else if self.logged_error != Some(code) {
             let (what, hint) = (error.one_line(), error.hint());
             tracing::warn!(%code, hint, "delivered events are not deleted: {what}");
-            self.trouble = Some(code);
+            self.logged_error = Some(code);
         }
     }
 
-    fn tell_held(&mut self, held: Option<RetentionHold>) {
+    fn log_blocked(&mut self, held: Option<RetentionHold>) {
         let name = held.as_ref().map(|held| held.subscription.clone());
-        if name == self.held {
+        if name == self.blocked_by {
             return;
         }
         match held {
@@ -295,7 +295,7 @@ impl Cleaner {
             ),
             None => tracing::info!("retention is no longer blocked"),
         }
-        self.held = name;
+        self.blocked_by = name;
     }
 }
 

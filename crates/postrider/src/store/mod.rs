@@ -5,11 +5,11 @@
 //!
 //! On the default layout, every operation that changes something is one transaction: a process that dies in it leaves
 //! all of it or nothing. On a table with a state per row, settle, release and purge may be several transactions; what
-//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Again`]
+//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Retry`]
 //! guarantees that nothing was changed. After any other error the outcome may be unknown, and the caller loads the
 //! subscription again.
 //!
-//! [`Recovery::Again`]: crate::Recovery::Again
+//! [`Recovery::Retry`]: crate::Recovery::Retry
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod admin;

@@ -73,7 +73,7 @@ pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -
         ..Policy::default()
     };
     let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
 /// Rows of several keys, interleaved, each a transaction of its own.

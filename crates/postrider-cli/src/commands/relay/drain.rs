@@ -51,7 +51,7 @@ impl<'a> Drain<'a> {
         loop {
             looks.tick().await;
             let now = self.look().await?;
-            refuse_trouble(relay)?;
+            refuse_unrecoverable_error(relay)?;
             if now.is_settled_by(relay) && now.has_delivered(at_start) {
                 return now.refuse_lost(at_start).and_then(|()| now.refuse_stopped(at_start));
             }
@@ -173,12 +173,12 @@ impl Look<'_> {
 }
 
 /// What a relay waits for until an operator fixes it: a script that drains cannot.
-fn refuse_trouble(relay: &RelayHandle) -> Result<()> {
+fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
         let code = status
-            .trouble_code
-            .filter(|code| code.recovery() == Recovery::Person && *code != Code::StoreReadOnly);
-        if let (Some(code), Some(sentence)) = (code, status.trouble) {
+            .error_code
+            .filter(|code| code.recovery() == Recovery::Operator && *code != Code::StoreReadOnly);
+        if let (Some(code), Some(sentence)) = (code, status.error) {
             return Err(Error::new(code, format!("subscription {:?}: {sentence}", status.subscription)));
         }
     }

@@ -172,8 +172,8 @@ impl Leader {
     /// again.
     fn survive(code: Code) -> Result<(), Deposed> {
         match code.recovery() {
-            Recovery::Again => Ok(()),
-            Recovery::Reload | Recovery::Person => Err(Deposed::StoreFailed(code)),
+            Recovery::Retry => Ok(()),
+            Recovery::Reload | Recovery::Operator => Err(Deposed::StoreFailed(code)),
         }
     }
 

@@ -306,7 +306,7 @@ impl Brain {
                 }
                 cx.soon(lease / 3)
             }
-            Err(code) if code.recovery() == Recovery::Again => cx.soon(lease / 30),
+            Err(code) if code.recovery() == Recovery::Retry => cx.soon(lease / 30),
             Err(_) => cx.soon(lease / 6),
         };
         self.phase = Phase::Standby { try_at };

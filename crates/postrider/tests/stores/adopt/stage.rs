@@ -151,7 +151,7 @@ pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Rel
     };
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
 /// A relay delivers three events of each key, but fails the first of `key1`, which it will try again in an hour: it and the
@@ -171,7 +171,7 @@ pub(crate) async fn fail_one_key(
     };
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    let relay = Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await?;
+    let relay = Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
     let waiting = async {

@@ -179,7 +179,7 @@ case! {
         .await?;
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('hidden', '')").await?;
         case.committed("shown").await?;
-        let trouble = async || relay.status()[0].trouble.clone().is_some_and(|said| said.contains("row-level security"));
+        let trouble = async || relay.status()[0].error.clone().is_some_and(|said| said.contains("row-level security"));
         crate::server_faults::eventually("the relay says that rows are hidden", trouble).await;
         let floor: i64 = case.one("SELECT floor FROM {schema}.subscriptions").await?;
         assert!(floor <= 1, "nothing hidden is taken for done: {floor}");
@@ -220,7 +220,7 @@ case! {
         }
         let after: Vec<i32> = case.one(processes).await?;
         assert!(!before.is_empty() && before.iter().all(|pid| after.contains(pid)), "{before:?} {after:?}");
-        assert_eq!(relay.status()[0].trouble, None);
+        assert_eq!(relay.status()[0].error, None);
         relay.shutdown().await?;
     }
 }

@@ -20,7 +20,7 @@ fn soon(retention: Retention) -> Retention {
 /// A relay delivers what is pending, with this retention, until so many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     eventually(
         "all else is deleted",
