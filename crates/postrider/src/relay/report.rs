@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::brain::{About, Deposed, Report};
+use super::brain::{About, TermEnd, Report};
 use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
@@ -69,15 +69,15 @@ impl Reports {
             Report::StandingBy { holder } => {
                 tracing::info!(subscription, holder, "standby: another relay holds the lease");
             }
-            Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease released"),
-            Report::Deposed(Deposed::ParkedChanged) => {
+            Report::TermEnded(TermEnd::Released) => tracing::info!(subscription, "lease released"),
+            Report::TermEnded(TermEnd::ParkedChanged) => {
                 tracing::info!(subscription, "reloading all progress: parked rows were changed");
             }
             Report::ParkedChanged => {
                 let what = "another process changed parked rows; the new values are applied";
                 tracing::warn!(subscription, "{what}");
             }
-            Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
+            Report::TermEnded(why) => tracing::warn!(subscription, %why, "no longer leading"),
             Report::Halted(reason) => {
                 tracing::error!(subscription, reason, "halted until an operator acts");
             }
@@ -124,10 +124,10 @@ impl Reports {
                     "the sink violated the prefix order that it declares"
                 );
             }
-            Report::Brake(Some(limit)) => {
+            Report::CapacityLimit(Some(limit)) => {
                 tracing::warn!(subscription, ?limit, "reading stopped at a limit");
             }
-            Report::Brake(None) => tracing::info!(subscription, "reading continues"),
+            Report::CapacityLimit(None) => tracing::info!(subscription, "reading continues"),
         }
     }
 }

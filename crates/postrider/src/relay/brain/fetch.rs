@@ -7,7 +7,7 @@ use super::key_queues::{Body, HeadState, Queued};
 use super::leader::Leader;
 use super::park::ParkReason;
 use super::step::StepCx;
-use super::{Deposed, Disposition, Effect, KeyId, Routed};
+use super::{TermEnd, Disposition, Effect, KeyId, Routed};
 use crate::Position;
 use crate::ledger::ParkedState;
 use crate::store::Budget;
@@ -70,7 +70,7 @@ impl Leader {
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
     /// in its place belongs to another history.
-    pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), Deposed> {
+    pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), TermEnd> {
         let asked = self.recall.take_fetching();
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
@@ -80,7 +80,7 @@ impl Leader {
                  restored, or all routing rules were removed while events waited with a rule's key"
             );
             cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
-            return Err(Deposed::HistoryChanged);
+            return Err(TermEnd::HistoryChanged);
         }
         let mut unrouted = Vec::new();
         for Routed { position, key, disposition, event } in fetched.events {

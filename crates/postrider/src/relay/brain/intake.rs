@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Brake;
+use super::CapacityLimit;
 use super::key_queues::Body;
 use super::reader::{ClaimYield, Reader};
 use crate::Position;
@@ -30,7 +30,7 @@ pub(super) struct Intake {
     /// What a claim in progress may add.
     claiming: Budget,
     /// The limit that is reached, if any.
-    brake: Option<Brake>,
+    limit: Option<CapacityLimit>,
 }
 
 /// What other parts of the leader contribute to the decision how much to read.
@@ -46,7 +46,7 @@ pub(super) struct Demand {
 
 impl Intake {
     pub(super) fn new(now: Duration) -> Self {
-        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, brake: None }
+        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, limit: None }
     }
 
     pub(super) fn events(&self) -> usize {
@@ -126,7 +126,7 @@ impl Intake {
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
             // Parked queues that wait for the reader could never be emptied otherwise.
-            && (self.brake != Some(Brake::ParkedFull) || demand.is_waited_for)
+            && (self.limit != Some(CapacityLimit::ParkedRows) || demand.is_waited_for)
             && demand.unwritten_rows < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }
@@ -141,20 +141,20 @@ impl Intake {
         Budget { events_max, bytes_max }
     }
 
-    /// Checks the limits. Returns the brake if it changed.
-    pub(super) fn set_brake(
+    /// Checks the limits. Returns the limit that is reached, if that changed.
+    pub(super) fn update_limit(
         &mut self,
         policy: &Policy,
         parked: u64,
         done_ranges: usize,
-    ) -> Option<Option<Brake>> {
-        let brake = if parked >= policy.parked_max as u64 {
-            Some(Brake::ParkedFull)
+    ) -> Option<Option<CapacityLimit>> {
+        let limit = if parked >= policy.parked_max as u64 {
+            Some(CapacityLimit::ParkedRows)
         } else if done_ranges >= DONE_RANGES_MANY {
-            Some(Brake::RangesMany)
+            Some(CapacityLimit::DoneRanges)
         } else {
             None
         };
-        (std::mem::replace(&mut self.brake, brake) != brake).then_some(brake)
+        (std::mem::replace(&mut self.limit, limit) != limit).then_some(limit)
     }
 }

@@ -225,7 +225,7 @@ pub enum Report {
         holder: String,
     },
     /// This relay no longer owns the subscription.
-    Deposed(Deposed),
+    TermEnded(TermEnd),
     /// Waiting for an operator.
     Halted(String),
     /// Paused, with the reason, or resumed.
@@ -265,7 +265,7 @@ pub enum Report {
     /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
     OrderBroken(Position),
     /// A limit is reached, or no longer.
-    Brake(Option<Brake>),
+    CapacityLimit(Option<CapacityLimit>),
     /// Another process has changed parked rows. Messages in flight are settled, then the state is loaded again.
     ParkedChanged,
 }
@@ -285,16 +285,16 @@ pub struct About {
 
 /// A limit that an operator should know about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brake {
+pub enum CapacityLimit {
     /// As many events are parked as may be: nothing new is read.
-    ParkedFull,
+    ParkedRows,
     /// Progress has very many separate ranges, because many positions are not done. Reading continues.
-    RangesMany,
+    DoneRanges,
 }
 
 /// Why a relay stopped being the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deposed {
+pub enum TermEnd {
     /// A renewal found it lost.
     LeaseLost,
     /// It could not be renewed in time.
@@ -313,7 +313,7 @@ pub enum Deposed {
     Released,
 }
 
-impl std::fmt::Display for Deposed {
+impl std::fmt::Display for TermEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::LeaseLost => f.write_str("another relay holds the lease"),

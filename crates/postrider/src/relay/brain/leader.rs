@@ -13,7 +13,7 @@ use super::reader::ClaimYield;
 use super::recall::Recall;
 use super::step::StepCx;
 use super::trial::Caution;
-use super::{Deposed, Effect, ParkedEvent, Reply, Report, RoutedClaim};
+use super::{TermEnd, Effect, ParkedEvent, Reply, Report, RoutedClaim};
 use crate::ledger::ParkedState;
 use crate::relay::OnDead;
 use crate::sink::Outcome;
@@ -112,7 +112,7 @@ impl Leader {
     }
 
     /// Handles a reply. An error ends the term.
-    pub(super) fn handle_reply(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), Deposed> {
+    pub(super) fn handle_reply(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), TermEnd> {
         match reply {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
@@ -122,7 +122,7 @@ impl Leader {
                     self.unstage(cx);
                 }
             }
-            Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
+            Reply::Renewed(Ok(Renewed::Lost)) => return Err(TermEnd::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(cx.elapsed()),
             Reply::Claimed(Ok(RoutedClaim::Page { events, dead, damaged, more_at_once, has_unread })) => {
                 for (start, end) in dead {
@@ -137,7 +137,7 @@ impl Leader {
             }
             Reply::Claimed(Ok(RoutedClaim::HistoryChanged(reason))) => {
                 cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
-                return Err(Deposed::HistoryChanged);
+                return Err(TermEnd::HistoryChanged);
             }
             Reply::Claimed(Err(code)) => {
                 Self::survive(code)?;
@@ -149,7 +149,7 @@ impl Leader {
                 self.fetch_failed();
             }
             Reply::Published(_, outcomes) if outcomes.contains(&Outcome::Fenced) => {
-                return Err(Deposed::FencedBySink);
+                return Err(TermEnd::FencedBySink);
             }
             Reply::Published(batch, outcomes) => self.published(cx, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
@@ -157,7 +157,7 @@ impl Leader {
                 self.bury(cx, ended);
                 self.publish_staged(cx);
             }
-            Reply::Settled(Ok(Settled::Fenced)) => return Err(Deposed::Fenced),
+            Reply::Settled(Ok(Settled::Fenced)) => return Err(TermEnd::Fenced),
             Reply::Settled(Err(code)) => {
                 Self::survive(code)?;
                 self.progress.flush_failed(cx.elapsed(), cx.policy());
@@ -170,18 +170,18 @@ impl Leader {
 
     /// Continues after an error that changed nothing; after any other error the term ends and the state is loaded
     /// again.
-    fn survive(code: Code) -> Result<(), Deposed> {
+    fn survive(code: Code) -> Result<(), TermEnd> {
         match code.recovery() {
             Recovery::Retry => Ok(()),
-            Recovery::Reload | Recovery::Operator => Err(Deposed::StoreFailed(code)),
+            Recovery::Reload | Recovery::Operator => Err(TermEnd::StoreFailed(code)),
         }
     }
 
     /// Does everything that is due now.
-    pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
+    pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), TermEnd> {
         let now = cx.elapsed();
         if self.lease.is_over(now) {
-            return Err(Deposed::LeaseExpired);
+            return Err(TermEnd::LeaseExpired);
         }
         if self.lease.start_renewal(now) {
             cx.emit(Effect::Renew(self.lease.epoch));
@@ -202,7 +202,7 @@ impl Leader {
         }
         self.flush(cx);
         match self.duty.reload_by() {
-            Some(by) if self.is_settled() || now >= by => Err(Deposed::ParkedChanged),
+            Some(by) if self.is_settled() || now >= by => Err(TermEnd::ParkedChanged),
             _ => Ok(()),
         }
     }
@@ -237,8 +237,8 @@ impl Leader {
 
     fn claim(&mut self, cx: &mut StepCx<'_>) {
         let (parked, ranges) = (self.progress.parked_count(), self.progress.done().range_count());
-        if let Some(brake) = self.intake.set_brake(cx.policy(), parked, ranges) {
-            cx.report(Report::Brake(brake));
+        if let Some(limit) = self.intake.update_limit(cx.policy(), parked, ranges) {
+            cx.report(Report::CapacityLimit(limit));
         }
         let demand = self.demand();
         if let Some(budget) = self.intake.start_claim(cx.elapsed(), cx.policy(), demand) {

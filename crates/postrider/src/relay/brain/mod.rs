@@ -54,7 +54,7 @@ mod trial;
 mod step;
 
 pub use io::{
-    About, Acquisition, BatchId, Brake, Deposed, Disposition, Effect, Input, ParkedEvent, Reply, Report,
+    About, Acquisition, BatchId, CapacityLimit, TermEnd, Disposition, Effect, Input, ParkedEvent, Reply, Report,
     Routed, RoutedClaim, RoutedFetch, Term,
 };
 pub use keys::{DestinationId, KeyId, Numbers};
@@ -190,8 +190,8 @@ impl Brain {
         let setup = self.setup.clone();
         let mut cx = StepCx { now, setup: &setup, random: self.random, effects: Vec::new() };
         let done = self.take(&mut cx, input).and_then(|()| self.advance(&mut cx));
-        if let Err(deposed) = done {
-            self.depose(&mut cx, deposed);
+        if let Err(reason) = done {
+            self.end_term(&mut cx, reason);
         }
         self.due = self.next_due(&cx);
         self.random = cx.random;
@@ -234,7 +234,7 @@ impl Brain {
         }
     }
 
-    fn take(&mut self, cx: &mut StepCx<'_>, input: Input) -> Result<(), Deposed> {
+    fn take(&mut self, cx: &mut StepCx<'_>, input: Input) -> Result<(), TermEnd> {
         match input {
             Input::Tick => {}
             Input::Wake => {
@@ -258,7 +258,7 @@ impl Brain {
             Input::Reply(_, Reply::Acquired(answer)) => self.acquired(cx, answer),
             Input::Reply(_, Reply::Released) => {
                 if matches!(self.phase, Phase::Releasing) {
-                    cx.report(Report::Deposed(Deposed::Released));
+                    cx.report(Report::TermEnded(TermEnd::Released));
                     self.stop(cx);
                 }
             }
@@ -312,7 +312,7 @@ impl Brain {
         self.phase = Phase::Standby { try_at };
     }
 
-    fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
+    fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), TermEnd> {
         match &mut self.phase {
             Phase::Standby { .. } if self.stopping => self.stop(cx),
             Phase::Standby { try_at } if cx.elapsed() >= *try_at => {
@@ -335,18 +335,18 @@ impl Brain {
 
     /// Ends the term and drops all its state. Waits before the next attempt, which would likely fail for the same
     /// reason.
-    fn depose(&mut self, cx: &mut StepCx<'_>, why: Deposed) {
-        cx.report(Report::Deposed(why));
+    fn end_term(&mut self, cx: &mut StepCx<'_>, why: TermEnd) {
+        cx.report(Report::TermEnded(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
             // A reload because an operator changed parked rows is not a failure.
-            let is_fruitful = leader.progress.has_settled() || why == Deposed::ParkedChanged;
+            let is_fruitful = leader.progress.has_settled() || why == TermEnd::ParkedChanged;
             self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
             self.was_careful = leader.caution.is_some();
         }
         let lease = cx.policy().lease;
         let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
-        let try_at = if why == Deposed::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
+        let try_at = if why == TermEnd::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
         self.phase = Phase::Standby { try_at };
         // Replies to effects of this term must not reach the next one.
         self.term = Term(self.term.0 + 1);
