@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::brain::{About, TermEnd, Report};
+use super::brain::{FailureDetails, TermEnd, Report};
 use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
@@ -96,21 +96,21 @@ impl Reports {
                 let destination = shown(destination);
                 tracing::info!(subscription, %destination, "destination is up again");
             }
-            Report::Parked { position, state, attempts, about: Some(about) } if self.given_up.has_room() => {
+            Report::Parked { position, state, attempts, details: Some(details) } if self.given_up.has_room() => {
                 let what = match state {
                     ParkedState::Expired => "event expired before it was delivered",
                     ParkedState::Unrouted => "event held",
                     _ => "event dead",
                 };
-                warn(subscription, *position, Some(*attempts), about, what);
+                warn(subscription, *position, Some(*attempts), details, what);
             }
             Report::Parked { position, state, attempts, .. } => {
                 let state = state.as_str();
                 tracing::debug!(subscription, position = position.get(), state, attempts, "parked");
             }
-            Report::Failing { position, about } => {
+            Report::Failing { position, details } => {
                 if self.failing.has_room() {
-                    warn(subscription, *position, None, about, "event failed; it will be retried");
+                    warn(subscription, *position, None, details, "event failed; it will be retried");
                 }
             }
             Report::PossibleDuplicate(position) => {
@@ -138,15 +138,15 @@ fn name(holder: &str) -> Option<&str> {
 }
 
 /// A line about one event. Texts of events go into fields, where they are quoted: a line break in them ends no line.
-fn warn(subscription: &str, position: Position, attempts: Option<u32>, about: &About, what: &str) {
+fn warn(subscription: &str, position: Position, attempts: Option<u32>, details: &FailureDetails, what: &str) {
     let position = position.get();
-    let id = about.event.as_ref().map(|event| event.id.to_string());
-    let event_type = about.event.as_ref().map(|event| cut(&event.event_type));
+    let id = details.event.as_ref().map(|event| event.id.to_string());
+    let event_type = details.event.as_ref().map(|event| cut(&event.event_type));
     let (id, event_type) = (id.as_deref(), event_type.as_deref());
-    let key = about.key.as_deref().map(cut);
+    let key = details.key.as_deref().map(cut);
     let key = key.as_deref();
-    let destination = about.destination.as_deref().map(shown);
-    let (destination, reason) = (destination.as_deref(), &*cut(&about.reason));
+    let destination = details.destination.as_deref().map(shown);
+    let (destination, reason) = (destination.as_deref(), &*cut(&details.reason));
     tracing::warn!(
         subscription,
         position,

@@ -48,9 +48,9 @@ fn seen(act: impl FnOnce(&mut Reports)) -> Vec<String> {
     seen.0.lock().unwrap().clone()
 }
 
-fn about(reason: &str) -> Option<Box<About>> {
+fn details(reason: &str) -> Option<Box<FailureDetails>> {
     let event = Event::new("order.placed", "P4YL0AD").with_key("42").with_header("token", "S3CRET");
-    Some(Box::new(About {
+    Some(Box::new(FailureDetails {
         event: Some(Arc::new(event)),
         key: Some("42\nforged line".into()),
         destination: Some("https://me:pw@h.example/T0KEN?key=T0KEN + orders".into()),
@@ -59,8 +59,8 @@ fn about(reason: &str) -> Option<Box<About>> {
 }
 
 fn dead(position: i64, reason: &str) -> Report {
-    let about = about(reason);
-    Report::Parked { position: Position::new(position), state: ParkedState::Dead, attempts: 3, about }
+    let details = details(reason);
+    Report::Parked { position: Position::new(position), state: ParkedState::Dead, attempts: 3, details }
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
 #[test]
 fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
     let lines = seen(|reports| {
-        reports.log(&Report::Failing { position: Position::new(1), about: about("404").unwrap() });
-        let about = Some(Box::new(About { reason: "its headers are no JSON".into(), ..About::default() }));
+        reports.log(&Report::Failing { position: Position::new(1), details: details("404").unwrap() });
+        let details = Some(Box::new(FailureDetails { reason: "its headers are no JSON".into(), ..FailureDetails::default() }));
         let state = ParkedState::Dead;
-        reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, about });
+        reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, details });
         let state = ParkedState::Unrouted;
-        let about = self::about("no rule matches");
-        reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, about });
+        let details = self::details("no rule matches");
+        reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, details });
     });
     let expected = ["event failed; it will be retried", "headers are no JSON", "event held"];
     assert_eq!(lines.len(), 3, "{lines:?}");
@@ -134,7 +134,7 @@ fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
 fn what_goes_on_by_itself_is_not_told() {
     let lines = seen(|reports| {
         for state in [ParkedState::Retry, ParkedState::Behind, ParkedState::Held] {
-            reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, about: None });
+            reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, details: None });
         }
     });
     assert!(lines.is_empty(), "{lines:?}");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::brain::{Acquisition, Disposition, KeyId, Numbers, Routed, RoutedClaim};
+use super::brain::{Acquisition, Disposition, KeyId, IdHasher, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
 use crate::ledger::ParkedRow;
 use crate::route::{Route, Router};
@@ -15,7 +15,7 @@ use crate::{Event, Position, Result, StoredEvent};
 #[derive(Default)]
 pub(super) struct Routing {
     router: Router,
-    numbers: Numbers,
+    ids: IdHasher,
     order: Order,
     skipped: AtomicU64,
 }
@@ -37,7 +37,7 @@ impl Routing {
         let key = self.key(route.ordering_key(&event).as_deref(), position);
         let disposition = match route {
             Route::To { name, delivery } => {
-                Disposition::Deliver { id: self.numbers.destination(&name), name, delivery }
+                Disposition::Deliver { id: self.ids.destination(&name), name, delivery }
             }
             Route::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Routing {
     }
 
     fn key(&self, key: Option<&str>, position: Position) -> KeyId {
-        self.numbers.key(key.filter(|_| self.order == Order::Key), position)
+        self.ids.key(key.filter(|_| self.order == Order::Key), position)
     }
 
     pub(super) fn claim(&self, claimed: Claimed) -> RoutedClaim {

@@ -107,7 +107,7 @@ impl Look<'_> {
             let ours = status.iter().filter(|of| of.subscription == subscription.name);
             let mut leading = ours.map(|of| &of.brain).filter(|brain| brain.leading.is_some()).peekable();
             match leading.peek() {
-                Some(_) => leading.all(|brain| brain.recalling == 0 && brain.events_in_memory == 0),
+                Some(_) => leading.all(|brain| brain.fetching_parked == 0 && brain.events_in_memory == 0),
                 None => subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name()),
             }
         })

@@ -7,7 +7,7 @@ use super::key_queues::{Body, HeadState, KeyQueue, Queued};
 use super::leader::Leader;
 use super::park::{ParkReason, park};
 use super::step::StepCx;
-use super::{About, Disposition, KeyId, Report, Routed};
+use super::{FailureDetails, Disposition, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
@@ -37,8 +37,8 @@ impl Leader {
             let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
             let row = ParkReason::new(ParkedState::Dead, &why).row(&queued, None, None);
             self.progress.park(row, true, cx.elapsed());
-            let about = Some(Box::new(About { reason: why, ..About::default() }));
-            cx.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, about });
+            let details = Some(Box::new(FailureDetails { reason: why, ..FailureDetails::default() }));
+            cx.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, details });
         }
     }
 
@@ -70,15 +70,15 @@ impl Leader {
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
         let reason = "no rule matches";
         let row = ParkReason::new(state, reason).row(&queued, event.ordering_key().as_deref(), None);
-        let about = About {
+        let details = FailureDetails {
             event: Some(event.clone()),
             key: row.key.clone(),
             destination: None,
             reason: reason.to_owned(),
         };
         self.progress.park(row, true, cx.elapsed());
-        let about = first.then(|| Box::new(about));
-        cx.report(Report::Parked { position: queued.position, state, attempts: 0, about });
+        let details = first.then(|| Box::new(details));
+        cx.report(Report::Parked { position: queued.position, state, attempts: 0, details });
         queued.parked = true;
         match self.queues.slot(key) {
             Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::Stuck)),
@@ -92,7 +92,7 @@ impl Leader {
 
     /// The outbox was read on: what waited for earlier events of its key may have them all now.
     pub(super) fn have_read(&mut self) {
-        while let Some(key) = self.recall.pop_read(|position| self.intake.has_passed(position)) {
+        while let Some(key) = self.fetch_schedule.pop_read(|position| self.intake.has_passed(position)) {
             if self.queues.head_state(key) == Some(HeadState::Unread) {
                 self.want(key);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::BatchId;
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{IdMap, DestinationId, KeyId};
 use crate::sink::Failure;
 use crate::store::DestinationDown;
 use crate::{Now, Timestamp};
@@ -75,7 +75,7 @@ impl Outage {
 #[derive(Debug)]
 pub(super) struct Destinations {
     /// Those with failures. Empty while all goes well.
-    failing: ByNumber<DestinationId, Destination>,
+    failing: IdMap<DestinationId, Destination>,
     /// The first that was seen.
     first: Option<DestinationId>,
     are_several: bool,
@@ -83,7 +83,7 @@ pub(super) struct Destinations {
 
 impl Destinations {
     pub(super) fn new(are_several: bool) -> Self {
-        Self { failing: ByNumber::default(), first: None, are_several }
+        Self { failing: IdMap::default(), first: None, are_several }
     }
 
     /// An event goes there.

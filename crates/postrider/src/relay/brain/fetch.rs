@@ -22,16 +22,16 @@ impl Leader {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
             queue.head_state = HeadState::Wanted;
-            self.recall.want(key);
+            self.fetch_schedule.want(key);
         } else {
             queue.head_state = HeadState::Unread;
-            self.recall.want_after(queue.head.position, key);
+            self.fetch_schedule.want_after(queue.head.position, key);
         }
     }
 
     /// Asks for wanted events, as many as there is room for in memory.
     pub(super) fn fetch(&mut self, cx: &mut StepCx<'_>) {
-        if !self.recall.may_fetch() {
+        if !self.fetch_schedule.may_fetch() {
             return;
         }
         let policy = cx.policy();
@@ -39,8 +39,8 @@ impl Leader {
         let events_max = if bytes_max == 0 { 0 } else { events_max.min(policy.claim_events_max) };
         // What fills the memory may itself wait for one of these.
         let events_max = events_max.max(usize::from(self.is_still()));
-        while self.recall.fetching().len() < events_max
-            && let Some(key) = self.recall.pop_wanted()
+        while self.fetch_schedule.fetching().len() < events_max
+            && let Some(key) = self.fetch_schedule.pop_wanted()
         {
             let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::Wanted)
             else {
@@ -51,11 +51,11 @@ impl Leader {
             let missing = std::iter::once(&queue.head)
                 .chain(&queue.rest)
                 .take_while(|queued| queued.body.is_none() && intake.has_passed(queued.position));
-            let most = PER_KEY_MAX.min(events_max - self.recall.fetching().len());
-            self.recall.fetch(key, missing.take(most).map(|queued| queued.position));
+            let most = PER_KEY_MAX.min(events_max - self.fetch_schedule.fetching().len());
+            self.fetch_schedule.fetch(key, missing.take(most).map(|queued| queued.position));
         }
-        if !self.recall.fetching().is_empty() {
-            let positions = self.recall.fetching().iter().map(|(_, position)| *position).collect();
+        if !self.fetch_schedule.fetching().is_empty() {
+            let positions = self.fetch_schedule.fetching().iter().map(|(_, position)| *position).collect();
             cx.emit(Effect::Fetch(positions, bytes_max.min(policy.batch_bytes_max)));
         }
     }
@@ -71,7 +71,7 @@ impl Leader {
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
     /// in its place belongs to another history.
     pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), TermEnd> {
-        let asked = self.recall.take_fetching();
+        let asked = self.fetch_schedule.take_fetching();
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
@@ -119,7 +119,7 @@ impl Leader {
 
     /// The database was busy: ask again.
     pub(super) fn fetch_failed(&mut self) {
-        for key in dedup(self.recall.take_fetching().into_iter().map(|(key, _)| key)) {
+        for key in dedup(self.fetch_schedule.take_fetching().into_iter().map(|(key, _)| key)) {
             self.want(key);
         }
     }

@@ -251,14 +251,14 @@ pub enum Report {
         /// Attempts that counted.
         attempts: u32,
         /// Details, if the event is not retried automatically.
-        about: Option<Box<About>>,
+        details: Option<Box<FailureDetails>>,
     },
     /// The first attempt of an event failed, and its destination is not known to be down. It is retried.
     Failing {
         /// Which.
         position: Position,
         /// Details.
-        about: Box<About>,
+        details: Box<FailureDetails>,
     },
     /// A message may have been written twice.
     PossibleDuplicate(Position),
@@ -272,7 +272,7 @@ pub enum Report {
 
 /// Details of an event that could not be delivered, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct About {
+pub struct FailureDetails {
     /// The event, unless its row cannot be read or it is not in memory.
     pub event: Option<Arc<Event>>,
     /// Its ordering key.

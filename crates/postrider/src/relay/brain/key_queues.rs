@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{IdMap, DestinationId, KeyId};
 use crate::route::Delivery;
 use crate::{Event, Position};
 
@@ -118,7 +118,7 @@ impl KeyQueue {
 
 /// All queues.
 #[derive(Debug, Default)]
-pub(super) struct KeyQueues(ByNumber<KeyId, KeyQueue>);
+pub(super) struct KeyQueues(IdMap<KeyId, KeyQueue>);
 
 impl KeyQueues {
     pub(super) fn get(&self, key: KeyId) -> Option<&KeyQueue> {

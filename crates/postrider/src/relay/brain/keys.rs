@@ -15,9 +15,9 @@ pub struct DestinationId(pub u64);
 
 /// Gives names their numbers. Lives as long as the relay; numbers are never stored.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(RandomState);
+pub struct IdHasher(RandomState);
 
-impl Numbers {
+impl IdHasher {
     /// The number of an event's key. An event without a key is alone: its position is its key.
     pub fn key(&self, key: Option<&str>, position: Position) -> KeyId {
         match key {
@@ -34,9 +34,9 @@ impl Numbers {
 
 /// Hashes what is a good hash already.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Identity(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -53,4 +53,4 @@ impl Hasher for Identity {
 }
 
 /// A map by number.
-pub(super) type ByNumber<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Identity>>;
+pub(super) type IdMap<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<IdentityHasher>>;

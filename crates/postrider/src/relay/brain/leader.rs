@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::destination::Destinations;
-use super::duty::Duty;
+use super::run_state::RunState;
 use super::intake::{Demand, Intake};
 use super::key_queues::{HeadState, KeyQueue, KeyQueues, Queued};
 use super::lease::Lease;
 use super::outbound::Outbound;
 use super::progress::ProgressBuffer;
 use super::reader::ClaimYield;
-use super::recall::Recall;
+use super::fetch_schedule::FetchSchedule;
 use super::step::StepCx;
 use super::trial::Caution;
 use super::{TermEnd, Effect, ParkedEvent, Reply, Report, RoutedClaim};
@@ -27,7 +27,7 @@ use crate::{Code, Recovery};
 pub(super) struct Leader {
     pub(super) lease: Lease,
     /// Whether it may read and publish.
-    pub(super) duty: Duty,
+    pub(super) run_state: RunState,
     /// Reading, and what is in memory.
     pub(super) intake: Intake,
     /// Events that are not done with, by key.
@@ -37,7 +37,7 @@ pub(super) struct Leader {
     /// Destinations with failures.
     pub(super) destinations: Destinations,
     /// Parked events to read back into memory.
-    pub(super) recall: Recall,
+    pub(super) fetch_schedule: FetchSchedule,
     /// What is to be settled.
     pub(super) progress: ProgressBuffer,
     /// After a crash of the last owner: small batches, each recorded before it is published.
@@ -58,16 +58,16 @@ impl Leader {
         let caution = if loaded.clean { None } else { Some(Caution::after(&loaded, &parked, cx.policy())) };
         let mut leader = Self {
             lease: Lease::granted(loaded.epoch, cx.policy().lease, sent_at),
-            duty: Duty::default(),
+            run_state: RunState::default(),
             intake: Intake::new(now),
             queues: KeyQueues::default(),
             outbound: Outbound::new(now),
             destinations: Destinations::new(cx.policy().several_destinations),
-            recall: Recall::default(),
+            fetch_schedule: FetchSchedule::default(),
             progress: ProgressBuffer::open(loaded.progress, loaded.parked_count),
             caution,
         };
-        leader.duty.set_paused(cx, loaded.paused);
+        leader.run_state.set_paused(cx, loaded.paused);
         leader.load_parked(cx, parked, dead);
         if leader.caution.is_none() {
             leader.progress.forget_trial();
@@ -104,7 +104,7 @@ impl Leader {
             };
             self.queues.slot(key).insert_entry(KeyQueue::new(queued, head_state));
             match head_state {
-                HeadState::Waiting(until) => self.recall.retry_at(until, key),
+                HeadState::Waiting(until) => self.fetch_schedule.retry_at(until, key),
                 HeadState::Wanted => self.want(key),
                 _ => {}
             }
@@ -116,8 +116,8 @@ impl Leader {
         match reply {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
-                self.duty.set_paused(cx, paused);
-                if parked_changed && self.duty.reload(cx) {
+                self.run_state.set_paused(cx, paused);
+                if parked_changed && self.run_state.reload(cx) {
                     cx.report(Report::ParkedChanged);
                     self.unstage(cx);
                 }
@@ -187,7 +187,7 @@ impl Leader {
             cx.emit(Effect::Renew(self.lease.epoch));
         }
         self.wake_retries(cx, now);
-        if self.duty.is_working() {
+        if self.run_state.is_working() {
             self.fetch(cx);
             self.probe(cx);
             self.dispatch(cx);
@@ -195,13 +195,13 @@ impl Leader {
         // Also while shutting down: these failures must be judged before a later answer is taken as evidence against
         // them.
         self.judge(cx);
-        if self.duty.is_working() {
+        if self.run_state.is_working() {
             self.end_caution(cx);
             self.hold_blocked(cx);
             self.claim(cx);
         }
         self.flush(cx);
-        match self.duty.reload_by() {
+        match self.run_state.reload_by() {
             Some(by) if self.is_settled() || now >= by => Err(TermEnd::ParkedChanged),
             _ => Ok(()),
         }
@@ -214,19 +214,19 @@ impl Leader {
 
     /// Starts to shut down: nothing new is published.
     pub(super) fn drain(&mut self, cx: &StepCx<'_>) {
-        self.duty.drain(cx);
+        self.run_state.drain(cx);
         self.unstage(cx);
     }
 
     /// Whether everything was settled, once the shutdown is complete or out of time; `None` before.
     pub(super) fn drained(&self, now: Duration) -> Option<bool> {
-        let until = self.duty.draining_until()?;
+        let until = self.run_state.draining_until()?;
         let settled = self.is_settled();
         (settled || now >= until).then_some(settled)
     }
 
     fn wake_retries(&mut self, cx: &StepCx<'_>, now: Duration) {
-        while let Some((at, key)) = self.recall.pop_retry(now) {
+        while let Some((at, key)) = self.fetch_schedule.pop_retry(now) {
             match self.queues.head_state(key) {
                 Some(HeadState::Waiting(of)) if of == at => self.want(key),
                 Some(HeadState::Resting(of)) if of == at => self.proceed(cx, key),
@@ -248,15 +248,15 @@ impl Leader {
 
     fn demand(&self) -> Demand {
         Demand {
-            fetching: self.recall.fetching().len(),
-            is_waited_for: self.recall.waits_for_reader(),
+            fetching: self.fetch_schedule.fetching().len(),
+            is_waited_for: self.fetch_schedule.waits_for_reader(),
             unwritten_rows: self.progress.unwritten_rows(),
         }
     }
 
     fn flush(&mut self, cx: &mut StepCx<'_>) {
         let window_full = self.progress.unsettled() > 0 && self.window_room(cx) == 0;
-        let last = self.duty.is_leaving() && self.outbound.batch_count() == 0;
+        let last = self.run_state.is_ending() && self.outbound.batch_count() == 0;
         let urgent = window_full || last || self.is_staged();
         if self.progress.flush_due(cx.policy(), urgent).is_some_and(|due| due <= cx.elapsed()) {
             cx.emit(Effect::Settle(self.progress.flush(&cx.setup.subscription, self.lease.epoch)));
@@ -274,10 +274,10 @@ impl Leader {
         let mut due = self.lease.due();
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));
         at(self.progress.flush_due(cx.policy(), self.is_staged()));
-        at(self.duty.draining_until());
-        at(self.duty.reload_by());
-        at(self.recall.next_retry_at());
-        if self.duty.is_working() {
+        at(self.run_state.draining_until());
+        at(self.run_state.reload_by());
+        at(self.fetch_schedule.next_retry_at());
+        if self.run_state.is_working() {
             at(self.intake.due(cx.policy(), self.demand()));
             at(self.linger_due(cx));
             at(self.probe_due(cx));

@@ -12,12 +12,12 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `lease`, `duty` | when to renew; whether it is paused or shutting down |
+//! | `lease`, `run_state` | when to renew; whether it is paused or shutting down |
 //! | `intake` (with `reader`) | when and how much to read, and what is in memory |
 //! | `key_queues` | the events of each key, in order |
 //! | `outbound` | what is ready, and what is at the sink |
 //! | `destination` | the state of a destination that fails |
-//! | `recall` | parked events to read back into memory, and when |
+//! | `fetch_schedule` | parked events to read back into memory, and when |
 //! | `progress` | what is to be settled, and the window |
 //!
 //! What the leader does with them:
@@ -35,7 +35,7 @@ mod arrive;
 mod progress;
 mod destination;
 mod dispatch;
-mod duty;
+mod run_state;
 mod fetch;
 mod intake;
 mod io;
@@ -49,15 +49,15 @@ mod outcome;
 mod park;
 mod random;
 mod reader;
-mod recall;
+mod fetch_schedule;
 mod trial;
 mod step;
 
 pub use io::{
-    About, Acquisition, BatchId, CapacityLimit, TermEnd, Disposition, Effect, Input, ParkedEvent, Reply, Report,
+    FailureDetails, Acquisition, BatchId, CapacityLimit, TermEnd, Disposition, Effect, Input, ParkedEvent, Reply, Report,
     Routed, RoutedClaim, RoutedFetch, Term,
 };
-pub use keys::{DestinationId, KeyId, Numbers};
+pub use keys::{DestinationId, KeyId, IdHasher};
 pub use trial::CONDEMNED;
 
 use std::sync::Arc;
@@ -149,7 +149,7 @@ pub struct Snapshot {
     /// Bytes in memory, all columns and overhead.
     pub bytes_in_memory: usize,
     /// Parked keys that are being brought back into memory.
-    pub recalling: usize,
+    pub fetching_parked: usize,
     /// Messages in flight.
     pub in_flight: usize,
     /// Acknowledged and not yet settled.
@@ -224,13 +224,13 @@ impl Brain {
             highest_done: leader.progress.done().highest(),
             events_in_memory: leader.intake.events(),
             bytes_in_memory: leader.intake.bytes(),
-            recalling: leader.recall.count(),
+            fetching_parked: leader.fetch_schedule.count(),
             in_flight: leader.outbound.in_flight(),
             unsettled: leader.progress.unsettled(),
             parked: leader.progress.parked_count(),
             destinations_down: leader.destinations.down_count(),
             down: leader.destinations.down().take(DOWN_MAX).collect(),
-            paused: leader.duty.paused().map(str::to_owned),
+            paused: leader.run_state.paused().map(str::to_owned),
         }
     }
 
@@ -244,7 +244,7 @@ impl Brain {
             }
             Input::Pause(paused) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.duty.set_paused(cx, paused);
+                    leader.run_state.set_paused(cx, paused);
                 }
             }
             Input::Shutdown => {

@@ -128,7 +128,7 @@ impl Leader {
 
     fn resting(&self) -> impl Iterator<Item = KeyId> {
         let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::Resting(_)));
-        self.recall.retrying().filter(is_resting)
+        self.fetch_schedule.retrying().filter(is_resting)
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
@@ -156,7 +156,7 @@ impl Leader {
             let Some((id, _)) = self.destinations.next_probe() else { return };
             let Some(destination) = self.destinations.get_mut(id) else { return };
             let Some(key) = destination.blocked.pop_front() else {
-                self.recall_held(cx, id);
+                self.fetch_held(cx, id);
                 continue;
             };
             if self.queues.head_state(key) != Some(HeadState::Blocked) || self.is_over(cx, key) {
@@ -174,7 +174,7 @@ impl Leader {
     }
 
     /// All heads kept for probes are gone: one that was parked comes back to be the next.
-    fn recall_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
+    fn fetch_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
         let Some(destination) = self.destinations.get_mut(id) else { return };
         if let Some(outage) = &mut destination.outage {
             outage.probe_after(cx.now, cx.policy().probe_min);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::key_queues::{Body, Queued};
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{IdMap, DestinationId, KeyId};
 use super::{BatchId, Disposition, Routed};
 use crate::Position;
 
@@ -47,7 +47,7 @@ pub(super) struct Outbound {
     ready: VecDeque<KeyId>,
     /// Since when the first of them has waited.
     ready_since: Duration,
-    batches: ByNumber<BatchId, Batch>,
+    batches: IdMap<BatchId, Batch>,
     next_batch: u64,
     /// Messages at the sink. Together with unsettled events they are limited by the window.
     in_flight: usize,
@@ -60,7 +60,7 @@ impl Outbound {
         Self {
             ready: VecDeque::new(),
             ready_since: now,
-            batches: ByNumber::default(),
+            batches: IdMap::default(),
             next_batch: 0,
             in_flight: 0,
             acknowledged: 0,

@@ -88,9 +88,9 @@ impl Leader {
             }
             Outcome::Down(failure) => {
                 self.wait_for_destination(cx, key, destination, &name, &failure);
-                if failure.pause && self.duty.paused().is_none() {
+                if failure.pause && self.run_state.paused().is_none() {
                     cx.emit(Effect::Pause { epoch: self.lease.epoch, reason: failure.message.clone() });
-                    self.duty.set_paused(cx, Some(failure.message));
+                    self.run_state.set_paused(cx, Some(failure.message));
                 }
             }
             Outcome::Failed(failure) => self.strike(cx, key, &failure),

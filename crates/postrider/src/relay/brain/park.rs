@@ -9,7 +9,7 @@ use super::leader::Leader;
 use super::progress::ProgressBuffer;
 use super::random::doubled;
 use super::step::StepCx;
-use super::{About, KeyId, Report};
+use super::{FailureDetails, KeyId, Report};
 use crate::Timestamp;
 use crate::ledger::{ParkedRow, ParkedState};
 use crate::relay::OnDead;
@@ -74,7 +74,7 @@ impl Leader {
         queue.head.report_first_failure(cx, failure);
         queue.head.doubted = true;
         queue.head_state = HeadState::Resting(until);
-        self.recall.retry_at(until, key);
+        self.fetch_schedule.retry_at(until, key);
     }
 
     /// Counts a failed attempt of the head of a queue: it is retried later, or given up if it was the last attempt.
@@ -100,7 +100,7 @@ impl Leader {
             ..ParkReason::new(ParkedState::Retry, &failure.message)
         };
         self.park_queue(cx, key, HeadState::Waiting(until), reason);
-        self.recall.retry_at(until, key);
+        self.fetch_schedule.retry_at(until, key);
     }
 
     /// Gives up the head of a queue because the message can never be delivered.
@@ -167,14 +167,14 @@ impl Queued {
     /// Reports a first failure at once: whether the event is retried or parked may be decided much later.
     fn report_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
         if self.attempts == 0 && !self.doubted {
-            let about = Box::new(about(self.body.as_ref(), &failure.message));
-            cx.report(Report::Failing { position: self.position, about });
+            let details = Box::new(details(self.body.as_ref(), &failure.message));
+            cx.report(Report::Failing { position: self.position, details });
         }
     }
 }
 
-fn about(body: Option<&Body>, reason: &str) -> About {
-    About {
+fn details(body: Option<&Body>, reason: &str) -> FailureDetails {
+    FailureDetails {
         event: body.map(|body| body.event.clone()),
         key: body.and_then(Body::key).map(Cow::into_owned),
         destination: body.map(|body| body.name.clone()),
@@ -195,14 +195,14 @@ pub(super) fn park(
     let key = body.as_ref().and_then(Body::key);
     let row = reason.row(queued, key.as_deref(), body.as_ref().map(|b| &*b.name));
     // Events that are retried automatically are only counted; details are for those that need an operator.
-    let about = match reason.state {
+    let details = match reason.state {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => {
-            Some(Box::new(about(body.as_ref(), reason.error.unwrap_or_default())))
+            Some(Box::new(details(body.as_ref(), reason.error.unwrap_or_default())))
         }
         ParkedState::Retry | ParkedState::Held | ParkedState::Behind => None,
     };
     let Queued { position, attempts, .. } = *queued;
-    cx.report(Report::Parked { position, state: reason.state, attempts, about });
+    cx.report(Report::Parked { position, state: reason.state, attempts, details });
     progress.park(row, !queued.parked, cx.elapsed());
     queued.parked = true;
 }

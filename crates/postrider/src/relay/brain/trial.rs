@@ -154,7 +154,7 @@ impl Leader {
     /// many events as the window holds, or all events including the parked ones.
     pub(super) fn end_caution(&mut self, cx: &StepCx<'_>) {
         let Some(caution) = &self.caution else { return };
-        let caught_up = self.intake.is_caught_up() && self.recall.is_empty();
+        let caught_up = self.intake.is_caught_up() && self.fetch_schedule.is_empty();
         if caution.accused.is_empty() && caution.staged.is_none() && (caution.remaining == 0 || caught_up) {
             self.caution = None;
             self.progress.set_trial(None, cx.elapsed());

@@ -7,7 +7,7 @@ use super::step::StepCx;
 
 /// What keeps an owner from reading and publishing.
 #[derive(Debug, Default)]
-pub(super) struct Duty {
+pub(super) struct RunState {
     paused: Option<String>,
     /// Until when a shutdown waits for what is in flight.
     draining_until: Option<Duration>,
@@ -15,14 +15,14 @@ pub(super) struct Duty {
     reload_by: Option<Duration>,
 }
 
-impl Duty {
+impl RunState {
     /// Whether it reads and publishes: not paused and not shutting down.
     pub(super) fn is_working(&self) -> bool {
-        self.paused.is_none() && !self.is_leaving()
+        self.paused.is_none() && !self.is_ending()
     }
 
     /// The owner ends its term once all is settled.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         self.draining_until.is_some() || self.reload_by.is_some()
     }
 

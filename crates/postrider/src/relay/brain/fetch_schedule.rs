@@ -9,7 +9,7 @@ use crate::Position;
 
 /// Heads of queues that are read back into memory, or retried, later.
 #[derive(Debug, Default)]
-pub(super) struct Recall {
+pub(super) struct FetchSchedule {
     /// When parked and resting heads may be retried. An entry whose head has changed since is skipped.
     retries: BinaryHeap<Reverse<(Duration, KeyId)>>,
     /// Keys whose parked head is to be read back.
@@ -20,7 +20,7 @@ pub(super) struct Recall {
     unread: BTreeSet<(Position, KeyId)>,
 }
 
-impl Recall {
+impl FetchSchedule {
     pub(super) fn retry_at(&mut self, at: Duration, key: KeyId) {
         self.retries.push(Reverse((at, key)));
     }
