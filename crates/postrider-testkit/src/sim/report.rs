@@ -1,7 +1,7 @@
 //! What the brains tell people: traced, counted, and used where the checkers need it.
 
 use postrider::ledger::ParkedState;
-use postrider::relay::brain::{TermEnd, Report};
+use postrider::relay::brain::{Report, TermEnd};
 
 use super::seen::{Owner, Seen};
 use super::world::World;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::brain::{FailureDetails, TermEnd, Report};
+use super::brain::{FailureDetails, Report, TermEnd};
 use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
@@ -96,7 +96,9 @@ impl Reports {
                 let destination = shown(destination);
                 tracing::info!(subscription, %destination, "destination is up again");
             }
-            Report::Parked { position, state, attempts, details: Some(details) } if self.given_up.has_room() => {
+            Report::Parked { position, state, attempts, details: Some(details) }
+                if self.given_up.has_room() =>
+            {
                 let what = match state {
                     ParkedState::Expired => "event expired before it was delivered",
                     ParkedState::Unrouted => "event held",

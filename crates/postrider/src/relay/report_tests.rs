@@ -89,7 +89,10 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
 fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
     let lines = seen(|reports| {
         reports.log(&Report::Failing { position: Position::new(1), details: details("404").unwrap() });
-        let details = Some(Box::new(FailureDetails { reason: "its headers are no JSON".into(), ..FailureDetails::default() }));
+        let details = Some(Box::new(FailureDetails {
+            reason: "its headers are no JSON".into(),
+            ..FailureDetails::default()
+        }));
         let state = ParkedState::Dead;
         reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, details });
         let state = ParkedState::Unrouted;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::brain::{Acquisition, Disposition, KeyId, IdHasher, Routed, RoutedClaim};
+use super::brain::{Acquisition, Disposition, IdHasher, KeyId, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
 use crate::ledger::ParkedRow;
 use crate::route::{Route, Router};

@@ -7,7 +7,7 @@ use super::key_queues::{Body, HeadState, KeyQueue, Queued};
 use super::leader::Leader;
 use super::park::{ParkReason, park};
 use super::step::StepCx;
-use super::{FailureDetails, Disposition, KeyId, Report, Routed};
+use super::{Disposition, FailureDetails, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
@@ -16,10 +16,11 @@ impl Leader {
     /// Queues up newly claimed events, in position order.
     pub(super) fn arrive(&mut self, cx: &mut StepCx<'_>, events: Vec<Routed>) {
         if let Some(last) = events.last() {
-            self.progress.see(Mark { position: last.position, id: last.event.id });
+            self.progress.record_seen(Mark { position: last.position, id: last.event.id });
         }
         for Routed { position, key, disposition, event } in events {
-            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+            let queued =
+                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
             match disposition {
                 Disposition::Deliver { id, name, delivery } => {
                     self.enqueue(cx, key, queued, Body { destination: id, name, delivery, event })
@@ -32,9 +33,10 @@ impl Leader {
 
     /// Rows that cannot be read are dead at once: their key is unknown, and no other event
     /// waits for them.
-    pub(super) fn bury_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
+    pub(super) fn park_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
-            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+            let queued =
+                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
             let row = ParkReason::new(ParkedState::Dead, &why).row(&queued, None, None);
             self.progress.park(row, true, cx.elapsed());
             let details = Some(Box::new(FailureDetails { reason: why, ..FailureDetails::default() }));
@@ -43,7 +45,7 @@ impl Leader {
     }
 
     fn enqueue(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, body: Body) {
-        self.destinations.see(body.destination);
+        self.destinations.record_seen(body.destination);
         self.intake.keep(&body);
         queued.body = Some(body);
         match self.queues.slot(key) {
@@ -81,9 +83,9 @@ impl Leader {
         cx.report(Report::Parked { position: queued.position, state, attempts: 0, details });
         queued.parked = true;
         match self.queues.slot(key) {
-            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::Stuck)),
+            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::NeedsOperator)),
             Slot::Occupied(mut slot) => {
-                if let Err(queued) = slot.get_mut().precede(queued, HeadState::Stuck) {
+                if let Err(queued) = slot.get_mut().precede(queued, HeadState::NeedsOperator) {
                     slot.get_mut().insert(queued);
                 }
             }
@@ -91,10 +93,10 @@ impl Leader {
     }
 
     /// The outbox was read on: what waited for earlier events of its key may have them all now.
-    pub(super) fn have_read(&mut self) {
-        while let Some(key) = self.fetch_schedule.pop_read(|position| self.intake.has_passed(position)) {
-            if self.queues.head_state(key) == Some(HeadState::Unread) {
-                self.want(key);
+    pub(super) fn schedule_reached_fetches(&mut self) {
+        while let Some(key) = self.fetch_schedule.pop_reached(|position| self.intake.has_passed(position)) {
+            if self.queues.head_state(key) == Some(HeadState::AwaitsEarlier) {
+                self.schedule_fetch(key);
             }
         }
     }

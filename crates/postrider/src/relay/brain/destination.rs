@@ -1,11 +1,11 @@
-//! What is known of a destination that failed: whether it is down, and whose failures are in doubt.
+//! What is known of a destination that failed: whether it is down, and whose failures are in record_provisional_failure.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::BatchId;
-use super::keys::{IdMap, DestinationId, KeyId};
+use super::keys::{DestinationId, IdMap, KeyId};
 use crate::sink::Failure;
 use crate::store::DestinationDown;
 use crate::{Now, Timestamp};
@@ -19,7 +19,7 @@ pub(super) struct Destination {
     /// Heads whose failure counts against them only if the destination turns out to be up.
     pub(super) suspects: Vec<Suspect>,
     /// Other messages were in flight when the suspects failed, although their outcomes may prove nothing.
-    pub(super) accompanied: bool,
+    pub(super) others_in_flight: bool,
     /// Set while the destination is considered down.
     pub(super) outage: Option<Outage>,
     /// Heads in memory that wait for the end of the outage.
@@ -78,22 +78,22 @@ pub(super) struct Destinations {
     failing: IdMap<DestinationId, Destination>,
     /// The first that was seen.
     first: Option<DestinationId>,
-    are_several: bool,
+    are_multiple: bool,
 }
 
 impl Destinations {
-    pub(super) fn new(are_several: bool) -> Self {
-        Self { failing: IdMap::default(), first: None, are_several }
+    pub(super) fn new(are_multiple: bool) -> Self {
+        Self { failing: IdMap::default(), first: None, are_multiple }
     }
 
     /// An event goes there.
-    pub(super) fn see(&mut self, id: DestinationId) {
-        self.are_several |= *self.first.get_or_insert(id) != id;
+    pub(super) fn record_seen(&mut self, id: DestinationId) {
+        self.are_multiple |= *self.first.get_or_insert(id) != id;
     }
 
     /// More than one was seen, or is to be expected.
-    pub(super) fn are_several(&self) -> bool {
-        self.are_several
+    pub(super) fn are_multiple(&self) -> bool {
+        self.are_multiple
     }
 
     /// None has failures.
@@ -119,21 +119,21 @@ impl Destinations {
         sorted(self.failing.keys().copied())
     }
 
-    /// Those with failures that are in doubt.
-    pub(super) fn in_doubt(&self) -> Vec<DestinationId> {
+    /// Those with failures that are in record_provisional_failure.
+    pub(super) fn with_suspects(&self) -> Vec<DestinationId> {
         sorted(self.failing.iter().filter(|(_, of)| !of.suspects.is_empty()).map(|(id, _)| *id))
     }
 
     /// A message waits for the end of an outage.
-    pub(super) fn is_any_waited_for(&self) -> bool {
-        self.failing.values().any(|of| of.outage.is_some() && of.is_waited_for())
+    pub(super) fn has_any_waiting(&self) -> bool {
+        self.failing.values().any(|of| of.outage.is_some() && of.has_waiting())
     }
 
     /// Which to probe next, and when.
     pub(super) fn next_probe(&self) -> Option<(DestinationId, Duration)> {
         let probes = self.failing.iter().filter_map(|(id, destination)| {
             let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
-            destination.is_waited_for().then_some((outage.probe_at, *id))
+            destination.has_waiting().then_some((outage.probe_at, *id))
         });
         probes.min().map(|(at, id)| (id, at))
     }
@@ -156,13 +156,13 @@ fn sorted(ids: impl Iterator<Item = DestinationId>) -> Vec<DestinationId> {
 
 /// What the failures say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Diagnosis {
     /// Not decided yet; other messages are in flight.
-    Open,
+    Undecided,
     /// The message failed alone and there is nothing to compare it with: it counts.
-    Alone,
+    MessageFailed,
     /// The destination is down: nothing counts.
-    Down,
+    DestinationDown,
 }
 
 impl Destination {
@@ -177,7 +177,7 @@ impl Destination {
             name,
             failing: BTreeSet::new(),
             suspects: Vec::new(),
-            accompanied: false,
+            others_in_flight: false,
             outage: None,
             blocked: VecDeque::new(),
             held: VecDeque::new(),
@@ -185,7 +185,7 @@ impl Destination {
     }
 
     /// Whether an event waits for the end of its outage.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(super) fn has_waiting(&self) -> bool {
         !self.blocked.is_empty() || !self.held.is_empty()
     }
 
@@ -198,17 +198,17 @@ impl Destination {
     }
 
     /// Judges the suspects. `others`: whether a message of another key is ready or in flight.
-    pub(super) fn judge(&self, breaker_keys: usize, others: bool) -> Verdict {
-        let others = others || self.is_waited_for();
+    pub(super) fn diagnose(&self, breaker_keys: usize, others: bool) -> Diagnosis {
+        let others = others || self.has_waiting();
         let keys = self.failing.len();
         if keys >= breaker_keys || (self.outage.is_some() && (keys > 1 || others)) {
-            Verdict::Down
+            Diagnosis::DestinationDown
         } else if others {
-            Verdict::Open
+            Diagnosis::Undecided
         } else if keys > 1 {
-            Verdict::Down
+            Diagnosis::DestinationDown
         } else {
-            Verdict::Alone
+            Diagnosis::MessageFailed
         }
     }
 }
@@ -231,22 +231,22 @@ mod tests {
 
     #[test]
     fn a_message_that_fails_alone_counts() {
-        assert_eq!(failing(1).judge(5, false), Verdict::Alone);
+        assert_eq!(failing(1).diagnose(5, false), Diagnosis::MessageFailed);
     }
 
     #[test]
     fn while_others_are_on_their_way_nothing_is_decided() {
-        assert_eq!(failing(1).judge(5, true), Verdict::Open);
-        assert_eq!(failing(4).judge(5, true), Verdict::Open);
+        assert_eq!(failing(1).diagnose(5, true), Diagnosis::Undecided);
+        assert_eq!(failing(4).diagnose(5, true), Diagnosis::Undecided);
     }
 
     #[test]
     fn when_all_there_is_fails_the_destination_is_down() {
-        assert_eq!(failing(2).judge(5, false), Verdict::Down);
+        assert_eq!(failing(2).diagnose(5, false), Diagnosis::DestinationDown);
     }
 
     #[test]
     fn enough_failing_keys_are_an_outage_whatever_else_is_under_way() {
-        assert_eq!(failing(5).judge(5, true), Verdict::Down);
+        assert_eq!(failing(5).diagnose(5, true), Diagnosis::DestinationDown);
     }
 }

@@ -50,9 +50,9 @@ impl Leader {
     }
 
     fn may_dispatch(&self, cx: &StepCx<'_>) -> bool {
-        let places = if self.caution.is_some() { 1 } else { cx.policy().batches_in_flight_max };
+        let places = if self.trial_mode.is_some() { 1 } else { cx.policy().batches_in_flight_max };
         self.outbound.ready_count() > 0
-            && !self.progress.must_prove()
+            && !self.progress.must_settle_first()
             && self.outbound.batch_count() < places
             && !self.is_staged()
             && self.window_room(cx) > 0
@@ -72,7 +72,7 @@ impl Leader {
     }
 
     fn batch_events_max(&self, cx: &StepCx<'_>) -> usize {
-        let trial = self.caution.as_ref().map_or(usize::MAX, |caution| caution.events_max);
+        let trial = self.trial_mode.as_ref().map_or(usize::MAX, |trial_mode| trial_mode.events_max);
         cx.policy().batch_events_max.min(trial)
     }
 
@@ -85,11 +85,11 @@ impl Leader {
             && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.outbound.pop_ready()
         {
-            if self.is_over(cx, key) || self.block_if_down(key) {
+            if self.give_up_if_undeliverable(cx, key) || self.block_if_down(key) {
                 continue;
             }
             // A batch has one destination: if that does not answer, messages for others must not fail with it.
-            if self.destinations.are_several() {
+            if self.destinations.are_multiple() {
                 let of_key = self.destination_of(key);
                 if *destination.get_or_insert(of_key) != of_key {
                     passed_over.push(key);
@@ -124,14 +124,14 @@ impl Leader {
     }
 
     /// Whether the head of a queue must not be sent: it has expired, or it crashes the relay. Then it is given up.
-    pub(super) fn is_over(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
+    pub(super) fn give_up_if_undeliverable(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
         let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
         if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
             let why = "expired before it could be delivered";
             self.give_up(cx, key, ParkReason::new(ParkedState::Expired, why));
             return true;
         }
-        if let Some(reason) = self.condemned(key) {
+        if let Some(reason) = self.crash_reason(key) {
             self.reject(cx, key, &reason);
             return true;
         }
@@ -140,7 +140,7 @@ impl Leader {
 
     /// Sends a batch now, or after it is recorded if the last owner died.
     pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
-        if self.caution.is_some() {
+        if self.trial_mode.is_some() {
             self.stage(cx, batch);
         } else {
             self.publish(cx, batch);

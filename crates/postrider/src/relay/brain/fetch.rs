@@ -7,7 +7,7 @@ use super::key_queues::{Body, HeadState, Queued};
 use super::leader::Leader;
 use super::park::ParkReason;
 use super::step::StepCx;
-use super::{TermEnd, Disposition, Effect, KeyId, Routed};
+use super::{Disposition, Effect, KeyId, Routed, TermEnd};
 use crate::Position;
 use crate::ledger::ParkedState;
 use crate::store::Budget;
@@ -18,14 +18,14 @@ const PER_KEY_MAX: usize = 32;
 impl Leader {
     /// The head of a queue is in the table and it is its turn, unless the last owner had events of its key
     /// in memory that go before it and are still to be read.
-    pub(super) fn want(&mut self, key: KeyId) {
+    pub(super) fn schedule_fetch(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
-            queue.head_state = HeadState::Wanted;
-            self.fetch_schedule.want(key);
+            queue.head_state = HeadState::ToFetch;
+            self.fetch_schedule.fetch_now(key);
         } else {
-            queue.head_state = HeadState::Unread;
-            self.fetch_schedule.want_after(queue.head.position, key);
+            queue.head_state = HeadState::AwaitsEarlier;
+            self.fetch_schedule.fetch_once_read_to(queue.head.position, key);
         }
     }
 
@@ -38,11 +38,11 @@ impl Leader {
         let Budget { events_max, bytes_max } = self.intake.room_for_parked(policy);
         let events_max = if bytes_max == 0 { 0 } else { events_max.min(policy.claim_events_max) };
         // What fills the memory may itself wait for one of these.
-        let events_max = events_max.max(usize::from(self.is_still()));
+        let events_max = events_max.max(usize::from(self.is_idle()));
         while self.fetch_schedule.fetching().len() < events_max
-            && let Some(key) = self.fetch_schedule.pop_wanted()
+            && let Some(key) = self.fetch_schedule.pop_to_fetch()
         {
-            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::Wanted)
+            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::ToFetch)
             else {
                 continue;
             };
@@ -52,7 +52,7 @@ impl Leader {
                 .chain(&queue.rest)
                 .take_while(|queued| queued.body.is_none() && intake.has_passed(queued.position));
             let most = PER_KEY_MAX.min(events_max - self.fetch_schedule.fetching().len());
-            self.fetch_schedule.fetch(key, missing.take(most).map(|queued| queued.position));
+            self.fetch_schedule.start_fetch(key, missing.take(most).map(|queued| queued.position));
         }
         if !self.fetch_schedule.fetching().is_empty() {
             let positions = self.fetch_schedule.fetching().iter().map(|(_, position)| *position).collect();
@@ -61,11 +61,11 @@ impl Leader {
     }
 
     /// Nothing is on its way to the sink, and no destination is waited for.
-    fn is_still(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.outbound.ready_count() == 0
             && self.outbound.in_flight() == 0
             && !self.is_staged()
-            && !self.destinations.is_any_waited_for()
+            && !self.destinations.has_any_waiting()
     }
 
     /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
@@ -94,9 +94,9 @@ impl Leader {
         }
         // After the loading, so that what was read behind such a head does not stay in memory with it.
         for (key, position) in unrouted {
-            if self.heads(key, position) {
+            if self.is_head(key, position) {
                 let reason = ParkReason::new(ParkedState::Unrouted, "no rule matches");
-                self.park_queue(cx, key, HeadState::Stuck, reason);
+                self.park_queue(cx, key, HeadState::NeedsOperator, reason);
             }
         }
         for (key, position) in asked.iter().filter(|(_, position)| fetched.taken.contains(position)) {
@@ -104,7 +104,7 @@ impl Leader {
         }
         let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
         for (key, position) in asked {
-            if fetched.gone.contains(&position) && self.heads(key, position) {
+            if fetched.gone.contains(&position) && self.is_head(key, position) {
                 let why = "its row is no longer in the outbox";
                 self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
             }
@@ -120,11 +120,11 @@ impl Leader {
     /// The database was busy: ask again.
     pub(super) fn fetch_failed(&mut self) {
         for key in dedup(self.fetch_schedule.take_fetching().into_iter().map(|(key, _)| key)) {
-            self.want(key);
+            self.schedule_fetch(key);
         }
     }
 
-    fn heads(&self, key: KeyId, position: Position) -> bool {
+    fn is_head(&self, key: KeyId, position: Position) -> bool {
         self.queues.get(key).is_some_and(|queue| queue.head.position == position)
     }
 
@@ -141,14 +141,14 @@ impl Leader {
 
     /// The subscription no longer wants an event that was parked, or another process has it: it is done.
     fn drop_filtered(&mut self, cx: &StepCx<'_>, key: KeyId, position: Position) {
-        let head = self.heads(key, position);
+        let head = self.is_head(key, position);
         let Some(queue) = self.queues.get_mut(key) else { return };
         if head {
             self.queues.pop(key);
         } else {
             remove(&mut queue.rest, position);
         }
-        self.clear_suspicion(position);
+        self.remove_from_trial(position);
         self.progress.unpark(position, cx.elapsed());
     }
 }

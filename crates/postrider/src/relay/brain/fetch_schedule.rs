@@ -13,11 +13,11 @@ pub(super) struct FetchSchedule {
     /// When parked and resting heads may be retried. An entry whose head has changed since is skipped.
     retries: BinaryHeap<Reverse<(Duration, KeyId)>>,
     /// Keys whose parked head is to be read back.
-    wanted: VecDeque<KeyId>,
+    to_fetch: VecDeque<KeyId>,
     /// What is being read.
     fetching: Vec<(KeyId, Position)>,
     /// Queues that wait until the outbox is read up to their head.
-    unread: BTreeSet<(Position, KeyId)>,
+    awaiting_reader: BTreeSet<(Position, KeyId)>,
 }
 
 impl FetchSchedule {
@@ -40,35 +40,35 @@ impl FetchSchedule {
         self.retries.iter().map(|Reverse((_, key))| *key)
     }
 
-    pub(super) fn want(&mut self, key: KeyId) {
-        self.wanted.push_back(key);
+    pub(super) fn fetch_now(&mut self, key: KeyId) {
+        self.to_fetch.push_back(key);
     }
 
     /// The head at this position is to be read back once the outbox is read up to it.
-    pub(super) fn want_after(&mut self, position: Position, key: KeyId) {
-        self.unread.insert((position, key));
+    pub(super) fn fetch_once_read_to(&mut self, position: Position, key: KeyId) {
+        self.awaiting_reader.insert((position, key));
     }
 
     /// A key whose head waited until the outbox was read up to it, if it is by now.
-    pub(super) fn pop_read(&mut self, has_passed: impl Fn(Position) -> bool) -> Option<KeyId> {
-        self.unread.first().filter(|(position, _)| has_passed(*position))?;
-        self.unread.pop_first().map(|(_, key)| key)
+    pub(super) fn pop_reached(&mut self, has_passed: impl Fn(Position) -> bool) -> Option<KeyId> {
+        self.awaiting_reader.first().filter(|(position, _)| has_passed(*position))?;
+        self.awaiting_reader.pop_first().map(|(_, key)| key)
     }
 
-    pub(super) fn waits_for_reader(&self) -> bool {
-        !self.unread.is_empty()
+    pub(super) fn has_awaiting_reader(&self) -> bool {
+        !self.awaiting_reader.is_empty()
     }
 
     /// Whether something is to be read back and nothing is being read.
     pub(super) fn may_fetch(&self) -> bool {
-        !self.wanted.is_empty() && self.fetching.is_empty()
+        !self.to_fetch.is_empty() && self.fetching.is_empty()
     }
 
-    pub(super) fn pop_wanted(&mut self) -> Option<KeyId> {
-        self.wanted.pop_front()
+    pub(super) fn pop_to_fetch(&mut self) -> Option<KeyId> {
+        self.to_fetch.pop_front()
     }
 
-    pub(super) fn fetch(&mut self, key: KeyId, positions: impl Iterator<Item = Position>) {
+    pub(super) fn start_fetch(&mut self, key: KeyId, positions: impl Iterator<Item = Position>) {
         self.fetching.extend(positions.map(|position| (key, position)));
     }
 
@@ -84,7 +84,7 @@ impl FetchSchedule {
 
     /// How many keys and events are to be read back or being read.
     pub(super) fn count(&self) -> usize {
-        self.wanted.len() + self.fetching.len() + self.unread.len()
+        self.to_fetch.len() + self.fetching.len() + self.awaiting_reader.len()
     }
 
     /// Whether nothing is to be read back or retried, now or later.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::CapacityLimit;
 use super::key_queues::Body;
-use super::reader::{ClaimYield, Reader};
+use super::reader::{ClaimSummary, Reader};
 use crate::Position;
 use crate::relay::Policy;
 use crate::store::Budget;
@@ -39,7 +39,7 @@ pub(super) struct Demand {
     /// Parked events that are being read back.
     pub(super) fetching: usize,
     /// Queues wait until the outbox is read up to their head.
-    pub(super) is_waited_for: bool,
+    pub(super) has_awaiting_reader: bool,
     /// Parked rows that are not written yet.
     pub(super) unwritten_rows: usize,
 }
@@ -73,7 +73,7 @@ impl Intake {
     }
 
     /// Half of the limit is used.
-    pub(super) fn is_crowded(&self, policy: &Policy) -> bool {
+    pub(super) fn is_half_full(&self, policy: &Policy) -> bool {
         self.events >= policy.read_ahead_events_max / 2 || self.bytes >= policy.read_ahead_bytes_max / 2
     }
 
@@ -106,7 +106,7 @@ impl Intake {
     }
 
     /// A claim came back.
-    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
+    pub(super) fn claimed(&mut self, claim: ClaimSummary, now: Duration, policy: &Policy) {
         self.claiming = NOTHING;
         self.reader.claimed(claim, now, policy);
     }
@@ -126,7 +126,7 @@ impl Intake {
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
             // Parked queues that wait for the reader could never be emptied otherwise.
-            && (self.limit != Some(CapacityLimit::ParkedRows) || demand.is_waited_for)
+            && (self.limit != Some(CapacityLimit::ParkedRows) || demand.has_awaiting_reader)
             && demand.unwritten_rows < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::destination::Destinations;
-use super::run_state::RunState;
+use super::fetch_schedule::FetchSchedule;
 use super::intake::{Demand, Intake};
 use super::key_queues::{HeadState, KeyQueue, KeyQueues, Queued};
 use super::lease::Lease;
 use super::outbound::Outbound;
 use super::progress::ProgressBuffer;
-use super::reader::ClaimYield;
-use super::fetch_schedule::FetchSchedule;
+use super::reader::ClaimSummary;
+use super::run_state::RunState;
 use super::step::StepCx;
-use super::trial::Caution;
-use super::{TermEnd, Effect, ParkedEvent, Reply, Report, RoutedClaim};
+use super::trial::TrialMode;
+use super::{Effect, ParkedEvent, Reply, Report, RoutedClaim, TermEnd};
 use crate::ledger::ParkedState;
 use crate::relay::OnDead;
 use crate::sink::Outcome;
@@ -41,7 +41,7 @@ pub(super) struct Leader {
     /// What is to be settled.
     pub(super) progress: ProgressBuffer,
     /// After a crash of the last owner: small batches, each recorded before it is published.
-    pub(super) caution: Option<Caution>,
+    pub(super) trial_mode: Option<TrialMode>,
 }
 
 impl Leader {
@@ -55,7 +55,8 @@ impl Leader {
     ) -> Self {
         let now = cx.elapsed();
         cx.report(Report::Leading { epoch: loaded.epoch, clean: loaded.clean });
-        let caution = if loaded.clean { None } else { Some(Caution::after(&loaded, &parked, cx.policy())) };
+        let trial_mode =
+            if loaded.clean { None } else { Some(TrialMode::after_crash(&loaded, &parked, cx.policy())) };
         let mut leader = Self {
             lease: Lease::granted(loaded.epoch, cx.policy().lease, sent_at),
             run_state: RunState::default(),
@@ -65,11 +66,11 @@ impl Leader {
             destinations: Destinations::new(cx.policy().several_destinations),
             fetch_schedule: FetchSchedule::default(),
             progress: ProgressBuffer::open(loaded.progress, loaded.parked_count),
-            caution,
+            trial_mode,
         };
         leader.run_state.set_paused(cx, loaded.paused);
         leader.load_parked(cx, parked, dead);
-        if leader.caution.is_none() {
+        if leader.trial_mode.is_none() {
             leader.progress.forget_trial();
         }
         leader
@@ -85,7 +86,7 @@ impl Leader {
             let queued = Queued {
                 position: row.position,
                 attempts: row.attempts,
-                doubted: false,
+                failed_provisionally: false,
                 parked: true,
                 body: None,
             };
@@ -94,18 +95,18 @@ impl Leader {
                 continue;
             }
             let head_state = match row.state {
-                ParkedState::Dead | ParkedState::Expired => HeadState::Stuck,
+                ParkedState::Dead | ParkedState::Expired => HeadState::NeedsOperator,
                 ParkedState::Retry => {
                     // A wall clock that jumped must not make an event wait longer than the maximum backoff.
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| cx.now.wall.until(at));
-                    HeadState::Waiting(cx.elapsed() + wait.min(cx.policy().backoff_max))
+                    HeadState::Backoff(cx.elapsed() + wait.min(cx.policy().backoff_max))
                 }
-                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => HeadState::Wanted,
+                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => HeadState::ToFetch,
             };
             self.queues.slot(key).insert_entry(KeyQueue::new(queued, head_state));
             match head_state {
-                HeadState::Waiting(until) => self.fetch_schedule.retry_at(until, key),
-                HeadState::Wanted => self.want(key),
+                HeadState::Backoff(until) => self.fetch_schedule.retry_at(until, key),
+                HeadState::ToFetch => self.schedule_fetch(key),
                 _ => {}
             }
         }
@@ -128,24 +129,24 @@ impl Leader {
                 for (start, end) in dead {
                     self.progress.finish(start, end, cx.elapsed());
                 }
-                self.bury_damaged(cx, damaged);
+                self.park_damaged(cx, damaged);
                 let last = events.last().map(|event| event.position);
-                let claim = ClaimYield { last, more_at_once, has_unread };
+                let claim = ClaimSummary { last, more_at_once, has_unread };
                 self.intake.claimed(claim, cx.elapsed(), cx.policy());
                 self.arrive(cx, events);
-                self.have_read();
+                self.schedule_reached_fetches();
             }
             Reply::Claimed(Ok(RoutedClaim::HistoryChanged(reason))) => {
                 cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
                 return Err(TermEnd::HistoryChanged);
             }
             Reply::Claimed(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.intake.claim_failed(cx.elapsed(), cx.policy());
             }
             Reply::Fetched(Ok(fetched)) => self.fetched(cx, fetched)?,
             Reply::Fetched(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.fetch_failed();
             }
             Reply::Published(_, outcomes) if outcomes.contains(&Outcome::Fenced) => {
@@ -153,15 +154,15 @@ impl Leader {
             }
             Reply::Published(batch, outcomes) => self.published(cx, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
-                let ended = self.progress.flushed();
-                self.bury(cx, ended);
+                let given_up = self.progress.flushed();
+                self.remove_given_up(cx, given_up);
                 self.publish_staged(cx);
             }
             Reply::Settled(Ok(Settled::Fenced)) => return Err(TermEnd::Fenced),
             Reply::Settled(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.progress.flush_failed(cx.elapsed(), cx.policy());
-                self.writing_failed();
+                self.staged_flush_failed();
             }
             Reply::Acquired(_) | Reply::Released | Reply::Paused => {}
         }
@@ -170,7 +171,7 @@ impl Leader {
 
     /// Continues after an error that changed nothing; after any other error the term ends and the state is loaded
     /// again.
-    fn survive(code: Code) -> Result<(), TermEnd> {
+    fn end_term_unless_retryable(code: Code) -> Result<(), TermEnd> {
         match code.recovery() {
             Recovery::Retry => Ok(()),
             Recovery::Reload | Recovery::Operator => Err(TermEnd::StoreFailed(code)),
@@ -180,7 +181,7 @@ impl Leader {
     /// Does everything that is due now.
     pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), TermEnd> {
         let now = cx.elapsed();
-        if self.lease.is_over(now) {
+        if self.lease.is_expired(now) {
             return Err(TermEnd::LeaseExpired);
         }
         if self.lease.start_renewal(now) {
@@ -194,9 +195,9 @@ impl Leader {
         }
         // Also while shutting down: these failures must be judged before a later answer is taken as evidence against
         // them.
-        self.judge(cx);
+        self.diagnose(cx);
         if self.run_state.is_working() {
-            self.end_caution(cx);
+            self.end_trial_mode(cx);
             self.hold_blocked(cx);
             self.claim(cx);
         }
@@ -228,8 +229,8 @@ impl Leader {
     fn wake_retries(&mut self, cx: &StepCx<'_>, now: Duration) {
         while let Some((at, key)) = self.fetch_schedule.pop_retry(now) {
             match self.queues.head_state(key) {
-                Some(HeadState::Waiting(of)) if of == at => self.want(key),
-                Some(HeadState::Resting(of)) if of == at => self.proceed(cx, key),
+                Some(HeadState::Backoff(of)) if of == at => self.schedule_fetch(key),
+                Some(HeadState::RetrySoon(of)) if of == at => self.proceed(cx, key),
                 _ => {}
             }
         }
@@ -249,7 +250,7 @@ impl Leader {
     fn demand(&self) -> Demand {
         Demand {
             fetching: self.fetch_schedule.fetching().len(),
-            is_waited_for: self.fetch_schedule.waits_for_reader(),
+            has_awaiting_reader: self.fetch_schedule.has_awaiting_reader(),
             unwritten_rows: self.progress.unwritten_rows(),
         }
     }
@@ -260,7 +261,7 @@ impl Leader {
         let urgent = window_full || last || self.is_staged();
         if self.progress.flush_due(cx.policy(), urgent).is_some_and(|due| due <= cx.elapsed()) {
             cx.emit(Effect::Settle(self.progress.flush(&cx.setup.subscription, self.lease.epoch)));
-            self.writing_staged();
+            self.staged_flush_started();
         }
     }
 

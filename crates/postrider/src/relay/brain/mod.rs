@@ -54,11 +54,11 @@ mod trial;
 mod step;
 
 pub use io::{
-    FailureDetails, Acquisition, BatchId, CapacityLimit, TermEnd, Disposition, Effect, Input, ParkedEvent, Reply, Report,
-    Routed, RoutedClaim, RoutedFetch, Term,
+    Acquisition, BatchId, CapacityLimit, Disposition, Effect, FailureDetails, Input, ParkedEvent, Reply,
+    Report, Routed, RoutedClaim, RoutedFetch, Term, TermEnd,
 };
-pub use keys::{DestinationId, KeyId, IdHasher};
-pub use trial::CONDEMNED;
+pub use keys::{DestinationId, IdHasher, KeyId};
+pub use trial::CRASHED_REASON;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ use random::Random;
 use step::StepCx;
 
 /// Maximum delay between two attempts to lead while none of them settles anything.
-const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
+const TERM_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What a brain gets when it is created.
 #[derive(Debug, Clone)]
@@ -111,13 +111,13 @@ pub struct Brain {
     /// The holder of the lease at the last request, so that it is reported once.
     leader: Option<String>,
     /// Terms in a row that ended before anything was settled.
-    fruitless: u32,
+    terms_without_settle: u32,
     /// This process's last term ended while it was still careful after another relay's crash.
-    was_careful: bool,
+    was_in_trial_mode: bool,
     /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
     /// The last epoch that this process owned.
-    led: Option<Epoch>,
+    last_epoch: Option<Epoch>,
 }
 
 #[derive(Debug)]
@@ -178,10 +178,10 @@ impl Brain {
             due: Some(Duration::ZERO),
             halted: None,
             leader: None,
-            fruitless: 0,
-            was_careful: false,
+            terms_without_settle: 0,
+            was_in_trial_mode: false,
             acknowledged_before: 0,
-            led: None,
+            last_epoch: None,
         }
     }
 
@@ -279,11 +279,12 @@ impl Brain {
                 self.halted = None;
                 self.leader = None;
                 // No other relay owned the lease in between, and this process is alive: so no event has crashed it.
-                loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
-                self.led = Some(loaded.epoch);
+                loaded.clean |= !self.was_in_trial_mode
+                    && self.last_epoch.is_some_and(|last| last.0 + 1 == loaded.epoch.0);
+                self.last_epoch = Some(loaded.epoch);
                 let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
-                if self.fruitless > 0 {
-                    leader.progress.prove_settling(cx.elapsed());
+                if self.terms_without_settle > 0 {
+                    leader.progress.require_settle(cx.elapsed());
                 }
                 if self.stopping {
                     leader.drain(cx);
@@ -304,10 +305,10 @@ impl Brain {
                     cx.report(Report::Halted(reason.clone()));
                     self.halted = Some(reason);
                 }
-                cx.soon(lease / 3)
+                cx.jittered(lease / 3)
             }
-            Err(code) if code.recovery() == Recovery::Retry => cx.soon(lease / 30),
-            Err(_) => cx.soon(lease / 6),
+            Err(code) if code.recovery() == Recovery::Retry => cx.jittered(lease / 30),
+            Err(_) => cx.jittered(lease / 6),
         };
         self.phase = Phase::Standby { try_at };
     }
@@ -340,13 +341,14 @@ impl Brain {
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
             // A reload because an operator changed parked rows is not a failure.
-            let is_fruitful = leader.progress.has_settled() || why == TermEnd::ParkedChanged;
-            self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
-            self.was_careful = leader.caution.is_some();
+            let has_worked = leader.progress.has_settled() || why == TermEnd::ParkedChanged;
+            self.terms_without_settle =
+                if has_worked { 0 } else { self.terms_without_settle.saturating_add(1) };
+            self.was_in_trial_mode = leader.trial_mode.is_some();
         }
         let lease = cx.policy().lease;
-        let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
-        let try_at = if why == TermEnd::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
+        let wait = random::doubled(lease / 10, lease.max(TERM_WAIT_MAX), self.terms_without_settle);
+        let try_at = if why == TermEnd::ParkedChanged { cx.elapsed() } else { cx.jittered(wait) };
         self.phase = Phase::Standby { try_at };
         // Replies to effects of this term must not reach the next one.
         self.term = Term(self.term.0 + 1);

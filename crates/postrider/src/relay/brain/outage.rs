@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::destination::{Outage, Suspect, Verdict};
+use super::destination::{Diagnosis, Outage, Suspect};
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
@@ -28,11 +28,11 @@ impl Leader {
             .into_iter()
             .partition(|suspect| suspect.is_disproved_by(by));
         for Suspect { key, failure, .. } in before {
-            self.doubt(cx, key, &failure);
+            self.record_provisional_failure(cx, key, &failure);
         }
         for suspect in after {
             let open = self.destinations.failing(id, &destination.name);
-            open.accompanied = true;
+            open.others_in_flight = true;
             open.suspect(suspect, cx.policy().breaker_keys);
         }
         if destination.outage.is_some() {
@@ -45,7 +45,7 @@ impl Leader {
         }
         for key in destination.held {
             if self.queues.head_state(key) == Some(HeadState::Held) {
-                self.want(key);
+                self.schedule_fetch(key);
             }
         }
     }
@@ -75,35 +75,35 @@ impl Leader {
         });
     }
 
-    /// Decides what the failures in doubt mean, as far as that can be said now.
-    pub(super) fn judge(&mut self, cx: &mut StepCx<'_>) {
+    /// Decides what the failures in record_provisional_failure mean, as far as that can be said now.
+    pub(super) fn diagnose(&mut self, cx: &mut StepCx<'_>) {
         if self.destinations.is_empty() {
             return;
         }
-        for id in self.destinations.in_doubt() {
+        for id in self.destinations.with_suspects() {
             let others = self.is_sending_to(id);
             let Some(destination) = self.destinations.get_mut(id) else { continue };
-            let verdict = destination.judge(cx.policy().breaker_keys, others);
-            if verdict == Verdict::Open {
-                destination.accompanied = true;
+            let diagnosis = destination.diagnose(cx.policy().breaker_keys, others);
+            if diagnosis == Diagnosis::Undecided {
+                destination.others_in_flight = true;
                 continue;
             }
-            let accompanied = std::mem::take(&mut destination.accompanied);
+            let others_in_flight = std::mem::take(&mut destination.others_in_flight);
             let suspects = std::mem::take(&mut destination.suspects);
-            if verdict == Verdict::Alone {
+            if diagnosis == Diagnosis::MessageFailed {
                 let is_probe = destination.outage.is_some();
                 if let (true, Some(suspect)) = (is_probe, suspects.first()) {
                     let failure = suspect.failure.clone();
                     self.destination_is_down(cx, id, &failure);
                 }
                 for Suspect { key, failure, .. } in &suspects {
-                    if accompanied {
+                    if others_in_flight {
                         // It failed beside others whose outcomes proved nothing: it is retried once more, alone.
                         self.proceed(cx, *key);
                     } else if is_probe {
-                        self.strike(cx, *key, failure);
+                        self.record_failed_attempt(cx, *key, failure);
                     } else {
-                        self.doubt(cx, *key, failure);
+                        self.record_provisional_failure(cx, *key, failure);
                     }
                 }
                 continue;
@@ -119,15 +119,15 @@ impl Leader {
     /// Whether a message to this destination is ready, at the sink, rests, or will be ready after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let heads = self.outbound.keys().chain(self.staged_keys()).chain(self.resting());
-        let mut ended = self.progress.ended().filter_map(|key| self.queues.get(key));
+        let mut given_up = self.progress.given_up().filter_map(|key| self.queues.get(key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
-            || ended.any(|queue| {
+            || given_up.any(|queue| {
                 queue.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
             })
     }
 
     fn resting(&self) -> impl Iterator<Item = KeyId> {
-        let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::Resting(_)));
+        let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::RetrySoon(_)));
         self.fetch_schedule.retrying().filter(is_resting)
     }
 
@@ -159,7 +159,9 @@ impl Leader {
                 self.fetch_held(cx, id);
                 continue;
             };
-            if self.queues.head_state(key) != Some(HeadState::Blocked) || self.is_over(cx, key) {
+            if self.queues.head_state(key) != Some(HeadState::Blocked)
+                || self.give_up_if_undeliverable(cx, key)
+            {
                 continue;
             }
             let Some(queue) = self.queues.get_mut(key) else { continue };
@@ -182,7 +184,7 @@ impl Leader {
         if let Some(key) = destination.held.pop_front()
             && self.queues.head_state(key) == Some(HeadState::Held)
         {
-            self.want(key);
+            self.schedule_fetch(key);
         }
     }
 
@@ -200,12 +202,12 @@ impl Leader {
 
     /// When the next probe is due, if one can be sent.
     pub(super) fn probe_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
-        let cautious = self.caution.is_some() && self.outbound.batch_count() > 0;
+        let on_trial = self.trial_mode.is_some() && self.outbound.batch_count() > 0;
         if self.destinations.is_empty()
             || self.window_room(cx) == 0
             || self.is_staged()
-            || self.progress.must_prove()
-            || cautious
+            || self.progress.must_settle_first()
+            || on_trial
         {
             return None;
         }
@@ -214,7 +216,7 @@ impl Leader {
 
     /// With several destinations, events of one that is down make room for the others: they are parked.
     pub(super) fn hold_blocked(&mut self, cx: &mut StepCx<'_>) {
-        if !self.destinations.are_several() || !self.intake.is_crowded(cx.policy()) {
+        if !self.destinations.are_multiple() || !self.intake.is_half_full(cx.policy()) {
             return;
         }
         for id in self.destinations.ids() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::key_queues::{Body, Queued};
-use super::keys::{IdMap, DestinationId, KeyId};
+use super::keys::{DestinationId, IdMap, KeyId};
 use super::{BatchId, Disposition, Routed};
 use crate::Position;
 

@@ -17,7 +17,7 @@ impl Leader {
     /// Handles the outcomes of a batch.
     pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, outcomes: Vec<Outcome>) {
         let Some(batch) = self.outbound.answered(id) else { return };
-        let outcomes = blame_the_first(outcomes);
+        let outcomes = fail_first_if_none_tried(outcomes);
         let mut acknowledged_by = Vec::new();
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
@@ -38,7 +38,7 @@ impl Leader {
         for destination in acknowledged_by {
             self.destination_is_up(cx, destination, id);
         }
-        self.go_on(cx, &batch);
+        self.proceed_unchanged(cx, &batch);
         self.probe_answered(cx, &batch);
         self.trial_answered(&batch);
     }
@@ -93,7 +93,7 @@ impl Leader {
                     self.run_state.set_paused(cx, Some(failure.message));
                 }
             }
-            Outcome::Failed(failure) => self.strike(cx, key, &failure),
+            Outcome::Failed(failure) => self.record_failed_attempt(cx, key, &failure),
             Outcome::Rejected(failure) => self.reject(cx, key, &failure.message),
             // `hear` ends the term if a message was fenced, before it comes here.
             Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => {}
@@ -115,7 +115,7 @@ impl Leader {
     }
 
     /// Continues the queues whose head state the outcomes have not changed.
-    fn go_on(&mut self, cx: &StepCx<'_>, batch: &Batch) {
+    fn proceed_unchanged(&mut self, cx: &StepCx<'_>, batch: &Batch) {
         for &(key, _) in &batch.messages {
             if self.queues.head_state(key) == Some(HeadState::InFlight) {
                 self.proceed(cx, key);
@@ -130,14 +130,14 @@ impl Leader {
             queue.head_state = HeadState::Ready;
             self.outbound.push_ready(key, cx.elapsed());
         } else {
-            self.want(key);
+            self.schedule_fetch(key);
         }
     }
 }
 
 /// If the sink tried no message, its answer names no failure, and the batch would be sent again immediately and
 /// endlessly. Therefore the first message counts as failed.
-fn blame_the_first(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+fn fail_first_if_none_tried(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
         && let Some(first) = outcomes.first_mut()
     {

@@ -23,7 +23,7 @@ pub(super) struct Reader {
 
 /// What a claim brought, for the cadence.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClaimYield {
+pub(super) struct ClaimSummary {
     /// The position of its last event, if it brought any.
     pub(super) last: Option<Position>,
     /// The next one would bring something.
@@ -72,8 +72,8 @@ impl Reader {
 
     /// A claim came back. One that left something out without having more at once is waited after like an empty
     /// one: only time helps.
-    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
-        let ClaimYield { last, more_at_once, has_unread } = claim;
+    pub(super) fn claimed(&mut self, claim: ClaimSummary, now: Duration, policy: &Policy) {
+        let ClaimSummary { last, more_at_once, has_unread } = claim;
         self.claiming = false;
         self.has_unread = has_unread;
         self.passed =
@@ -98,7 +98,7 @@ mod tests {
 
     fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
         reader.start();
-        let claim = ClaimYield { last: last.map(Position::new), more_at_once, has_unread };
+        let claim = ClaimSummary { last: last.map(Position::new), more_at_once, has_unread };
         reader.claimed(claim, NOW, &Policy::default());
         reader.due().unwrap() - NOW
     }
@@ -134,7 +134,7 @@ mod tests {
         reader.start();
         reader.wake(NOW);
         reader.claimed(
-            ClaimYield { last: None, more_at_once: false, has_unread: true },
+            ClaimSummary { last: None, more_at_once: false, has_unread: true },
             NOW,
             &Policy::default(),
         );

@@ -171,7 +171,8 @@ pub(crate) async fn fail_one_key(
     };
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    let relay = Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
+    let relay =
+        Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
     let waiting = async {

@@ -13,7 +13,8 @@ use crate::taker::Taker;
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let retention = Retention { rest: Duration::from_millis(5), ..retention };
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(case.store()?, [subscription], retention).spawn().await?;
+    let relay =
+        Relay::builder().outbox_with_retention(case.store()?, [subscription], retention).spawn().await?;
     let count = "SELECT count(*) FROM outbox_events";
     eventually("all else is deleted", async || Ok(case.one::<i64>(count)? == rows)).await?;
     relay.shutdown().await.map(|_| ())
