@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::driver::{Driver, DriverHandle};
-use super::handle::{RelayHandle, Served};
-use super::health_log::{HealthLog, Verb};
+use super::handle::{RelayHandle, ServedSubscription};
+use super::health_log::{HealthLog, Operation};
 use super::retention::Cleaner;
 use super::{Order, Relay, Retention, Subscription, waker};
 use crate::store::{Backlog, IntoStore, Store};
@@ -153,7 +153,7 @@ impl RelayBuilder {
                 let handle = Arc::new(DriverHandle::new(&subscription.name));
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
-                served.push(Served { name, store: store.clone(), driver: handle.clone() });
+                served.push(ServedSubscription { name, store: store.clone(), driver: handle.clone() });
                 let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
                 tasks.spawn(driver.run(stopped.clone()));
             }
@@ -217,10 +217,10 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
     let mut wait = WAIT_MIN;
     loop {
         let answer = store.subscribe(&subscription.name, subscription.start).await;
-        if answer.as_ref().is_err_and(|error| fail_fast || !helps_waiting(error.code())) {
+        if answer.as_ref().is_err_and(|error| fail_fast || !may_recover_by_itself(error.code())) {
             return answer.map(|_| ());
         }
-        if let Ok(is_new) = health.record(Verb::Subscribe, answer) {
+        if let Ok(is_new) = health.record(Operation::Subscribe, answer) {
             if is_new {
                 log_created(store, subscription).await;
             }
@@ -232,7 +232,7 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
 }
 
 /// Whether the same call may succeed later without a change of this program's settings.
-fn helps_waiting(code: Code) -> bool {
+fn may_recover_by_itself(code: Code) -> bool {
     code.recovery() != Recovery::Operator || code == Code::StoreReadOnly
 }
 

@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::Subscription;
 use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Snapshot, Step, Term};
-use super::effects::{Done, Effects};
+use super::effects::{CallResult, Effects};
 use super::health_log::HealthLog;
 use super::publish::Publisher;
-use super::report::{Reports, shown};
+use super::report::{Reports, display_destination};
 use super::routing::Routing;
 use crate::store::{Claimer, RelayReport, Store};
 use crate::{Clock, Code};
@@ -88,9 +88,9 @@ pub(super) struct Driver {
     claimer: Option<Box<dyn Claimer>>,
     term: Term,
     /// Calls in progress.
-    calls: JoinSet<Done>,
+    calls: JoinSet<CallResult>,
     /// The reply that the brain gets if a call panics, for each call in progress.
-    if_it_panics: HashMap<Id, (AbortHandle, Term, Reply)>,
+    panic_replies: HashMap<Id, (AbortHandle, Term, Reply)>,
     /// The report in progress, if there is one. Reports are for operators; the brain never waits for one.
     reporting: JoinSet<()>,
     /// Something happened that a report should contain, or the last report is about to expire.
@@ -145,7 +145,7 @@ impl Driver {
             claimer: None,
             term: Term::default(),
             calls: JoinSet::new(),
-            if_it_panics: HashMap::new(),
+            panic_replies: HashMap::new(),
             reporting: JoinSet::new(),
             report_due: false,
             stopped: false,
@@ -190,7 +190,7 @@ impl Driver {
                 biased;
                 Ok(()) = stop.changed() => return Input::Shutdown,
                 Some(ended) = self.calls.join_next_with_id() => {
-                    if let Some(input) = self.ended(ended) {
+                    if let Some(input) = self.call_ended(ended) {
                         return input;
                     }
                 }
@@ -201,17 +201,17 @@ impl Driver {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Done), JoinError>) -> Option<Input> {
+    fn call_ended(&mut self, ended: Result<(Id, CallResult), JoinError>) -> Option<Input> {
         match ended {
-            Ok((id, Done { term, reply, claimer })) => {
-                self.if_it_panics.remove(&id);
+            Ok((id, CallResult { term, reply, claimer })) => {
+                self.panic_replies.remove(&id);
                 if term == self.term && claimer.is_some() {
                     self.claimer = claimer;
                 }
                 Some(Input::Reply(term, reply))
             }
             Err(error) => {
-                let (_, term, reply) = self.if_it_panics.remove(&error.id())?;
+                let (_, term, reply) = self.panic_replies.remove(&error.id())?;
                 error.is_panic().then_some(Input::Reply(term, reply))
             }
         }
@@ -225,7 +225,7 @@ impl Driver {
         }
         self.report_due = false;
         let mut down = self.brain.snapshot().down;
-        down.iter_mut().for_each(|of| of.destination = shown(&of.destination).into_owned());
+        down.iter_mut().for_each(|of| of.destination = display_destination(&of.destination).into_owned());
         let report = RelayReport {
             subscription: self.effects.subscription.clone(),
             relay: self.effects.holder.clone(),
@@ -243,16 +243,16 @@ impl Driver {
 
     fn perform(&mut self, step: Step) {
         if step.term != self.term {
-            self.enter(step.term);
+            self.start_term(step.term);
         }
         for effect in step.effects {
-            self.report_due |= is_worth_a_report(&effect);
+            self.report_due |= makes_report_due(&effect);
             match &effect {
                 Effect::Report(report) => self.reports.log(report),
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
                     // The time to drain is over, and nothing may be published without the lease.
-                    self.drop_calls();
+                    self.abort_calls();
                     self.call(effect);
                 }
                 _ => self.call(effect),
@@ -261,15 +261,15 @@ impl Driver {
     }
 
     /// Starts another term: cancels the calls of the last one and drops its claimer.
-    fn enter(&mut self, term: Term) {
+    fn start_term(&mut self, term: Term) {
         self.term = term;
         self.claimer = None;
-        self.drop_calls();
+        self.abort_calls();
     }
 
     /// Cancels all calls except releases and halts.
-    fn drop_calls(&self) {
-        for (call, _, reply) in self.if_it_panics.values() {
+    fn abort_calls(&self) {
+        for (call, _, reply) in self.panic_replies.values() {
             if !matches!(reply, Reply::Released) {
                 call.abort();
             }
@@ -277,17 +277,17 @@ impl Driver {
     }
 
     fn call(&mut self, effect: Effect) {
-        let if_it_panics = reply_to_panic(&effect);
+        let panic_reply = reply_to_panic(&effect);
         if let Some(call) = self.effects.perform(self.term, effect, &mut self.claimer) {
             let call = self.calls.spawn(call);
-            self.if_it_panics.insert(call.id(), (call, self.term, if_it_panics));
+            self.panic_replies.insert(call.id(), (call, self.term, panic_reply));
         }
     }
 }
 
 /// Whether a report is due after this effect. Renewals and requests for the lease are among them because they occur
 /// several times per lease, so that a report never expires while the relay runs.
-fn is_worth_a_report(effect: &Effect) -> bool {
+fn makes_report_due(effect: &Effect) -> bool {
     match effect {
         Effect::Renew(_) | Effect::Acquire | Effect::Stop => true,
         Effect::Report(report) => matches!(

@@ -29,12 +29,12 @@ use crate::{Code, Error, Result};
 #[derive(Clone)]
 pub struct RelayHandle {
     name: Arc<str>,
-    subscriptions: Arc<[Served]>,
+    subscriptions: Arc<[ServedSubscription]>,
     stop: Arc<watch::Sender<bool>>,
 }
 
 /// A subscription that the relay serves.
-pub(super) struct Served {
+pub(super) struct ServedSubscription {
     pub(super) name: String,
     pub(super) store: Arc<dyn Store>,
     pub(super) driver: Arc<DriverHandle>,
@@ -42,7 +42,11 @@ pub(super) struct Served {
 
 impl RelayHandle {
     /// Every task of the relay holds a receiver of `stop` until it ends.
-    pub(super) fn new(name: String, subscriptions: Vec<Served>, stop: watch::Sender<bool>) -> Self {
+    pub(super) fn new(
+        name: String,
+        subscriptions: Vec<ServedSubscription>,
+        stop: watch::Sender<bool>,
+    ) -> Self {
         Self { name: name.into(), subscriptions: subscriptions.into(), stop: Arc::new(stop) }
     }
 

@@ -9,12 +9,12 @@ use crate::{BoxFuture, Event, Position};
 
 /// Answers as told by destination, and keeps what it was sent.
 #[derive(Default)]
-struct Told {
+struct ScriptedSink {
     answers: Mutex<Vec<(&'static str, Outcome)>>,
     sent: Mutex<Vec<String>>,
 }
 
-impl Sink for Told {
+impl Sink for ScriptedSink {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         let answers = self.answers.lock().unwrap();
         let answer = |message: &Message| {
@@ -34,19 +34,19 @@ fn failure(message: &str) -> Failure {
     Failure::new(message)
 }
 
-struct Bench {
-    sink: Arc<Told>,
+struct Fixture {
+    sink: Arc<ScriptedSink>,
     publisher: Publisher,
     router: Router,
 }
 
-impl Bench {
+impl Fixture {
     /// Every order goes to `a` and `b`, everything to `c`.
     fn new() -> Self {
         let rules = [Rule::to("a").types(["order"]), Rule::to("b").types(["order"]), Rule::to("c")];
-        let sink = Arc::new(Told::default());
+        let sink = Arc::new(ScriptedSink::default());
         let publisher = Publisher {
-            subscription: "bench".into(),
+            subscription: "fixture".into(),
             sink: sink.clone(),
             encoder: Arc::new(Envelope),
             timeout: Duration::from_secs(1),
@@ -76,32 +76,32 @@ impl Bench {
 
 #[tokio::test]
 async fn an_event_for_several_destinations_is_acknowledged_when_all_have_it() {
-    let (sent, outcomes) = Bench::new().publish(&["user", "order", "user"]).await;
+    let (sent, outcomes) = Fixture::new().publish(&["user", "order", "user"]).await;
     assert_eq!(sent, "1@c 2@a 2@b 2@c 3@c");
     assert_eq!(outcomes, vec![acknowledged(); 3]);
 }
 
 #[tokio::test]
 async fn a_retry_sends_only_the_copies_that_are_missing() {
-    let bench = Bench::new();
-    bench.answer([("b", Outcome::Retryable(failure("no")))]);
-    let (_, outcomes) = bench.publish(&["order", "user"]).await;
+    let fixture = Fixture::new();
+    fixture.answer([("b", Outcome::Retryable(failure("no")))]);
+    let (_, outcomes) = fixture.publish(&["order", "user"]).await;
     assert_eq!(outcomes, [Outcome::Retryable(failure("b: no")), acknowledged()]);
-    let (sent, outcomes) = bench.publish(&["order"]).await;
+    let (sent, outcomes) = fixture.publish(&["order"]).await;
     assert_eq!((&*sent, outcomes), ("1@b", vec![Outcome::Retryable(failure("b: no"))]));
-    bench.answer([]);
-    let (sent, outcomes) = bench.publish(&["order"]).await;
+    fixture.answer([]);
+    let (sent, outcomes) = fixture.publish(&["order"]).await;
     assert_eq!((&*sent, outcomes), ("1@b", vec![acknowledged()]));
-    assert_eq!(bench.publish(&["order"]).await.0, "1@a 1@b 1@c", "what is done is forgotten");
+    assert_eq!(fixture.publish(&["order"]).await.0, "1@a 1@b 1@c", "what is done is forgotten");
 }
 
 #[tokio::test]
 async fn another_ownership_of_the_lease_sends_all_copies_again() {
-    let bench = Bench::new();
-    bench.answer([("b", Outcome::Down(failure("no")))]);
-    bench.publish(&["order"]).await;
-    bench.publisher.fanout.forget();
-    assert_eq!(bench.publish(&["order"]).await.0, "1@a 1@b 1@c");
+    let fixture = Fixture::new();
+    fixture.answer([("b", Outcome::Down(failure("no")))]);
+    fixture.publish(&["order"]).await;
+    fixture.publisher.fanout.clear();
+    assert_eq!(fixture.publish(&["order"]).await.0, "1@a 1@b 1@c");
 }
 
 #[tokio::test]
@@ -112,9 +112,9 @@ async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_
     let ranks = [down, ambiguous, retryable, failed, rejected, Outcome::Untried, acknowledged()];
     for (at, worse) in ranks.iter().enumerate() {
         for better in &ranks[at..] {
-            let bench = Bench::new();
-            bench.answer([("a", better.clone()), ("b", worse.clone())]);
-            let outcome = bench.publish(&["order"]).await.1.remove(0);
+            let fixture = Fixture::new();
+            fixture.answer([("a", better.clone()), ("b", worse.clone())]);
+            let outcome = fixture.publish(&["order"]).await.1.remove(0);
             assert_eq!(std::mem::discriminant(&outcome), std::mem::discriminant(worse), "{better:?}");
         }
     }
@@ -122,7 +122,7 @@ async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_
 
 #[tokio::test]
 async fn a_refused_copy_is_told_with_its_destination_and_ends_the_event() {
-    let bench = Bench::new();
-    bench.answer([("a", Outcome::Rejected(failure("too large"))), ("b", Outcome::Untried)]);
-    assert_eq!(bench.publish(&["order"]).await.1, [Outcome::Rejected(failure("a: too large"))]);
+    let fixture = Fixture::new();
+    fixture.answer([("a", Outcome::Rejected(failure("too large"))), ("b", Outcome::Untried)]);
+    assert_eq!(fixture.publish(&["order"]).await.1, [Outcome::Rejected(failure("a: too large"))]);
 }

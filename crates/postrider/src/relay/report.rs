@@ -24,8 +24,8 @@ pub(super) struct Reports {
     subscription: String,
     /// Who we are.
     holder: String,
-    given_up: Lines,
-    failing: Lines,
+    given_up: LineLimit,
+    failing: LineLimit,
 }
 
 impl Reports {
@@ -33,8 +33,8 @@ impl Reports {
         Self {
             subscription: subscription.to_owned(),
             holder: holder.to_owned(),
-            given_up: Lines::at_most(GIVEN_UP_LINES_MAX),
-            failing: Lines::at_most(FAILING_LINES_MAX),
+            given_up: LineLimit::at_most(GIVEN_UP_LINES_MAX),
+            failing: LineLimit::at_most(FAILING_LINES_MAX),
         }
     }
 
@@ -84,7 +84,7 @@ impl Reports {
             Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
             Report::Paused(None) => tracing::info!(subscription, "resumed"),
             Report::BreakerOpened { destination, error } => {
-                let destination = shown(destination);
+                let destination = display_destination(destination);
                 tracing::warn!(
                     subscription,
                     %destination,
@@ -93,7 +93,7 @@ impl Reports {
                 );
             }
             Report::BreakerClosed { destination } => {
-                let destination = shown(destination);
+                let destination = display_destination(destination);
                 tracing::info!(subscription, %destination, "destination is up again");
             }
             Report::Parked { position, state, attempts, details: Some(details) }
@@ -143,12 +143,12 @@ fn name(holder: &str) -> Option<&str> {
 fn warn(subscription: &str, position: Position, attempts: Option<u32>, details: &FailureDetails, what: &str) {
     let position = position.get();
     let id = details.event.as_ref().map(|event| event.id.to_string());
-    let event_type = details.event.as_ref().map(|event| cut(&event.event_type));
+    let event_type = details.event.as_ref().map(|event| truncated(&event.event_type));
     let (id, event_type) = (id.as_deref(), event_type.as_deref());
-    let key = details.key.as_deref().map(cut);
+    let key = details.key.as_deref().map(truncated);
     let key = key.as_deref();
-    let destination = details.destination.as_deref().map(shown);
-    let (destination, reason) = (destination.as_deref(), &*cut(&details.reason));
+    let destination = details.destination.as_deref().map(display_destination);
+    let (destination, reason) = (destination.as_deref(), &*truncated(&details.reason));
     tracing::warn!(
         subscription,
         position,
@@ -163,7 +163,7 @@ fn warn(subscription: &str, position: Position, attempts: Option<u32>, details: 
 }
 
 /// The beginning of a text.
-fn cut(text: &str) -> Cow<'_, str> {
+fn truncated(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
@@ -171,7 +171,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// A destination for people: of a URL scheme, host and port, as its path may hold a token.
-pub(super) fn shown(destination: &str) -> Cow<'_, str> {
+pub(super) fn display_destination(destination: &str) -> Cow<'_, str> {
     let one = |name: &str| match name.split_once("://") {
         Some((scheme, rest)) => {
             let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -182,29 +182,29 @@ pub(super) fn shown(destination: &str) -> Cow<'_, str> {
     };
     match destination.contains("://") {
         true => destination.split(" + ").map(one).collect::<Vec<_>>().join(" + ").into(),
-        false => cut(destination),
+        false => truncated(destination),
     }
 }
 
 /// Bounds the lines of a kind.
 #[derive(Debug)]
-struct Lines {
+struct LineLimit {
     max: u64,
-    reported: u64,
+    written: u64,
     left_out: u64,
     window_ends: Duration,
 }
 
-impl Lines {
+impl LineLimit {
     fn at_most(max: u64) -> Self {
-        Self { max, reported: 0, left_out: 0, window_ends: Duration::ZERO }
+        Self { max, written: 0, left_out: 0, window_ends: Duration::ZERO }
     }
 
     /// Whether one more line may be written; it then counts as written.
     fn has_room(&mut self) -> bool {
-        let room = self.reported < self.max;
+        let room = self.written < self.max;
         if room {
-            self.reported += 1
+            self.written += 1
         } else {
             self.left_out += 1
         }
@@ -217,7 +217,7 @@ impl Lines {
             return None;
         }
         self.window_ends = now.saturating_add(WINDOW);
-        self.reported = 0;
+        self.written = 0;
         Some(std::mem::take(&mut self.left_out)).filter(|left_out| *left_out > 0)
     }
 }

@@ -145,6 +145,6 @@ fn what_goes_on_by_itself_is_not_told() {
 
 #[test]
 fn a_text_is_cut_between_characters() {
-    assert_eq!(cut(&"é".repeat(1_000)).chars().count(), TEXT_CHARS_MAX + 1);
-    assert_eq!(shown("orders"), "orders");
+    assert_eq!(truncated(&"é".repeat(1_000)).chars().count(), TEXT_CHARS_MAX + 1);
+    assert_eq!(display_destination("orders"), "orders");
 }

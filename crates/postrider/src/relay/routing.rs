@@ -96,7 +96,7 @@ impl Routing {
             }
             for StoredEvent { position, event } in fetched.events {
                 if let Some(row) = rows.remove(&position) {
-                    row.key = self.key_today(row.key.take(), &event);
+                    row.key = self.current_key(row.key.take(), &event);
                 }
             }
             fetched.gone.iter().chain(&fetched.taken).for_each(|position| _ = rows.remove(position));
@@ -107,7 +107,7 @@ impl Routing {
     /// The key of a parked row whose event is this one. Without rules it is the one it has, so that a row of another
     /// event is found out. A row that was damaged, or that an operator made, may have none; an earlier version wrote the id
     /// of the aggregate without its type.
-    fn key_today(&self, known: Option<String>, event: &Event) -> Option<String> {
+    fn current_key(&self, known: Option<String>, event: &Event) -> Option<String> {
         let today = || self.router.route(event).ordering_key(event).map(Cow::into_owned);
         let is_without_type = || event.key.is_none() && known.as_deref() == event.message_key();
         match self.router.has_rules() || known.is_none() || is_without_type() {

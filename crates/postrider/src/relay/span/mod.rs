@@ -13,7 +13,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::brain::{Disposition, Routed};
-use super::report::shown;
+use super::report::display_destination;
 use crate::sink::Outcome;
 
 /// A span for a batch. The names with dots are those OpenTelemetry gives them.
@@ -35,7 +35,7 @@ pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
         return span;
     }
     if let Some(destination) = only_destination(batch) {
-        span.record("messaging.destination.name", &*shown(destination));
+        span.record("messaging.destination.name", &*display_destination(destination));
     }
     #[cfg(feature = "otel")]
     link::to_writers(&span, batch);
