@@ -109,6 +109,8 @@ pub mod encode;
 #[cfg(feature = "relay")]
 pub mod sink;
 #[cfg(feature = "relay")]
+pub mod handler;
+#[cfg(feature = "relay")]
 pub mod ledger;
 #[cfg(feature = "relay")]
 pub mod relay;

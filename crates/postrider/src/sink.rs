@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +30,18 @@ pub trait Sink: Send + Sync + 'static {
     /// - Several calls run at once, never with messages of the same key.
     /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
+
+    /// As [`publish`](Self::publish), for a sink whose messages do not depend on each other: it may report outcomes
+    /// as soon as they are known, and later events of those keys then do not wait for the rest of the batch. The result
+    /// contains all outcomes, also those that were reported early. Not for a sink that is
+    /// [prefix safe](Capabilities::prefix_safe).
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        _early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        self.publish(batch)
+    }
 
     /// Called each time the relay was granted the lease, before it publishes anything with it. A destination
     /// that supports fencing fences the previous owner here, and reports [`Outcome::Fenced`] to it. This must
@@ -57,6 +71,14 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
         (**self).publish(batch)
     }
 
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        (**self).publish_each(batch, early)
+    }
+
     fn take_over(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
         (**self).take_over(lease)
     }
@@ -67,6 +89,42 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         (**self).close()
+    }
+}
+
+/// Takes outcomes of a batch before the whole batch is done. See [`Sink::publish_each`].
+#[derive(Default)]
+pub struct EarlyOutcomes {
+    report: Option<EarlyReport>,
+    reported: AtomicBool,
+}
+
+/// Receives the outcomes of messages by their place in the batch.
+type EarlyReport = Box<dyn Fn(Vec<(usize, Outcome)>) + Send + Sync>;
+
+impl EarlyOutcomes {
+    pub(crate) fn new(report: impl Fn(Vec<(usize, Outcome)>) + Send + Sync + 'static) -> Self {
+        Self { report: Some(Box::new(report)), reported: AtomicBool::new(false) }
+    }
+
+    /// Reports the outcomes of messages by their place in the batch. An outcome is final: a later one for the same
+    /// message is ignored.
+    pub fn report(&self, outcomes: Vec<(usize, Outcome)>) {
+        if let Some(report) = &self.report {
+            self.reported.store(true, Ordering::Relaxed);
+            report(outcomes);
+        }
+    }
+
+    /// Whether some outcome was reported.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for EarlyOutcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EarlyOutcomes").field("has_reported", &self.has_reported()).finish_non_exhaustive()
     }
 }
 
@@ -82,6 +140,11 @@ pub struct Capabilities {
     pub probe_max: Option<Duration>,
     /// How the sink interprets the destinations from routing.
     pub destinations: Destinations,
+    /// The sink works on each message by itself, on at most this many at once: the relay sends no more, and does not
+    /// wait until a batch is full. For a sink that [reports outcomes early](Sink::publish_each).
+    pub in_flight_max: Option<NonZeroUsize>,
+    /// The sink limits the time of each message itself, to at most this. The relay's publish timeout is then longer.
+    pub message_timeout: Option<Duration>,
 }
 
 /// How a sink interprets the destinations from routing. The router escapes event values accordingly, and
@@ -104,8 +167,13 @@ pub enum Destinations {
 
 impl Capabilities {
     /// Capabilities of a sink that stops at the first message it cannot write.
-    pub const PREFIX_SAFE: Self =
-        Self { prefix_safe: true, probe_max: None, destinations: Destinations::Names };
+    pub const PREFIX_SAFE: Self = Self {
+        prefix_safe: true,
+        probe_max: None,
+        destinations: Destinations::Names,
+        in_flight_max: None,
+        message_timeout: None,
+    };
 
     /// With destinations of this kind.
     #[must_use]
@@ -148,6 +216,9 @@ pub struct Message {
     pub body: Bytes,
     /// Their media type.
     pub content_type: Cow<'static, str>,
+    /// Which attempt to deliver the event this is, counted from 1. Attempts that do not count against the event, for
+    /// example during an outage of the destination, do not raise it.
+    pub attempt: u32,
     encoder: Arc<dyn Encoder>,
     /// What a routing rule put on the event, and which of its copies this is.
     delivery: Option<(Arc<Delivery>, usize)>,
@@ -166,7 +237,7 @@ impl Message {
     ) -> Result<Self> {
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, &event))?;
         let encoder = encoder.clone();
-        Ok(Self { event, position, destination, body, content_type, encoder, delivery: None })
+        Ok(Self { event, position, destination, body, content_type, attempt: 1, encoder, delivery: None })
     }
 
     /// Encodes an event with a delivery once, and makes a message of it for each of these copies, by number.
@@ -189,6 +260,7 @@ impl Message {
             destination: copy.destination.clone(),
             body: body.clone(),
             content_type: content_type.clone(),
+            attempt: 1,
             encoder: encoder.clone(),
             delivery: Some((delivery.clone(), number)),
         };

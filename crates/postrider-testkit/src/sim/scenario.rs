@@ -48,6 +48,8 @@ pub(crate) struct SubscriptionPlan {
     pub(crate) name: String,
     pub(crate) policy: Policy,
     pub(crate) prefix_safe: bool,
+    /// Messages that the sink works on at once, if it limits them; it then reports outcomes early.
+    pub(crate) in_flight_max: Option<usize>,
     /// By topic.
     pub(crate) ways: Vec<Way>,
     /// Its destinations.
@@ -159,10 +161,13 @@ fn plan(random: &mut Random, kind: Kind, number: usize, destinations: &mut usize
     let mut ways: Vec<Way> = (0..TOPICS).map(|topic| Way::To(own[topic % count])).collect();
     ways[TOPICS - 1] = random.pick(&[Way::To(own[0]), Way::Filtered, Way::Unrouted]);
     let policy = if kind == Kind::Isolation { roomy(random, count) } else { tight(random, count) };
+    let prefix_safe = random.coin();
+    let in_flight_max = (!prefix_safe && random.permille(400)).then(|| random.size(1, 8));
     SubscriptionPlan {
         name: format!("s{number}"),
         policy,
-        prefix_safe: random.coin(),
+        prefix_safe,
+        in_flight_max,
         ways,
         destinations: own,
     }

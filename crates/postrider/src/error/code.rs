@@ -153,6 +153,8 @@ codes! {
     RelayStopped = 403, Operator, "events that were not settled are delivered again at the next start", "see the log for the cause, and please report it as a bug";
     /// Some events could not be delivered; they are parked until an operator acts.
     Undelivered = 404, Operator, "the parked events stay in the outbox; all other events were delivered", "run `postrider status` to see how many are parked and why";
+    /// The functions of a handler contradict each other, or a setting of the handler is out of range.
+    HandlerInvalid = 405, Operator, "nothing was started", "change what the message names; events of one type go to one function of a handler, and to as many handlers as you like";
     /// A template names a field that no event has.
     TemplateField = 412, Operator, "nothing was started", "use one of the fields in docs/src/routing.md";
     /// A template has a syntax error.

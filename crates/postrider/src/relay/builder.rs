@@ -255,7 +255,10 @@ fn check_order(outbox: &ServedOutbox) -> Result<()> {
 /// Rejects invalid settings before anything is changed, and fits each router to its sink.
 fn check(subscriptions: &mut [Subscription]) -> Result<()> {
     let mut names = HashSet::new();
-    for Subscription { name, policy, router, sink, .. } in subscriptions {
+    for Subscription { name, policy, router, sink, invalid, .. } in subscriptions {
+        if let Some(error) = invalid.take() {
+            return Err(error);
+        }
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());

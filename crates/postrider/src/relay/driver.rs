@@ -1,10 +1,11 @@
 //! Runs a brain: waits for the next input, steps the brain, performs the effects. Makes no decisions itself.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
@@ -20,6 +21,9 @@ use crate::{Clock, Code};
 
 /// How long a relay that stops waits for its last report.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
+
+/// How much later than a sink's own time limit the relay gives up waiting for it.
+const SINK_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The status of one subscription in one relay.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +93,8 @@ pub(super) struct Driver {
     term: Term,
     /// Calls in progress.
     calls: JoinSet<CallResult>,
+    /// Outcomes that are known before the rest of their batch.
+    early: mpsc::UnboundedReceiver<(Term, Reply)>,
     /// The reply that the brain gets if a call panics, for each call in progress.
     panic_replies: HashMap<Id, (AbortHandle, Term, Reply)>,
     /// The report in progress, if there is one. Reports are for operators; the brain never waits for one.
@@ -107,7 +113,7 @@ impl Driver {
         subscription: Subscription,
         handle: Arc<DriverHandle>,
     ) -> Self {
-        let Subscription { name, start: _, mut policy, router, encoder, sink } = subscription;
+        let Subscription { name, start: _, mut policy, router, encoder, sink, invalid: _ } = subscription;
         policy.several_destinations |= router.has_several_destinations();
         let capabilities = sink.capabilities();
         if let Some(probe_max) = capabilities.probe_max {
@@ -117,6 +123,7 @@ impl Driver {
             subscription: name.clone(),
             policy: policy.clone(),
             prefix_safe: capabilities.prefix_safe,
+            in_flight_max: capabilities.in_flight_max.map(NonZeroUsize::get),
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let health = HealthLog::new(&name);
@@ -124,16 +131,21 @@ impl Driver {
             subscription: name.as_str().into(),
             sink,
             encoder,
-            timeout: policy.publish_timeout,
+            // A sink with its own time limit returns an outcome before this one.
+            timeout: policy.publish_timeout.max(
+                capabilities.message_timeout.map_or(Duration::ZERO, |own| own.saturating_add(SINK_TIMEOUT_MARGIN)),
+            ),
             fanout: Arc::default(),
         };
         let reports = Reports::new(&name, holder);
+        let (early_sender, early) = mpsc::unbounded_channel();
         let effects = Effects {
             subscription: name,
             holder: holder.to_owned(),
             store,
             routing: Arc::new(Routing::new(router, policy.order)),
             publisher,
+            early: early_sender,
             policy,
             health: Arc::new(health),
         };
@@ -145,6 +157,7 @@ impl Driver {
             claimer: None,
             term: Term::default(),
             calls: JoinSet::new(),
+            early,
             panic_replies: HashMap::new(),
             reporting: JoinSet::new(),
             report_due: false,
@@ -189,6 +202,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => return Input::Shutdown,
+                Some((term, reply)) = self.early.recv() => return Input::Reply(term, reply),
                 Some(ended) = self.calls.join_next_with_id() => {
                     if let Some(input) = self.call_ended(ended) {
                         return input;

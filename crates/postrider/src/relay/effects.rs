@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Policy;
@@ -10,7 +11,7 @@ use super::brain::{Effect, Reply, RoutedFetch, Term};
 use super::health_log::{HealthLog, Operation};
 use super::publish::Publisher;
 use super::routing::Routing;
-use crate::sink::Sink;
+use crate::sink::{EarlyOutcomes, Sink};
 use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Code, Error};
 
@@ -21,6 +22,8 @@ pub(super) struct Effects {
     pub(super) store: Arc<dyn Store>,
     pub(super) routing: Arc<Routing>,
     pub(super) publisher: Publisher,
+    /// Where outcomes go that are known before the rest of their batch. Holds at most one per message in flight.
+    pub(super) early: mpsc::UnboundedSender<(Term, Reply)>,
     pub(super) policy: Policy,
     /// Logs errors of the database, and of the takeover at the destination.
     pub(super) health: Arc<HealthLog>,
@@ -107,13 +110,20 @@ impl Effects {
             }),
             Effect::Publish(batch, events) => {
                 let publisher = self.publisher.clone();
+                let early = self.early.clone();
+                let early = Arc::new(EarlyOutcomes::new(move |outcomes| {
+                    // The receiver ends only with the driver, which then needs no outcomes.
+                    _ = early.send((term, Reply::PublishedEarly(batch, outcomes)));
+                }));
                 Box::pin(async move {
                     let events = Arc::new(events);
                     // In a separate task, so that a panic of the sink does not end the relay.
                     let mut task = JoinSet::new();
-                    task.spawn(publisher.clone().publish(events.clone()));
+                    task.spawn(publisher.clone().publish(events.clone(), early.clone()));
                     let outcomes = match task.join_next().await {
                         Some(Ok(outcomes)) => outcomes,
+                        // Some messages have their outcome. The brain treats the missing ones as ambiguous.
+                        _ if early.has_reported() => Vec::new(),
                         _ => publisher.publish_apart(&events).await,
                     };
                     done(Reply::Published(batch, outcomes))

@@ -14,7 +14,7 @@ use super::fanout::Fanout;
 use super::span;
 use crate::Result;
 use crate::encode::Encoder;
-use crate::sink::{Failure, Message, Outcome, Sink};
+use crate::sink::{EarlyOutcomes, Failure, Message, Outcome, Sink};
 
 /// Encodes and sends the batches of one subscription.
 #[derive(Clone)]
@@ -28,16 +28,19 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// Publishes a batch. One outcome per event, in order.
-    pub(super) async fn publish(self, batch: Arc<Vec<Routed>>) -> Vec<Outcome> {
+    pub(super) async fn publish(self, batch: Arc<Vec<Routed>>, early: Arc<EarlyOutcomes>) -> Vec<Outcome> {
         let span = span::of(&self.subscription, &batch);
-        let outcomes = self.publish_all(&batch).instrument(span.clone()).await;
+        let outcomes = self.publish_all(&batch, &early).instrument(span.clone()).await;
         span::record_outcomes(&span, &outcomes);
         outcomes
     }
 
-    async fn publish_all(&self, batch: &[Routed]) -> Vec<Outcome> {
+    async fn publish_all(&self, batch: &[Routed], early: &EarlyOutcomes) -> Vec<Outcome> {
         let Encoded { messages, special } = self.encode(batch);
-        let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages).await };
+        // Only if every event is one message are the places of messages those of events.
+        let held_back = EarlyOutcomes::default();
+        let early = if special.is_empty() { early } else { &held_back };
+        let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages, early).await };
         if special.is_empty() && answers.len() == batch.len() {
             return answers;
         }
@@ -55,8 +58,8 @@ impl Publisher {
         (0..batch.len()).filter_map(outcome).collect()
     }
 
-    async fn send(&self, messages: &[Message]) -> Vec<Outcome> {
-        match tokio::time::timeout(self.timeout, self.sink.publish(messages)).await {
+    async fn send(&self, messages: &[Message], early: &EarlyOutcomes) -> Vec<Outcome> {
+        match tokio::time::timeout(self.timeout, self.sink.publish_each(messages, early)).await {
             Ok(answers) => answers,
             Err(_) => {
                 let failure = Failure::new(format!("no answer from the sink within {:?}", self.timeout));
@@ -76,7 +79,7 @@ impl Publisher {
                 continue;
             }
             let mut task = JoinSet::new();
-            task.spawn(self.clone().publish(Arc::new(vec![event.clone()])));
+            task.spawn(self.clone().publish(Arc::new(vec![event.clone()]), Arc::default()));
             let outcome = match task.join_next().await {
                 Some(Ok(answers)) => answers.into_iter().next().unwrap_or(Outcome::Untried),
                 _ => Outcome::Failed(Failure::new("the sink panicked on this message")),
@@ -108,6 +111,7 @@ impl Publisher {
 
     fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
         let Routed { position, event, .. } = routed;
+        let attempt = routed.attempts.saturating_add(1);
         let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
             // The brain sends nothing else here. If it did, an event without an outcome would shift those of the others.
             let failure = Failure::new("the event has no destination");
@@ -115,7 +119,9 @@ impl Publisher {
             return Ok(());
         };
         let Some(delivery) = delivery else {
-            encoded.messages.push(Message::encode(&self.encoder, *position, event.clone(), name.clone())?);
+            let mut message = Message::encode(&self.encoder, *position, event.clone(), name.clone())?;
+            message.attempt = attempt;
+            encoded.messages.push(message);
             return Ok(());
         };
         let missing = match &delivery.copies[..] {
@@ -124,7 +130,7 @@ impl Publisher {
         };
         let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();
-        encoded.messages.extend(messages);
+        encoded.messages.extend(messages.into_iter().map(|message| Message { attempt, ..message }));
         if delivery.copies.len() > 1 {
             encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
         }

@@ -66,10 +66,10 @@ impl Fixture {
             let event = Arc::new(Event::new(*kind, "{}").with_id(id));
             let Route::To { name, delivery } = self.router.route(&event) else { panic!("no route") };
             let disposition = Disposition::Deliver { id: DestinationId(0), name, delivery };
-            Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), disposition, event }
+            Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), disposition, attempts: 0, event }
         };
         let batch = types.iter().enumerate().map(routed).collect();
-        let outcomes = self.publisher.clone().publish(Arc::new(batch)).await;
+        let outcomes = self.publisher.clone().publish(Arc::new(batch), Arc::default()).await;
         (std::mem::take(&mut *self.sink.sent.lock().unwrap()).join(" "), outcomes)
     }
 }

@@ -18,7 +18,7 @@ impl Leader {
         if let Some(last) = events.last() {
             self.progress.record_seen(Mark { position: last.position, id: last.event.id });
         }
-        for Routed { position, key, disposition, event } in events {
+        for Routed { position, key, disposition, event, .. } in events {
             let queued =
                 Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
             match disposition {

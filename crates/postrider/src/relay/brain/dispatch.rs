@@ -39,7 +39,7 @@ impl Leader {
     /// allowed.
     pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
         while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
-            let events_max = self.batch_events_max(cx).min(self.window_room(cx));
+            let events_max = self.batch_events_max(cx).min(self.publish_room(cx));
             let room = Room { events: events_max, bytes: cx.policy().batch_bytes_max, filled: false };
             let batch = self.fill(cx, room);
             if batch.messages.is_empty() {
@@ -50,19 +50,28 @@ impl Leader {
     }
 
     fn may_dispatch(&self, cx: &StepCx<'_>) -> bool {
-        let places = if self.trial_mode.is_some() { 1 } else { cx.policy().batches_in_flight_max };
         self.outbound.ready_count() > 0
             && !self.progress.must_settle_first()
-            && self.outbound.batch_count() < places
+            && self.outbound.batch_count() < self.batches_max(cx)
             && !self.is_staged()
-            && self.window_room(cx) > 0
+            && self.publish_room(cx) > 0
+    }
+
+    fn batches_max(&self, cx: &StepCx<'_>) -> usize {
+        match cx.setup.in_flight_max {
+            _ if self.trial_mode.is_some() => 1,
+            // The sink limits messages. A batch with one slow message must not keep others from it.
+            Some(_) => usize::MAX,
+            None => cx.policy().batches_in_flight_max,
+        }
     }
 
     /// Until when a batch that is not full waits for more events. It does not wait while the sink is idle.
     pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         self.may_dispatch(cx).then(|| {
             let full = self.outbound.ready_count() >= self.batch_events_max(cx);
-            let linger = if full || self.outbound.batch_count() == 0 {
+            let handles_each = cx.setup.in_flight_max.is_some();
+            let linger = if full || handles_each || self.outbound.batch_count() == 0 {
                 Duration::ZERO
             } else {
                 cx.policy().batch_linger

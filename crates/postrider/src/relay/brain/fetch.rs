@@ -83,7 +83,7 @@ impl Leader {
             return Err(TermEnd::HistoryChanged);
         }
         let mut unrouted = Vec::new();
-        for Routed { position, key, disposition, event } in fetched.events {
+        for Routed { position, key, disposition, event, .. } in fetched.events {
             match disposition {
                 Disposition::Deliver { id, name, delivery } => {
                     self.load(key, position, Body { destination: id, name, delivery, event })

@@ -28,6 +28,8 @@ pub struct Routed {
     pub key: KeyId,
     /// The router's decision.
     pub disposition: Disposition,
+    /// Failed attempts that counted before.
+    pub attempts: u32,
     /// The event itself; the brain looks only at its policy fields.
     pub event: Arc<Event>,
 }
@@ -85,7 +87,9 @@ pub enum Reply {
     Claimed(Result<RoutedClaim, Code>),
     /// To [`Effect::Fetch`].
     Fetched(Result<RoutedFetch, Code>),
-    /// To [`Effect::Publish`]: one outcome per message.
+    /// To [`Effect::Publish`], before the last reply: outcomes that are known already, by their place in the batch.
+    PublishedEarly(BatchId, Vec<(usize, Outcome)>),
+    /// To [`Effect::Publish`]: one outcome per message, also of those that were known early.
     Published(BatchId, Vec<Outcome>),
     /// To [`Effect::Settle`].
     Settled(Result<Settled, Code>),

@@ -153,6 +153,10 @@ impl Leader {
                 return Err(TermEnd::FencedBySink);
             }
             Reply::Published(batch, outcomes) => self.published(cx, batch, outcomes),
+            Reply::PublishedEarly(_, outcomes) if outcomes.iter().any(|(_, of)| *of == Outcome::Fenced) => {
+                return Err(TermEnd::FencedBySink);
+            }
+            Reply::PublishedEarly(batch, outcomes) => self.published_early(cx, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
                 let given_up = self.progress.flushed();
                 self.remove_given_up(cx, given_up);
@@ -268,6 +272,12 @@ impl Leader {
     /// How many more messages may go to the sink before something is settled.
     pub(super) fn window_room(&self, cx: &StepCx<'_>) -> usize {
         cx.policy().window_events_max.saturating_sub(self.outbound.in_flight() + self.progress.unsettled())
+    }
+
+    /// How many more messages may go to the sink now.
+    pub(super) fn publish_room(&self, cx: &StepCx<'_>) -> usize {
+        let sink = cx.setup.in_flight_max.map_or(usize::MAX, |max| max.saturating_sub(self.outbound.in_flight()));
+        self.window_room(cx).min(sink)
     }
 
     /// When the next step is due if there is no other input.

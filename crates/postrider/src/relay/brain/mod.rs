@@ -83,6 +83,9 @@ pub struct Setup {
     pub policy: Policy,
     /// Whether a batch may contain several messages of one key.
     pub prefix_safe: bool,
+    /// How many messages the sink takes at once, if it limits them: then their number limits batches, not the policy,
+    /// and no batch waits to be filled.
+    pub in_flight_max: Option<usize>,
     /// Seeds the jitter.
     pub seed: u64,
 }

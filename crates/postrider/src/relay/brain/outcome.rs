@@ -7,7 +7,6 @@ use super::fetch::remove;
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
-use super::outbound::Batch;
 use super::step::StepCx;
 use super::{BatchId, Effect, Report};
 use crate::Position;
@@ -15,13 +14,46 @@ use crate::sink::{Failure, Outcome};
 
 impl Leader {
     /// Handles the outcomes of a batch.
-    pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, outcomes: Vec<Outcome>) {
+    pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, mut outcomes: Vec<Outcome>) {
         let Some(batch) = self.outbound.answered(id) else { return };
-        let outcomes = fail_first_if_none_tried(outcomes);
-        let mut acknowledged_by = Vec::new();
+        if !batch.has_early_answers() {
+            outcomes = fail_first_if_none_tried(outcomes);
+        }
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
-        for (&(key, position), outcome) in batch.messages.iter().zip(outcomes) {
+        let messages = batch.messages.iter().copied().zip(outcomes).enumerate();
+        let unanswered = messages.filter(|(place, _)| !batch.is_answered(*place)).map(|(_, answer)| answer);
+        self.record_outcomes(cx, id, unanswered);
+        self.proceed_unchanged(cx, batch.unanswered_keys());
+        self.probe_answered(cx, &batch);
+        self.trial_answered(&batch);
+    }
+
+    /// Handles outcomes that are known before the rest of their batch: later events of these keys need not wait for it.
+    pub(super) fn published_early(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        id: BatchId,
+        outcomes: Vec<(usize, Outcome)>,
+    ) {
+        // Such a batch may contain later messages of the same key, which must not be sent twice.
+        if cx.setup.prefix_safe {
+            return;
+        }
+        let answered = self.outbound.answered_early(id, outcomes);
+        let keys: Vec<KeyId> = answered.iter().map(|((key, _), _)| *key).collect();
+        self.record_outcomes(cx, id, answered);
+        self.proceed_unchanged(cx, keys);
+    }
+
+    fn record_outcomes(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        id: BatchId,
+        answers: impl IntoIterator<Item = ((KeyId, Position), Outcome)>,
+    ) {
+        let mut acknowledged_by = Vec::new();
+        for ((key, position), outcome) in answers {
             match outcome {
                 Outcome::Acknowledged(_) => {
                     if let Some(destination) = self.acknowledged(cx, key, position)
@@ -38,9 +70,6 @@ impl Leader {
         for destination in acknowledged_by {
             self.destination_is_up(cx, destination, id);
         }
-        self.proceed_unchanged(cx, &batch);
-        self.probe_answered(cx, &batch);
-        self.trial_answered(&batch);
     }
 
     /// Adds a message to the progress and removes it from its queue. Returns its destination.
@@ -115,8 +144,8 @@ impl Leader {
     }
 
     /// Continues the queues whose head state the outcomes have not changed.
-    fn proceed_unchanged(&mut self, cx: &StepCx<'_>, batch: &Batch) {
-        for &(key, _) in &batch.messages {
+    fn proceed_unchanged(&mut self, cx: &StepCx<'_>, keys: impl IntoIterator<Item = KeyId>) {
+        for key in keys {
             if self.queues.head_state(key) == Some(HeadState::InFlight) {
                 self.proceed(cx, key);
             }
