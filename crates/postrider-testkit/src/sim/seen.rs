@@ -15,7 +15,7 @@ pub(crate) struct Owner {
 }
 
 /// What the sink said of one message, and whether the destination was down when it said so.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) fact: usize,
     pub(crate) outcome: Outcome,
