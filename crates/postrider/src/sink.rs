@@ -123,13 +123,13 @@ impl Capabilities {
 }
 
 /// Prefix of an event's header that may not arrive under its own name.
-pub const HEADER_ASIDE: &str = "postrider-header-";
+pub const RENAMED_HEADER_PREFIX: &str = "postrider-header-";
 
 /// The name an event's header arrives under.
 fn aside(name: &str) -> Cow<'_, str> {
     let reserved = name.get(..RESERVED_PREFIX.len());
     match reserved.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED_PREFIX)) {
-        true => format!("{HEADER_ASIDE}{name}").into(),
+        true => format!("{RENAMED_HEADER_PREFIX}{name}").into(),
         false => name.into(),
     }
 }
@@ -218,7 +218,7 @@ impl Message {
     /// the earlier, ignoring the case of names. Computed at each call, because not every destination has headers.
     ///
     /// A header of the event whose name begins with `postrider-`, which only a writer of plain SQL can store, gets
-    /// [`HEADER_ASIDE`] before its name: a header named `postrider-id` always comes from the relay.
+    /// [`RENAMED_HEADER_PREFIX`] before its name: a header named `postrider-id` always comes from the relay.
     pub fn headers(&self) -> Headers {
         let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
         let mut added = Headers::default();
