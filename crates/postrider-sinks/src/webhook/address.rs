@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_inside_are_refused_however_they_are_written() {
+    fn internal_addresses_are_refused_in_every_notation_of_a_url() {
         for inside in [
             "https://127.0.0.1/",
             "https://127.1/",
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn unencrypted_requests_go_to_the_own_machine_alone_unless_allowed() {
+    fn unencrypted_requests_are_allowed_only_to_this_machine_by_default() {
         assert!(parse("http://hooks.example/").unwrap_err().contains("not encrypted"));
         assert!(Address::parse("http://hooks.example/", &Guard::default(), true).is_ok());
         let open = Guard { allow_private: true, ..Guard::default() };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_http_is_refused_without_its_secrets() {
+    fn an_invalid_url_is_refused_without_printing_its_secrets() {
         for bad in [
             "",
             "orders",

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_the_hosts_below_or_for_all() {
+    fn a_star_matches_subdomains_or_every_host() {
         assert!(allowed(&["*.hooks.example"], "https://a.hooks.example/"));
         assert!(allowed(&["*.hooks.example"], "https://a.b.hooks.example/"));
         for url in ["https://hooks.example/", "https://.hooks.example/", "https://evilhooks.example/"] {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_host_is_refused() {
+    fn an_entry_that_is_not_a_host_is_refused() {
         for text in
             ["", "https://hooks.example", "hooks.example/a", "me@hooks.example", "a b", "*.*", "a*b", "**"]
         {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_endpoint_repeats_of_our_secrets_is_masked() {
+    fn secrets_in_a_response_are_masked() {
         let secrets = Secrets::new(["Bearer T0KEN-T0KEN", "T0KEN-T0KEN", "no"]);
         let url = Url::parse("https://h.example/services/T1/B2?key=QU3RY").unwrap();
         let said = "no route /services/T1/B2?key=QU3RY for Bearer T0KEN-T0KEN (T0KEN-T0KEN)".to_owned();

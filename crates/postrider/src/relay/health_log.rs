@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_lasts_until_what_failed_works_again() {
+    fn an_error_lasts_until_the_failed_operation_succeeds() {
         let health = HealthLog::new("mail");
         _ = health.record(Operation::Claim, failed());
         _ = health.record(Operation::Acquire, Ok(()));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_ends_trouble_with_what_may_not_be_asked_again() {
+    fn a_renewal_ends_an_error_of_any_operation() {
         let health = HealthLog::new("mail");
         assert_eq!(health.record(Operation::Fetch, failed()), Err(Code::StoreFailed));
         assert_eq!(health.record(Operation::Renew, Ok(1)), Ok(1));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_cannot_be_taken_over_is_not_the_databases_trouble() {
+    fn a_failed_takeover_of_the_destination_is_not_an_error_of_the_database() {
         let health = HealthLog::new("mail");
         _ = health.record(Operation::Acquire, failed());
         for _ in 0..2 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_once_and_its_end_once_however_often_it_is_tried() {
+    fn an_outage_is_logged_once_and_its_end_once() {
         let lines = Lines::default();
         tracing::subscriber::with_default(lines.clone(), || {
             let health = HealthLog::new("mail");

@@ -305,7 +305,7 @@ mod tests {
     use crate::layout::RowLayout;
 
     #[test]
-    fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {
+    fn nothing_in_a_table_with_a_state_per_row_is_deleted_by_default() {
         for layout in RowLayout::ALL {
             let table = RowTable::new(layout).unwrap();
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_be_deleted_is_said() {
+    fn the_description_names_what_is_deleted_and_when() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
         assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_layout_outbox_has_a_time_of_its_own() {
+    fn only_the_layout_outbox_supports_deletion_at_expiry() {
         let table = |layout| RowTable::new(layout).unwrap();
         assert!(Retention::EXPIRES_AT.check(Some(&table(RowLayout::Outbox))).is_ok());
         for other in [None, Some(table(RowLayout::EventOutbox)), Some(table(RowLayout::OutboxEvents))] {

@@ -235,18 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn while_others_are_on_their_way_nothing_is_decided() {
+    fn nothing_is_decided_while_other_messages_are_in_flight() {
         assert_eq!(failing(1).diagnose(5, true), Diagnosis::Undecided);
         assert_eq!(failing(4).diagnose(5, true), Diagnosis::Undecided);
     }
 
     #[test]
-    fn when_all_there_is_fails_the_destination_is_down() {
+    fn a_destination_is_down_if_all_messages_fail() {
         assert_eq!(failing(2).diagnose(5, false), Diagnosis::DestinationDown);
     }
 
     #[test]
-    fn enough_failing_keys_are_an_outage_whatever_else_is_under_way() {
+    fn enough_failing_keys_are_an_outage_even_with_other_messages_in_flight() {
         assert_eq!(failing(5).diagnose(5, true), Diagnosis::DestinationDown);
     }
 }

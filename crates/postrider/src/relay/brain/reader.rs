@@ -96,7 +96,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
+    fn claimed(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
         reader.start();
         let claim = ClaimSummary { last: last.map(Position::new), more_at_once, has_unread };
         reader.claimed(claim, NOW, &Policy::default());
@@ -104,31 +104,31 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_may_read_nothing_new_come_ever_less_often_and_never_count_as_all_was_read() {
+    fn claims_that_read_nothing_become_less_frequent_and_do_not_count_as_caught_up() {
         let mut reader = Reader::new(NOW);
-        assert_eq!(looked(&mut reader, Some(7), true, true), Duration::ZERO);
-        let waits: Vec<u128> = (0..8).map(|_| looked(&mut reader, None, false, true).as_millis()).collect();
+        assert_eq!(claimed(&mut reader, Some(7), true, true), Duration::ZERO);
+        let waits: Vec<u128> = (0..8).map(|_| claimed(&mut reader, None, false, true).as_millis()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 500, 500]);
         assert!(reader.has_passed(Position::new(7)) && !reader.has_passed(Position::new(8)));
         assert!(!reader.is_idle());
     }
 
     #[test]
-    fn a_look_that_left_nothing_out_has_read_all_there_was() {
+    fn a_claim_without_unread_events_has_read_everything() {
         let mut reader = Reader::new(NOW);
-        looked(&mut reader, Some(7), false, false);
+        claimed(&mut reader, Some(7), false, false);
         assert!(reader.has_passed(Position::new(1_000)));
         // What a term could not know at its start, it need not wait for.
-        looked(&mut reader, None, false, true);
+        claimed(&mut reader, None, false, true);
         assert!(reader.has_passed(Position::new(1_000)) && !reader.is_idle());
-        looked(&mut reader, None, false, false);
+        claimed(&mut reader, None, false, false);
         assert!(reader.is_idle());
     }
 
     #[test]
-    fn somebody_who_says_there_is_more_ends_the_wait() {
+    fn a_wake_up_ends_the_wait() {
         let mut reader = Reader::new(NOW);
-        looked(&mut reader, None, false, true);
+        claimed(&mut reader, None, false, true);
         reader.wake(NOW);
         assert_eq!(reader.due(), Some(NOW));
         reader.start();
