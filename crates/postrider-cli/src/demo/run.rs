@@ -238,11 +238,9 @@ impl Watching {
 
 /// The defaults, except for times, which are shortened for the demo.
 fn policy() -> Policy {
-    Policy {
-        backoff_min: Duration::from_millis(100),
-        backoff_max: Duration::from_secs(1),
-        probe_min: Duration::from_millis(150),
-        probe_max: Duration::from_millis(300),
-        ..Policy::default()
-    }
+    Policy::default()
+        .backoff_min(Duration::from_millis(100))
+        .backoff_max(Duration::from_secs(1))
+        .probe_min(Duration::from_millis(150))
+        .probe_max(Duration::from_millis(300))
 }

@@ -19,7 +19,7 @@ fn place() -> Place {
 
 impl Place {
     fn text(&self, suffix: &str) -> String {
-        fs::read_to_string(beside(&self.config.path, suffix)).unwrap()
+        fs::read_to_string(with_suffix(&self.config.path, suffix)).unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -89,8 +89,8 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
 #[test]
 fn a_number_is_never_used_twice() {
     let place = place();
-    fs::write(beside(&place.config.path, ".9"), "old").unwrap();
-    fs::write(beside(&place.config.path, ".old"), "old").unwrap();
+    fs::write(with_suffix(&place.config.path, ".9"), "old").unwrap();
+    fs::write(with_suffix(&place.config.path, ".old"), "old").unwrap();
     let mut log = log(&place.config.clone().with_rotate_bytes(1));
     log.append(b"1\n").unwrap();
     log.append(b"2\n").unwrap();
@@ -132,7 +132,10 @@ fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
     let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
     log.append(b"1234\n").unwrap();
     let broken = log.append(b"678901\n").unwrap_err();
-    assert!(matches!(&broken, Broken::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull), "{broken:?}");
+    assert!(
+        matches!(&broken, AppendError::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull),
+        "{broken:?}"
+    );
     assert_eq!(place.text(""), "1234\n");
     log.append(b"678\n").unwrap();
     assert_eq!(place.text(""), "1234\n678\n");
@@ -160,7 +163,7 @@ fn a_failed_sync_leaves_the_outcome_open() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
     let broken = log.append(b"1\n").unwrap_err();
-    assert!(matches!(broken, Broken::Unknown(_)), "{broken:?}");
+    assert!(matches!(broken, AppendError::Unknown(_)), "{broken:?}");
 }
 
 #[cfg(unix)]
@@ -168,8 +171,9 @@ fn a_failed_sync_leaves_the_outcome_open() {
 fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
-    let mode =
-        |suffix: &str| fs::metadata(beside(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777;
+    let mode = |suffix: &str| {
+        fs::metadata(with_suffix(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777
+    };
     let config = place.config.clone().with_rotate_bytes(2);
     let mut log = log(&config);
     log.append(b"1\n").unwrap();
@@ -185,7 +189,7 @@ fn a_symbolic_link_is_not_followed() {
     let place = place();
     let other = place.folder.path().join("other");
     for suffix in [".lock", ""] {
-        let link = beside(&place.config.path, suffix);
+        let link = with_suffix(&place.config.path, suffix);
         // To a file that is there, and to one that would be created.
         for there in [true, false] {
             if there {
@@ -205,6 +209,6 @@ fn a_symbolic_link_is_not_followed() {
     fs::remove_file(&place.config.path).unwrap();
     fs::write(&other, "kept\n").unwrap();
     std::os::unix::fs::symlink(&other, &place.config.path).unwrap();
-    assert!(matches!(log.append(b"2\n"), Err(Broken::Unchanged(_))));
+    assert!(matches!(log.append(b"2\n"), Err(AppendError::Unchanged(_))));
     assert_eq!(fs::read_to_string(&other).unwrap(), "kept\n");
 }

@@ -10,10 +10,10 @@ use crate::worker::{Target, Worker};
 
 /// Writes each body and a line break to standard output, or to any writer.
 ///
-/// - Acknowledged means that the operating system has the bytes. A reader that dies with them in its pipe loses them.
-/// - A body with a line break in it is rejected.
-/// - It stops at the first error. If that leaves half a line behind, the next write begins with a line
-///   break, so that the reader sees one bad line and never two events in one.
+/// - Acknowledged means that the operating system has the bytes. If the reader of a pipe dies, bytes in the pipe are lost.
+/// - A body with a line break is rejected.
+/// - It stops at the first error. If that leaves a partial line, the next write begins with a line break, so that the
+///   reader sees one invalid line and never two events in one line.
 /// - Nothing else in the process should print to standard output.
 #[derive(Debug)]
 pub struct Stdout {
@@ -29,7 +29,7 @@ impl Stdout {
         standard_output().map_err(failed).and_then(Self::to)
     }
 
-    /// Writes to this writer, from a thread of the sink's own.
+    /// Writes to this writer, from a dedicated thread.
     ///
     /// # Errors
     /// [`Code::SinkOpen`] if no thread can be started.
@@ -53,7 +53,7 @@ fn failed(error: io::Error) -> Error {
     Error::new(Code::SinkOpen, "cannot open standard output").with_source(error)
 }
 
-/// Standard output without the standard library's buffer, which would hide how much was written.
+/// Standard output without the buffer of the standard library, which would hide how much was written.
 #[cfg(unix)]
 fn standard_output() -> io::Result<impl Write + Send + 'static> {
     use std::os::fd::AsFd;
@@ -85,7 +85,7 @@ impl<W: Write + Send + 'static> Target for Stream<W> {
         self.torn = !ends_whole;
         match (self.writer.flush(), error) {
             (Err(unflushed), _) => {
-                // A buffer lost what it held, and perhaps in the middle of a line.
+                // The buffer may have lost data in the middle of a line.
                 self.torn = true;
                 lines.ambiguous(failure(&unflushed))
             }
@@ -95,7 +95,7 @@ impl<W: Write + Send + 'static> Target for Stream<W> {
     }
 }
 
-/// Writes all, or says how much was written before which error.
+/// Writes all bytes. Returns how many were written, and the error that stopped it.
 fn write_counting(writer: &mut impl Write, bytes: &[u8]) -> (usize, Option<io::Error>) {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes, fails once, then takes everything.
+    /// Accepts a number of bytes, fails once, then accepts everything.
     struct FailsOnce {
         room: Option<usize>,
         taken: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,

@@ -5,11 +5,15 @@ use postrider::{Event, Position};
 
 use super::*;
 
-fn request(encoder: impl Encoder, event: Event, every: &[(&'static str, &str)]) -> Result<HeaderMap, String> {
+fn request(
+    encoder: impl Encoder,
+    event: Event,
+    common: &[(&'static str, &str)],
+) -> Result<HeaderMap, String> {
     let encoder: Arc<dyn Encoder> = Arc::new(encoder);
     let message = Message::encode(&encoder, Position::new(1), Arc::new(event), "d".into()).unwrap();
-    let every = every.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-    headers(&message, &every.collect(), &[], 17)
+    let common = common.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+    headers(&message, &common.collect(), &[], 17)
 }
 
 #[track_caller]

@@ -53,13 +53,11 @@ pub(crate) async fn all_troubles(
 ) {
     let mut shop = Shop::open();
     let (sink, ambiguous) = Counted::new(sink);
-    let policy = Policy {
-        window_events_max: WINDOW,
-        lease: Duration::from_secs(6),
-        probe_min: Duration::from_millis(100),
-        probe_max: Duration::from_millis(500),
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .window_events_max(WINDOW)
+        .lease(Duration::from_secs(6))
+        .probe_min(Duration::from_millis(100))
+        .probe_max(Duration::from_millis(500));
     let subscription =
         Subscription::new("network", sink).start(Start::Beginning).encoder(Plain).policy(policy);
     let store = Arc::new(SqliteStore::open(shop.database()).unwrap());

@@ -39,14 +39,12 @@ impl Shop {
     }
 
     async fn relay(&self, server: &Server) -> Relay {
-        let policy = Policy {
-            backoff_min: Duration::from_millis(5),
-            backoff_max: Duration::from_millis(20),
-            probe_min: Duration::from_millis(5),
-            probe_max: Duration::from_millis(20),
-            lease: Duration::from_secs(2),
-            ..Policy::default()
-        };
+        let policy = Policy::default()
+            .backoff_min(Duration::from_millis(5))
+            .backoff_max(Duration::from_millis(20))
+            .probe_min(Duration::from_millis(5))
+            .probe_max(Duration::from_millis(20))
+            .lease(Duration::from_secs(2));
         let subscription = Subscription::new("hooks", super::sink(server))
             .start(Start::Beginning)
             .encoder(Plain)

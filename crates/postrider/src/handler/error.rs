@@ -46,8 +46,12 @@ impl HandlerError {
 
     /// The reason with its causes, in one line.
     fn message(&self) -> String {
-        let causes = std::iter::successors(self.source.source(), |cause| cause.source());
-        causes.fold(self.source.to_string(), |line, cause| format!("{line}: {cause}"))
+        let (mut line, mut cause) = (self.source.to_string(), self.source.source());
+        while let Some(error) = cause {
+            line = format!("{line}: {error}");
+            cause = error.source();
+        }
+        line
     }
 
     /// What the relay does about it.

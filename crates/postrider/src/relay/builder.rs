@@ -16,13 +16,13 @@ use super::{Order, Relay, Retention, Subscription, waker};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
-/// First delay before an unreachable database is tried again; doubles with each try.
+/// First delay before an unreachable database is tried again; doubles with each attempt.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
-/// Longest wait between two tries.
+/// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Events counted at most when a new subscription reports what it begins with.
+/// Maximum number of events that are counted for the log line about a new subscription.
 const BACKLOG_COUNTED_MAX: u64 = 10_000;
 /// Longest name of a relay. The column for holders has 255 characters on MySQL.
 const NAME_CHARS_MAX: usize = 200;
@@ -58,9 +58,9 @@ impl RelayBuilder {
         Self::default()
     }
 
-    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds
-    /// leases as `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one
-    /// that stands by logs the clash. The default is a random name. At most 200 characters.
+    /// The name of this relay in `status` and logs. The relay holds leases as `NAME#` plus a random number, so that two
+    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default is
+    /// a random name. At most 200 characters.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -97,7 +97,7 @@ impl RelayBuilder {
         self
     }
 
-    /// Another clock, for tests.
+    /// Replaces the system clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -197,7 +198,8 @@ impl Driver {
 
     async fn next_input(&mut self, stop: &mut watch::Receiver<bool>) -> Input {
         let handle = self.handle.clone();
-        let wait = self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed));
+        // Created once: a call that ends without a reply must not postpone the tick.
+        let mut tick = pin!(sleep(self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed))));
         loop {
             tokio::select! {
                 biased;
@@ -210,7 +212,7 @@ impl Driver {
                 }
                 () = handle.pause.notified() => return Input::Pause(handle.with(|shared| shared.paused.clone())),
                 () = handle.wake.notified() => return Input::Wake,
-                () = sleep(wait) => return Input::Tick,
+                () = &mut tick => return Input::Tick,
             }
         }
     }
@@ -334,5 +336,55 @@ async fn sleep(wait: Option<Duration>) {
     match wait {
         Some(wait) => tokio::time::sleep(wait).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+    use crate::SystemClock;
+    use crate::relay::Policy;
+    use crate::sink::{Message, Outcome, Sink};
+    use crate::store::sqlite::SqliteStore;
+    use crate::{BoxFuture, Result};
+
+    struct Unused;
+
+    impl Sink for Unused {
+        fn publish<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_that_are_cancelled_do_not_postpone_the_tick() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("outbox.db");
+        SqliteStore::migrate(&file)?;
+        let policy = Policy::default().lease(Duration::from_millis(900));
+        let subscription = Subscription::new("mail", Unused).policy(policy);
+        let (clock, store) = (Arc::new(SystemClock::new()), Arc::new(SqliteStore::open(&file)?));
+        let handle = Arc::new(DriverHandle::new("mail"));
+        let mut driver = Driver::new("relay", clock.clone(), store, subscription, handle);
+        // A request for the lease that fails: the next one is due about 30 ms later.
+        let Step { term, .. } = driver.brain.step(clock.now(), Input::Tick);
+        let refused = Input::Reply(term, Reply::Acquired(Err(Code::StoreBusy)));
+        driver.brain.step(clock.now(), refused);
+
+        let calls: Vec<AbortHandle> =
+            (0..5_000).map(|_| driver.calls.spawn(std::future::pending())).collect();
+        let cancelled = calls.clone();
+        let cancelling = tokio::spawn(async move {
+            for call in cancelled {
+                call.abort();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let (_stop, mut stopped) = watch::channel(false);
+        let input = driver.next_input(&mut stopped).await;
+        assert!(matches!(input, Input::Tick), "{input:?}");
+        assert!(calls.iter().any(|call| !call.is_finished()), "the tick came after the last cancelled call");
+        cancelling.abort();
+        Ok(())
     }
 }

@@ -1,10 +1,10 @@
-//! Failures of the database, or of taking a destination over: logged once when they begin and once when they end.
+//! Logs failures of the database and of the takeover at the destination: once when they begin and once when they end.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Code, Result};
 
-/// An operation that can fail: of the database, except for the last.
+/// An operation that can fail. All except `TakeOver` are operations of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Subscribe,
@@ -16,12 +16,12 @@ pub(super) enum Operation {
     Settle,
     Halt,
     Pause,
-    /// Of the destination: to accept nothing more from the last owner.
+    /// Fences the previous owner at the destination.
     TakeOver,
 }
 
 impl Operation {
-    /// Who was asked.
+    /// The other side of the operation, for the log.
     fn peer(self) -> &'static str {
         if self == Self::TakeOver { "the destination" } else { "the database" }
     }
@@ -34,7 +34,7 @@ pub(super) struct HealthLog {
     ongoing: Mutex<Option<Ongoing>>,
 }
 
-/// A failure that was logged and is not over.
+/// A failure that was logged and has not ended.
 #[derive(Debug)]
 struct Ongoing {
     operation: Operation,
@@ -47,19 +47,19 @@ impl HealthLog {
         Self { subscription: subscription.to_owned(), ongoing: Mutex::default() }
     }
 
-    /// What is wrong at the moment, in a sentence.
+    /// The current error, in one sentence.
     pub(super) fn message(&self) -> Option<String> {
         let ongoing = self.ongoing.lock().unwrap_or_else(PoisonError::into_inner);
         ongoing.as_ref().map(|ongoing| ongoing.message.clone())
     }
 
-    /// The code of what is wrong at the moment.
+    /// The code of the current error.
     pub(super) fn code(&self) -> Option<Code> {
         self.ongoing.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|ongoing| ongoing.code)
     }
 
-    /// Takes an answer in. The brain needs only the code of an error; a person needs all of it, and not again
-    /// with every try.
+    /// Records the result of an operation. The brain needs only the code of an error; the log gets the full text, once
+    /// per failure and not with every retry.
     pub(super) fn record<T>(&self, operation: Operation, answer: Result<T>) -> Result<T, Code> {
         let mut ongoing = self.ongoing.lock().unwrap_or_else(PoisonError::into_inner);
         let subscription = self.subscription.as_str();
@@ -89,13 +89,13 @@ impl HealthLog {
     }
 }
 
-/// Whether trouble with one operation is over once another was answered: when it is the same. A renewal also ends
-/// it, for that is asked for only while all goes well, and for as long.
+/// Whether a failure of one operation ends when another succeeds: if it is the same operation, or a renewal, which is
+/// sent regularly while this relay leads.
 fn is_over(failed: Operation, answered: Operation) -> bool {
     failed == answered || answered == Operation::Renew
 }
 
-/// A lost connection shows as either of two codes, by what it was lost in the middle of.
+/// A lost connection causes one of two codes, depending on the operation it interrupts.
 fn is_same(one: Code, other: Code) -> bool {
     let lost = |code| matches!(code, Code::StoreFailed | Code::OutcomeUnknown);
     one == other || lost(one) && lost(other)
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_lasts_until_what_failed_works_again() {
+    fn an_error_lasts_until_the_failed_operation_succeeds() {
         let health = HealthLog::new("mail");
         _ = health.record(Operation::Claim, failed());
         _ = health.record(Operation::Acquire, Ok(()));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_ends_trouble_with_what_may_not_be_asked_again() {
+    fn a_renewal_ends_an_error_of_any_operation() {
         let health = HealthLog::new("mail");
         assert_eq!(health.record(Operation::Fetch, failed()), Err(Code::StoreFailed));
         assert_eq!(health.record(Operation::Renew, Ok(1)), Ok(1));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_cannot_be_taken_over_is_not_the_databases_trouble() {
+    fn a_failed_takeover_of_the_destination_is_not_an_error_of_the_database() {
         let health = HealthLog::new("mail");
         _ = health.record(Operation::Acquire, failed());
         for _ in 0..2 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_once_and_its_end_once_however_often_it_is_tried() {
+    fn an_outage_is_logged_once_and_its_end_once() {
         let lines = Lines::default();
         tracing::subscriber::with_default(lines.clone(), || {
             let health = HealthLog::new("mail");

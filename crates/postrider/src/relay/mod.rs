@@ -45,7 +45,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts describing a relay.
+    /// Configures a new relay.
     pub fn builder() -> RelayBuilder {
         RelayBuilder::new()
     }
@@ -81,11 +81,11 @@ impl Relay {
         self.handle.resume(subscription).await
     }
 
-    /// Waits until a task of the relay panics, and returns the error; never returns if none does. A panic is a bug,
-    /// and the subscription of that task is no longer served: shut down and start again.
+    /// Waits until a task of the relay panics, and returns the error; never returns if none does. A panic is a bug, and
+    /// the subscription of that task is no longer served by this process: shut down and start again.
     ///
     /// # Cancel safety
-    /// Dropping the future loses only the answer of this call.
+    /// Dropping the future has no effect on the relay.
     pub async fn died(&mut self) -> Error {
         loop {
             match self.tasks.join_next().await {
@@ -96,11 +96,14 @@ impl Relay {
         }
     }
 
-    /// Stops cleanly: waits for messages in flight, settles them, releases the leases. Takes at most a little more
-    /// than the longest `drain_timeout`. If the future is dropped, the relay stops as if it were dropped.
+    /// Stops cleanly: waits for messages in flight, settles them, releases the leases. Takes at most a little more than
+    /// the longest `drain_timeout`.
     ///
     /// # Errors
-    /// [`Code::RelayStopped`] if a task of the relay had panicked.
+    /// [`Code::RelayStopped`] if a task of the relay has panicked. The other tasks have ended cleanly.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the relay stops immediately, as if it were dropped.
     pub async fn shutdown(mut self) -> Result<()> {
         self.handle.begin_shutdown();
         let mut died = None;

@@ -48,7 +48,7 @@ impl Publisher {
         let mut answers = answers.into_iter().chain(std::iter::repeat_with(missing));
         let mut special = special.into_iter().peekable();
         let outcome = |at| match special.next_if(|(index, _)| *index == at) {
-            Some((_, Special::Refused(outcome))) => Some(outcome),
+            Some((_, Special::NotSent(outcome))) => Some(outcome),
             Some((_, Special::Copies(sent))) => {
                 let outcomes = answers.by_ref().take(sent.len()).collect();
                 Some(self.fanout.outcome(&messages[sent], outcomes))
@@ -69,7 +69,8 @@ impl Publisher {
     }
 
     /// Publishes each event alone after the sink panicked on the batch, so that only the event that causes the panic
-    /// fails. Events that were written before the panic are written twice.
+    /// fails. Events that were written before the panic are written twice. The event that causes the panic may have been
+    /// written too, so its outcome is ambiguous.
     pub(super) async fn publish_apart(self, batch: &[Routed]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut failed = HashSet::new();
@@ -82,7 +83,7 @@ impl Publisher {
             task.spawn(self.clone().publish(Arc::new(vec![event.clone()]), Arc::default()));
             let outcome = match task.join_next().await {
                 Some(Ok(answers)) => answers.into_iter().next().unwrap_or(Outcome::Untried),
-                _ => Outcome::Failed(Failure::new("the sink panicked on this message")),
+                _ => Outcome::Ambiguous(Failure::new("the sink panicked on this message")),
             };
             if !matches!(outcome, Outcome::Acknowledged(_)) {
                 failed.insert(event.key);
@@ -99,11 +100,11 @@ impl Publisher {
         let mut rejected: Vec<KeyId> = Vec::new();
         for (at, routed) in batch.iter().enumerate() {
             if !rejected.is_empty() && rejected.contains(&routed.key) {
-                encoded.special.push((at, Special::Refused(Outcome::Untried)));
+                encoded.special.push((at, Special::NotSent(Outcome::Untried)));
             } else if let Err(error) = self.encode_one(at, routed, &mut encoded) {
                 rejected.push(routed.key);
                 let rejection = Outcome::Rejected(Failure::new(error.message()));
-                encoded.special.push((at, Special::Refused(rejection)));
+                encoded.special.push((at, Special::NotSent(rejection)));
             }
         }
         encoded
@@ -115,7 +116,7 @@ impl Publisher {
         let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
             // The brain sends nothing else here. If it did, an event without an outcome would shift those of the others.
             let failure = Failure::new("the event has no destination");
-            encoded.special.push((at, Special::Refused(Outcome::Retryable(failure))));
+            encoded.special.push((at, Special::NotSent(Outcome::Retryable(failure))));
             return Ok(());
         };
         let Some(delivery) = delivery else {
@@ -148,7 +149,7 @@ struct Encoded {
 /// An event that does not become exactly one message.
 enum Special {
     /// It is not sent; this is its outcome.
-    Refused(Outcome),
+    NotSent(Outcome),
     /// It becomes these messages, one per destination.
     Copies(Range<usize>),
 }

@@ -1,4 +1,5 @@
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::super::brain::{DestinationId, KeyId};
 use super::*;
@@ -7,18 +8,21 @@ use crate::route::{Route, Router, Rule};
 use crate::sink::Receipt;
 use crate::{BoxFuture, Event, Position};
 
-/// Answers as told by destination, and keeps what it was sent.
+/// Answers each destination with the configured outcome, and records what it was sent.
 #[derive(Default)]
 struct ScriptedSink {
     answers: Mutex<Vec<(&'static str, Outcome)>>,
     sent: Mutex<Vec<String>>,
+    /// Panics after it has recorded a message at this position.
+    panics_on: AtomicI64,
 }
 
 impl Sink for ScriptedSink {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
-        let answers = self.answers.lock().unwrap();
+        let answers = self.answers.lock().unwrap().clone();
         let answer = |message: &Message| {
             self.sent.lock().unwrap().push(format!("{}@{}", message.position, message.destination));
+            assert!(self.panics_on.load(Ordering::Relaxed) != message.position.get(), "a bug in the sink");
             let reported = answers.iter().find(|(destination, _)| **destination == *message.destination);
             reported.map_or(acknowledged(), |(_, outcome)| outcome.clone())
         };
@@ -59,8 +63,12 @@ impl Fixture {
         *self.sink.answers.lock().unwrap() = answers.into_iter().collect();
     }
 
-    /// Publishes events of these types at positions from 1 on; what was sent, and the outcomes.
-    async fn publish(&self, types: &[&str]) -> (String, Vec<Outcome>) {
+    fn panic_on(&self, position: i64) {
+        self.sink.panics_on.store(position, Ordering::Relaxed);
+    }
+
+    /// Events of these types, at positions from 1 on.
+    fn batch(&self, types: &[&str]) -> Vec<Routed> {
         let routed = |(at, kind): (usize, &&str)| {
             let id = uuid::Uuid::from_u128(at as u128);
             let event = Arc::new(Event::new(*kind, "{}").with_id(id));
@@ -68,9 +76,17 @@ impl Fixture {
             let disposition = Disposition::Deliver { id: DestinationId(0), name, delivery };
             Routed { position: Position::new(at as i64 + 1), key: KeyId(at as u64), disposition, attempts: 0, event }
         };
-        let batch = types.iter().enumerate().map(routed).collect();
-        let outcomes = self.publisher.clone().publish(Arc::new(batch), Arc::default()).await;
-        (std::mem::take(&mut *self.sink.sent.lock().unwrap()).join(" "), outcomes)
+        types.iter().enumerate().map(routed).collect()
+    }
+
+    fn take_sent(&self) -> String {
+        std::mem::take(&mut *self.sink.sent.lock().unwrap()).join(" ")
+    }
+
+    /// Publishes events of these types. Returns what was sent, and the outcomes.
+    async fn publish(&self, types: &[&str]) -> (String, Vec<Outcome>) {
+        let outcomes = self.publisher.clone().publish(Arc::new(self.batch(types)), Arc::default()).await;
+        (self.take_sent(), outcomes)
     }
 }
 
@@ -96,7 +112,7 @@ async fn a_retry_sends_only_the_copies_that_are_missing() {
 }
 
 #[tokio::test]
-async fn another_ownership_of_the_lease_sends_all_copies_again() {
+async fn a_new_term_sends_all_copies_again() {
     let fixture = Fixture::new();
     fixture.answer([("b", Outcome::Down(failure("no")))]);
     fixture.publish(&["order"]).await;
@@ -105,7 +121,7 @@ async fn another_ownership_of_the_lease_sends_all_copies_again() {
 }
 
 #[tokio::test]
-async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_up() {
+async fn every_copy_is_retried_before_the_event_is_given_up() {
     let (down, ambiguous) = (Outcome::Down(failure("d")), Outcome::Ambiguous(failure("m")));
     let (retryable, failed) = (Outcome::Retryable(failure("r")), Outcome::Failed(failure("f")));
     let rejected = Outcome::Rejected(failure("x"));
@@ -121,8 +137,19 @@ async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_
 }
 
 #[tokio::test]
-async fn a_refused_copy_is_told_with_its_destination_and_ends_the_event() {
+async fn a_rejected_copy_names_its_destination_and_ends_the_event() {
     let fixture = Fixture::new();
     fixture.answer([("a", Outcome::Rejected(failure("too large"))), ("b", Outcome::Untried)]);
     assert_eq!(fixture.publish(&["order"]).await.1, [Outcome::Rejected(failure("a: too large"))]);
+}
+
+#[tokio::test]
+async fn an_event_on_which_the_sink_panics_may_have_been_written_and_is_ambiguous() {
+    let fixture = Fixture::new();
+    fixture.panic_on(2);
+    let batch = fixture.batch(&["user", "user", "user"]);
+    let outcomes = fixture.publisher.clone().publish_apart(&batch).await;
+    let panicked = Outcome::Ambiguous(failure("the sink panicked on this message"));
+    assert_eq!(outcomes, [acknowledged(), panicked, acknowledged()]);
+    assert_eq!(fixture.take_sent(), "1@c 2@c 3@c");
 }

@@ -3,26 +3,26 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::brain::{FailureDetails, Report, TermEnd};
+use super::brain::{CapacityLimit, FailureDetails, Report, TermEnd};
 use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
 
-/// Lines about single events are bounded per window of this length.
+/// Lines about single events are limited per window of this length.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Lines about events that do not go on by themselves, per window. The others are counted.
+/// Maximum number of lines per window about events that need an operator. Further ones are counted.
 const GIVEN_UP_LINES_MAX: u64 = 20;
-/// Lines about events that failed for the first time, per window.
+/// Maximum number of lines per window about events that failed for the first time.
 const FAILING_LINES_MAX: u64 = 5;
-/// Characters of a text of an event, or of a reason, in a line.
+/// Maximum number of characters of an event's text or of a reason in a line.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Logs what one subscription's brain reports: what an operator should see without asking is a warning, the rest is for
-/// the curious. Thousands of events that fail at once are a few lines and a number.
+/// Logs the reports of one subscription's brain. What an operator should know is a warning or error. If thousands of events
+/// fail together, the log gets a few lines and a count.
 #[derive(Debug)]
 pub(super) struct Reports {
     subscription: String,
-    /// Who we are.
+    /// The name under which this relay holds leases.
     holder: String,
     given_up: LineLimit,
     failing: LineLimit,
@@ -38,7 +38,7 @@ impl Reports {
         }
     }
 
-    /// Ends a window that is over, and says how many lines it had no room for.
+    /// Ends a window that is over, and logs how many lines it suppressed.
     pub(super) fn log_suppressed(&mut self, now: Duration) {
         let subscription = self.subscription.as_str();
         if let Some(events) = self.given_up.end_window(now) {
@@ -126,20 +126,32 @@ impl Reports {
                     "the sink violated the prefix order that it declares"
                 );
             }
-            Report::CapacityLimit(Some(limit)) => {
-                tracing::warn!(subscription, ?limit, "reading stopped at a limit");
+            Report::CapacityLimit(Some(CapacityLimit::ParkedRows)) => tracing::warn!(
+                subscription,
+                "the maximum number of events is parked (parked_max); no new events are read until some are retried, \
+                 discarded or delivered"
+            ),
+            Report::CapacityLimit(Some(CapacityLimit::DoneRanges)) => tracing::warn!(
+                subscription,
+                "the progress has very many gaps, because many events are not done; reading continues"
+            ),
+            Report::CapacityLimit(None) => {
+                tracing::info!(
+                    subscription,
+                    "the number of parked events and of gaps is below its limit again"
+                );
             }
-            Report::CapacityLimit(None) => tracing::info!(subscription, "reading continues"),
         }
     }
 }
 
-/// The name that a relay was given, if it was given one.
+/// The configured name of a relay, if it has one.
 fn name(holder: &str) -> Option<&str> {
     holder.rsplit_once(UNIQUE_MARK).map(|(name, _)| name)
 }
 
-/// A line about one event. Texts of events go into fields, where they are quoted: a line break in them ends no line.
+/// Logs a line about one event. Texts of the event are fields, which are quoted, so a line break in them cannot forge a
+/// line.
 fn warn(subscription: &str, position: Position, attempts: Option<u32>, details: &FailureDetails, what: &str) {
     let position = position.get();
     let id = details.event.as_ref().map(|event| event.id.to_string());
@@ -170,7 +182,7 @@ fn truncated(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A destination for people: of a URL scheme, host and port, as its path may hold a token.
+/// A destination for logs and status. Of a URL only scheme, host and port, because its path may contain a token.
 pub(super) fn display_destination(destination: &str) -> Cow<'_, str> {
     let one = |name: &str| match name.split_once("://") {
         Some((scheme, rest)) => {
@@ -186,7 +198,7 @@ pub(super) fn display_destination(destination: &str) -> Cow<'_, str> {
     }
 }
 
-/// Bounds the lines of a kind.
+/// Limits the lines of one kind per window.
 #[derive(Debug)]
 struct LineLimit {
     max: u64,
@@ -211,7 +223,7 @@ impl LineLimit {
         room
     }
 
-    /// Begins another window if this one is over. Answers how many lines were left out of it, if any.
+    /// Starts a new window if this one is over. Returns how many lines were suppressed, if any.
     fn end_window(&mut self, now: Duration) -> Option<u64> {
         if now < self.window_ends {
             return None;

@@ -64,7 +64,7 @@ fn dead(position: i64, reason: &str) -> Report {
 }
 
 #[test]
-fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secret() {
+fn a_dead_event_is_logged_with_its_identity_and_reason_and_without_secrets() {
     let lines = seen(|reports| reports.log(&dead(7, "topic orders does not exist")));
     let [line] = &lines[..] else { panic!("{lines:?}") };
     for part in [
@@ -86,7 +86,7 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
 }
 
 #[test]
-fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
+fn a_first_failure_a_damaged_row_and_an_unrouted_event_are_logged() {
     let lines = seen(|reports| {
         reports.log(&Report::Failing { position: Position::new(1), details: details("404").unwrap() });
         let details = Some(Box::new(FailureDetails {
@@ -107,7 +107,7 @@ fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
 }
 
 #[test]
-fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
+fn thousands_of_dead_events_are_logged_as_a_few_lines_and_a_count() {
     let lines = seen(|reports| {
         reports.log_suppressed(Duration::from_secs(1));
         for position in 0..5_000 {
@@ -124,7 +124,7 @@ fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
 }
 
 #[test]
-fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
+fn a_standby_with_the_name_of_the_leader_logs_a_warning() {
     for (holder, is_clash) in [("twin#00000002", true), ("other#00000002", false), ("relay-1", false)] {
         let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
         assert_eq!(lines.len(), 1);
@@ -134,7 +134,7 @@ fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
 }
 
 #[test]
-fn what_goes_on_by_itself_is_not_told() {
+fn events_that_are_retried_automatically_are_not_logged() {
     let lines = seen(|reports| {
         for state in [ParkedState::Retry, ParkedState::Behind, ParkedState::Held] {
             reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, details: None });

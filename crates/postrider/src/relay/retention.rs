@@ -10,36 +10,36 @@ use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
-/// How long delivered events stay in an outbox, and how gently they are deleted.
+/// How long delivered events stay in an outbox, and how fast they are deleted.
 ///
-/// An event is deleted once every subscription of the outbox is done with it and it is old enough by its `time`
-/// and the database's clock. What is parked, dead included, stays. A subscription that no relay serves any more
-/// keeps everything above its progress; that is reported in the log and in `status`.
+/// An event is deleted when every subscription of the outbox has finished it and it is old enough according to its `time`
+/// and the database's clock. Parked events, including dead ones, are not deleted. A subscription that no relay serves any
+/// more keeps all events above its progress; the log and `status` report this.
 ///
-/// A table with a state per row belongs to its owner: unless a retention is given for it, nothing is deleted there.
-/// With one, [`scope`](Self::scope) says which rows; their age counts from their delivery.
+/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then [`scope`](Self::scope)
+/// selects the rows, and their age counts from their delivery.
 ///
-/// The relay that leads a subscription of the outbox deletes. Several relays may do so at once: the database lets one
-/// at a time, and each batch decides again.
+/// Every relay that leads a subscription of the outbox deletes. Several may do so concurrently: the database admits one at
+/// a time, and each batch checks again what may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     /// Delivered events older than this are deleted; `None`: never.
     pub keep: Option<Duration>,
-    /// The row's own `expires_at` decides, instead of `keep`. Only the layout `outbox` has one.
+    /// Delete at the row's `expires_at` instead of after `keep`. Only the layout `outbox` has this column.
     pub at_expiry: bool,
-    /// Which rows of a table with a state per row may be deleted. Without meaning for the layout `postrider`.
+    /// Which rows of a table with a state per row may be deleted. Ignored for the layout `postrider`.
     pub scope: RetentionScope,
-    /// Events looked at in one batch, which is one short transaction.
+    /// Maximum number of events per batch, which is one short transaction.
     pub batch_events_max: usize,
-    /// Wait after nothing was left to delete, and before the first batch.
+    /// Delay before the first batch, and after all deletable events were deleted.
     pub rest: Duration,
 }
 
 impl Retention {
-    /// Nothing is ever deleted.
+    /// Events are never deleted.
     pub const FOREVER: Self = Self { keep: None, ..Self::DEFAULT };
 
-    /// Published rows of the layout `outbox` are deleted once their own `expires_at` is past, as its document says.
+    /// Published rows of the layout `outbox` are deleted when their `expires_at` has passed.
     pub const EXPIRES_AT: Self = Self { keep: Some(Duration::ZERO), at_expiry: true, ..Self::DEFAULT };
 
     const DEFAULT: Self = Self {
@@ -55,12 +55,12 @@ impl Retention {
         Self { keep: Some(keep), ..Self::DEFAULT }
     }
 
-    /// What counts if nothing is said: seven days in the layout `postrider`, forever in a table with a state per row.
+    /// The default: seven days in the layout `postrider`, forever in a table with a state per row.
     pub fn default_for(table: Option<&RowTable>) -> Self {
         if table.is_some() { Self::FOREVER } else { Self::DEFAULT }
     }
 
-    /// Refuses `at_expiry` where rows have no `expires_at`.
+    /// Rejects `at_expiry` if rows have no `expires_at`.
     ///
     /// # Errors
     /// [`Code::RetentionUnfit`].
@@ -74,16 +74,17 @@ impl Retention {
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
-    /// From which moment of a row on it is kept. Of rows that others delivered, only the table itself can tell one.
+    /// The time from which the age of a row counts. For rows delivered by other programs, only a column of the table can
+    /// contain the time of delivery.
     fn counts_from(&self, table: &RowTable) -> &'static str {
-        let tells_no_delivery = match (table.layout(), table.columns()) {
+        let lacks_delivery_time = match (table.layout(), table.columns()) {
             (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
             (layout, None) => !layout.has(Ability::DeliveryTime),
         };
-        if self.scope == RetentionScope::All && tells_no_delivery { "creation" } else { "delivery" }
+        if self.scope == RetentionScope::All && lacks_delivery_time { "creation" } else { "delivery" }
     }
 
-    /// What will be deleted and when, in a sentence; `None` if nothing ever is.
+    /// A sentence about what is deleted and when; `None` if nothing is ever deleted.
     pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
         let after = duration_text(self.keep?);
         let Some(table) = table else {
@@ -124,7 +125,7 @@ impl Default for Retention {
     }
 }
 
-/// A length of time in its largest whole unit.
+/// A duration in its largest whole unit.
 fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
@@ -137,36 +138,37 @@ fn duration_text(time: Duration) -> String {
     }
 }
 
-/// Sweeps after which the next begins at the first event again, for those that were needed when it passed them.
+/// Number of sweeps after which the next one starts at the first event again, for events that were still needed before.
 const SWEEPS_BEFORE_RESTART: u32 = 60;
 
-/// Deletions that are logged while more are under way.
+/// Number of deletions after which they are logged even if there are more to delete.
 const LOG_AFTER_DELETED: u64 = 100_000;
 
 /// Shortest pause between two batches.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// A pause is so many times as long as the batch before it took: the share of the time while there is something
-/// to publish is a tenth, else a half.
+/// The pause after a batch, as a multiple of the batch's duration: while there are events to publish, deletion takes a
+/// tenth of the time, otherwise half.
 const PAUSE_WHILE_BUSY: u32 = 9;
 const PAUSE_WHILE_IDLE: u32 = 1;
 
-/// Deletes delivered events of one outbox. Its errors are logged and never end it.
+/// Deletes delivered events of one outbox. Errors are logged and do not end it.
 pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     /// The subscriptions of the outbox that this relay serves.
     handles: Vec<Arc<DriverHandle>>,
-    /// What a batch is asked for with.
+    /// The request for a batch.
     purge: Purge,
     rest: Duration,
-    /// Deleted since it was last logged.
+    /// Events deleted since the last log line.
     deleted: u64,
-    /// What lies at or below was looked at.
+    /// Events up to this position were checked.
     after: Position,
     sweeps: u32,
-    /// What was reported already, so that it is reported once.
+    /// The error that was logged last, so that it is logged once.
     logged_error: Option<Code>,
+    /// The subscription that was logged last as blocking the retention, so that it is logged once.
     blocked_by: Option<String>,
 }
 
@@ -196,7 +198,7 @@ impl Cleaner {
         })
     }
 
-    /// Runs until it is stopped. A batch under way then happens as a whole or not at all.
+    /// Runs until it is stopped. A batch in progress is then committed or rolled back as a whole.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             biased;
@@ -214,7 +216,7 @@ impl Cleaner {
         }
     }
 
-    /// Deletes one batch. Answers how long to wait before the next.
+    /// Deletes one batch. Returns how long to wait before the next.
     async fn batch(&mut self) -> Duration {
         let begun = self.clock.now().elapsed;
         let purge = Purge { after: self.after, ..self.purge };
@@ -246,12 +248,12 @@ impl Cleaner {
         self.rest
     }
 
-    /// Whether one of the subscriptions is led here. Who only stands by leaves the deleting to the leader.
+    /// Whether this relay leads one of the subscriptions. A standby leaves deletion to the leader.
     fn leads(&self) -> bool {
         self.handles.iter().any(|handle| handle.status().brain.leading.is_some())
     }
 
-    /// Whether there is something to publish or to settle.
+    /// Whether there are events to publish or to settle.
     fn is_busy(&self) -> bool {
         let busy = |handle: &Arc<DriverHandle>| {
             let brain = handle.status().brain;
@@ -260,7 +262,7 @@ impl Cleaner {
         self.handles.iter().any(busy)
     }
 
-    /// Logs how many events were deleted since it was last logged, if any were.
+    /// Logs how many events were deleted since the last log line, if any.
     fn log_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
@@ -305,7 +307,7 @@ mod tests {
     use crate::layout::RowLayout;
 
     #[test]
-    fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {
+    fn nothing_in_a_table_with_a_state_per_row_is_deleted_by_default() {
         for layout in RowLayout::ALL {
             let table = RowTable::new(layout).unwrap();
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_be_deleted_is_said() {
+    fn the_description_names_what_is_deleted_and_when() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
         assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_layout_outbox_has_a_time_of_its_own() {
+    fn only_the_layout_outbox_supports_deletion_at_expiry() {
         let table = |layout| RowTable::new(layout).unwrap();
         assert!(Retention::EXPIRES_AT.check(Some(&table(RowLayout::Outbox))).is_ok());
         for other in [None, Some(table(RowLayout::EventOutbox)), Some(table(RowLayout::OutboxEvents))] {

@@ -1,4 +1,4 @@
-//! Where events go and what orders them, for the brain.
+//! Routes events for the brain: destinations and ordering keys.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::route::{Route, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
 use crate::{Event, Position, Result, StoredEvent};
 
-/// Gives events their keys' numbers and their destinations.
+/// Adds the ids of key and destination to events and parked rows.
 #[derive(Default)]
 pub(super) struct Routing {
     router: Router,
@@ -25,8 +25,8 @@ impl Routing {
         Self { router, order, ..Self::default() }
     }
 
-    /// Events that no rule matched and that therefore count as done, since the relay started. One that is
-    /// read again after a takeover counts again.
+    /// Number of events since the relay started that no rule matched and that were skipped. An event that is read again
+    /// after a takeover counts again.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
@@ -70,12 +70,12 @@ impl Routing {
         Acquisition::from_store(acquired, |row| self.key(row.key.as_deref(), row.position))
     }
 
-    /// Gives parked rows the keys that today's rules give their events.
+    /// Sets the keys of parked rows according to the current rules.
     ///
-    /// The rules may have changed since a row was written, or match an event only now. Its line must be the
-    /// one that newer events of its key join, or they would overtake it. Reads the parked events once per
-    /// takeover. Without rules keys are the events' own and never change; only rows that tell no key are read, and those
-    /// that an earlier version may have written, with the id of the aggregate alone.
+    /// The rules may have changed since a row was written. A parked event must be in the same queue as newer events of its
+    /// key, otherwise they would overtake it. Reads the parked events once per takeover. Without rules the keys never
+    /// change; then only rows without a key are read, and rows that an earlier version may have written with only the
+    /// aggregate's id.
     pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
         if self.order == Order::None {
             return Ok(());
@@ -90,7 +90,7 @@ impl Routing {
         while !rows.is_empty() {
             let wanted = rows.keys().copied().take(policy.claim_events_max).collect();
             let fetched = store.peek(wanted, policy.read_ahead_bytes_max).await?;
-            // A store that answers nothing breaks its contract; the rows then keep the keys they have.
+            // An empty answer violates the store's contract; the remaining rows keep their keys.
             if fetched.events.is_empty() && fetched.gone.is_empty() && fetched.taken.is_empty() {
                 break;
             }
@@ -104,9 +104,9 @@ impl Routing {
         Ok(())
     }
 
-    /// The key of a parked row whose event is this one. Without rules it is the one it has, so that a row of another
-    /// event is found out. A row that was damaged, or that an operator made, may have none; an earlier version wrote the id
-    /// of the aggregate without its type.
+    /// The key of a parked row, given its event. Without rules the row keeps its key, so that a row of another event is
+    /// detected later. A damaged row, or one that an operator created, may have no key; an earlier version wrote the
+    /// aggregate's id without its type.
     fn current_key(&self, known: Option<String>, event: &Event) -> Option<String> {
         let today = || self.router.route(event).ordering_key(event).map(Cow::into_owned);
         let is_without_type = || event.key.is_none() && known.as_deref() == event.message_key();
@@ -117,7 +117,7 @@ impl Routing {
     }
 }
 
-/// Whether a row may have no key though its event has one, or only the id of an aggregate without its type.
+/// Whether a row may lack the key of its event, or contain only the aggregate's id without its type.
 fn may_lack_its_key(row: &ParkedRow) -> bool {
     row.key.as_ref().is_none_or(|key| !key.contains('/'))
 }

@@ -1,4 +1,4 @@
-//! Wake-ups that come from a database, for the subscriptions of its outbox.
+//! Passes wake-ups from a database to the subscriptions of its outbox.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::driver::DriverHandle;
 use crate::store::Wakes;
 
-/// Wakes the subscriptions whenever the store says so, until the relay stops.
+/// Wakes the subscriptions at every wake-up of the store, until the relay stops.
 pub(super) async fn run(
     mut wakes: Box<dyn Wakes>,
     handles: Vec<Arc<DriverHandle>>,

@@ -15,7 +15,7 @@ use super::shop::{Kept, Shop, acknowledged, number, order, until};
 
 fn hasty() -> Policy {
     let (short, long) = (Duration::from_millis(5), Duration::from_millis(20));
-    Policy { backoff_min: short, backoff_max: long, probe_min: short, probe_max: long, ..Policy::default() }
+    Policy::default().backoff_min(short).backoff_max(long).probe_min(short).probe_max(long)
 }
 
 async fn relay(shop: &Shop, sink: Kept, router: Router) -> Relay {

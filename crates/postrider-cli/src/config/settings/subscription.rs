@@ -96,33 +96,32 @@ impl RuleSettings {
 
 /// Names every field, so that a new one of the relay does not compile until it has a key.
 fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
-    Ok(Policy {
-        order: table.choice("order", &[("key", Order::Key), ("none", Order::None)])?,
-        on_dead: table.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?,
-        several_destinations: table.bool("several_destinations")?,
-        batch_events_max: table.count("batch_events_max")?,
-        batch_bytes_max: table.count("batch_bytes_max")?,
-        batch_linger: table.duration("batch_linger")?,
-        batches_in_flight_max: table.count("batches_in_flight_max")?,
-        publish_timeout: table.duration("publish_timeout")?,
-        read_ahead_events_max: table.count("read_ahead_events_max")?,
-        read_ahead_bytes_max: table.count("read_ahead_bytes_max")?,
-        claim_events_max: table.count("claim_events_max")?,
-        window_events_max: table.count("window_events_max")?,
-        flush_interval: table.duration("flush_interval")?,
-        flush_events: table.count("flush_events")?,
-        max_attempts: table.count("max_attempts")?,
-        backoff_min: table.duration("backoff_min")?,
-        backoff_max: table.duration("backoff_max")?,
-        parked_max: table.count("parked_max")?,
-        breaker_keys: table.count("breaker_keys")?,
-        probe_min: table.duration("probe_min")?,
-        probe_max: table.duration("probe_max")?,
-        lease: table.duration("lease")?,
-        poll_min: table.duration("poll_min")?,
-        poll_max: table.duration("poll_max")?,
-        drain_timeout: table.duration("drain_timeout")?,
-        trial_events: table.count("trial_events")?,
-        trial_deaths_max: table.count("trial_deaths_max")?,
-    })
+    Ok(Policy::default()
+        .order(table.choice("order", &[("key", Order::Key), ("none", Order::None)])?)
+        .on_dead(table.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?)
+        .several_destinations(table.bool("several_destinations")?)
+        .batch_events_max(table.count("batch_events_max")?)
+        .batch_bytes_max(table.count("batch_bytes_max")?)
+        .batch_linger(table.duration("batch_linger")?)
+        .batches_in_flight_max(table.count("batches_in_flight_max")?)
+        .publish_timeout(table.duration("publish_timeout")?)
+        .read_ahead_events_max(table.count("read_ahead_events_max")?)
+        .read_ahead_bytes_max(table.count("read_ahead_bytes_max")?)
+        .claim_events_max(table.count("claim_events_max")?)
+        .window_events_max(table.count("window_events_max")?)
+        .flush_interval(table.duration("flush_interval")?)
+        .flush_events(table.count("flush_events")?)
+        .max_attempts(table.count("max_attempts")?)
+        .backoff_min(table.duration("backoff_min")?)
+        .backoff_max(table.duration("backoff_max")?)
+        .parked_max(table.count("parked_max")?)
+        .breaker_keys(table.count("breaker_keys")?)
+        .probe_min(table.duration("probe_min")?)
+        .probe_max(table.duration("probe_max")?)
+        .lease(table.duration("lease")?)
+        .poll_min(table.duration("poll_min")?)
+        .poll_max(table.duration("poll_max")?)
+        .drain_timeout(table.duration("drain_timeout")?)
+        .trial_events(table.count("trial_events")?)
+        .trial_deaths_max(table.count("trial_deaths_max")?))
 }

@@ -77,6 +77,6 @@ impl Target for Endpoints {
 
 impl fmt::Display for Endpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "webhook {}", self.0.shown())
+        write!(f, "webhook {}", self.0.redacted_url())
     }
 }

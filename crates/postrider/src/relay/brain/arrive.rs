@@ -1,4 +1,4 @@
-//! Events come in from the outbox: each joins the queue of its key.
+//! Puts events from the outbox into the queues of their keys.
 
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
@@ -31,8 +31,7 @@ impl Leader {
         }
     }
 
-    /// Rows that cannot be read are dead at once: their key is unknown, and no other event
-    /// waits for them.
+    /// Parks rows that cannot be read as dead. Their key is unknown, so no other event waits for them.
     pub(super) fn park_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
             let queued =
@@ -66,7 +65,7 @@ impl Leader {
         }
     }
 
-    /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
+    /// Parks an event that no rule matched. It blocks its key until a relay starts whose rules match it.
     fn hold_unrouted(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, event: &Arc<Event>) {
         let first = self.queues.get(key).is_none_or(|queue| queue.is_preceded_by(queued.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
@@ -92,7 +91,7 @@ impl Leader {
         }
     }
 
-    /// The outbox was read on: what waited for earlier events of its key may have them all now.
+    /// After a claim, schedules heads that waited until the outbox was read up to them.
     pub(super) fn schedule_reached_fetches(&mut self) {
         while let Some(key) = self.fetch_schedule.pop_reached(|position| self.intake.has_passed(position)) {
             if self.queues.head_state(key) == Some(HeadState::AwaitsEarlier) {

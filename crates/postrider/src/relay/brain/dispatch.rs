@@ -10,7 +10,7 @@ use super::step::StepCx;
 use super::{Effect, KeyId};
 use crate::ledger::ParkedState;
 
-/// Heads for other destinations that are skipped while a batch for one is filled. Limits the cost of the search.
+/// Maximum number of heads for other destinations that are skipped while a batch is filled. Limits the cost of the search.
 const PASSED_OVER_MAX: usize = 1_000;
 
 /// Room that is left in a batch being filled.
@@ -85,7 +85,7 @@ impl Leader {
         cx.policy().batch_events_max.min(trial)
     }
 
-    /// Fills a batch from the ready queue. Heads that have expired, or whose destination is down, are left out.
+    /// Fills a batch from the ready queue, without heads that have expired or whose destination is down.
     fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
         let mut batch = Batch::with_capacity(room.events.min(self.outbound.ready_count()));
         let mut destination = None;
@@ -132,7 +132,7 @@ impl Leader {
         batch
     }
 
-    /// Whether the head of a queue must not be sent: it has expired, or it crashes the relay. Then it is given up.
+    /// Gives up the head of a queue if it has expired or crashes the relay. Returns whether the head must not be sent.
     pub(super) fn give_up_if_undeliverable(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
         let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
         if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
@@ -147,7 +147,7 @@ impl Leader {
         false
     }
 
-    /// Sends a batch now, or after it is recorded if the last owner died.
+    /// Sends a batch now, or in trial mode after it is recorded.
     pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
         if self.trial_mode.is_some() {
             self.stage(cx, batch);

@@ -1,4 +1,4 @@
-//! Parked events come back into memory when it is their turn.
+//! Reads parked events back into memory when they are due.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -12,12 +12,12 @@ use crate::Position;
 use crate::ledger::ParkedState;
 use crate::store::Budget;
 
-/// Parked events of one key read at a time, so that a long queue does not cost a query per event.
+/// Maximum number of parked events of one key per fetch, so that a long queue does not need a query per event.
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// The head of a queue is in the table and it is its turn, unless the last owner had events of its key
-    /// in memory that go before it and are still to be read.
+    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in memory,
+    /// the outbox must be read up to the head first.
     pub(super) fn schedule_fetch(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
@@ -29,7 +29,7 @@ impl Leader {
         }
     }
 
-    /// Asks for wanted events, as many as there is room for in memory.
+    /// Fetches scheduled events, as many as fit into memory.
     pub(super) fn fetch(&mut self, cx: &mut StepCx<'_>) {
         if !self.fetch_schedule.may_fetch() {
             return;
@@ -37,7 +37,7 @@ impl Leader {
         let policy = cx.policy();
         let Budget { events_max, bytes_max } = self.intake.room_for_parked(policy);
         let events_max = if bytes_max == 0 { 0 } else { events_max.min(policy.claim_events_max) };
-        // What fills the memory may itself wait for one of these.
+        // At least one if nothing else is in progress: the events that fill the memory may wait for it.
         let events_max = events_max.max(usize::from(self.is_idle()));
         while self.fetch_schedule.fetching().len() < events_max
             && let Some(key) = self.fetch_schedule.pop_to_fetch()
@@ -60,7 +60,7 @@ impl Leader {
         }
     }
 
-    /// Nothing is on its way to the sink, and no destination is waited for.
+    /// Whether nothing is on its way to the sink and no message waits for the end of an outage.
     fn is_idle(&self) -> bool {
         self.outbound.ready_count() == 0
             && self.outbound.in_flight() == 0
@@ -68,8 +68,8 @@ impl Leader {
             && !self.destinations.has_any_waiting()
     }
 
-    /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
-    /// in its place belongs to another history.
+    /// Handles fetched events. An event that did not fit is fetched again. An event with another key at a requested
+    /// position belongs to another history.
     pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), TermEnd> {
         let asked = self.fetch_schedule.take_fetching();
         let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
@@ -92,7 +92,7 @@ impl Leader {
                 Disposition::Unrouted => unrouted.push((key, position)),
             }
         }
-        // After the loading, so that what was read behind such a head does not stay in memory with it.
+        // After loading, so that the events behind such a head leave memory with it.
         for (key, position) in unrouted {
             if self.is_head(key, position) {
                 let reason = ParkReason::new(ParkedState::Unrouted, "no rule matches");
@@ -117,7 +117,7 @@ impl Leader {
         Ok(())
     }
 
-    /// The database was busy: ask again.
+    /// The fetch failed without effect: schedules it again.
     pub(super) fn fetch_failed(&mut self) {
         for key in dedup(self.fetch_schedule.take_fetching().into_iter().map(|(key, _)| key)) {
             self.schedule_fetch(key);
@@ -139,7 +139,7 @@ impl Leader {
         }
     }
 
-    /// The subscription no longer wants an event that was parked, or another process has it: it is done.
+    /// Finishes a parked event that the subscription no longer wants or that another process has delivered.
     fn drop_filtered(&mut self, cx: &StepCx<'_>, key: KeyId, position: Position) {
         let head = self.is_head(key, position);
         let Some(queue) = self.queues.get_mut(key) else { return };

@@ -1,4 +1,4 @@
-//! Parked events that are to be read back into memory: which, when, and which are being read.
+//! The schedule of retries and of parked events that are read back into memory.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use super::keys::KeyId;
 use crate::Position;
 
-/// Heads of queues that are read back into memory, or retried, later.
+/// Heads of queues that will be retried or read back into memory.
 #[derive(Debug, Default)]
 pub(super) struct FetchSchedule {
-    /// When parked and resting heads may be retried. An entry whose head has changed since is skipped.
+    /// When heads may be retried. An entry whose head has changed in the meantime is skipped.
     retries: BinaryHeap<Reverse<(Duration, KeyId)>>,
-    /// Keys whose parked head is to be read back.
+    /// Keys whose parked head will be read back.
     to_fetch: VecDeque<KeyId>,
-    /// What is being read.
+    /// Events that are being read.
     fetching: Vec<(KeyId, Position)>,
-    /// Queues that wait until the outbox is read up to their head.
+    /// Queues that wait until the outbox has been read up to their head.
     awaiting_reader: BTreeSet<(Position, KeyId)>,
 }
 
@@ -35,7 +35,7 @@ impl FetchSchedule {
         self.retries.pop().map(|Reverse(retry)| retry)
     }
 
-    /// Keys with a planned retry, outdated ones included.
+    /// Keys with a scheduled retry, including outdated ones.
     pub(super) fn retrying(&self) -> impl Iterator<Item = KeyId> {
         self.retries.iter().map(|Reverse((_, key))| *key)
     }
@@ -44,12 +44,12 @@ impl FetchSchedule {
         self.to_fetch.push_back(key);
     }
 
-    /// The head at this position is to be read back once the outbox is read up to it.
+    /// Schedules the head at this position for when the outbox has been read up to it.
     pub(super) fn fetch_once_read_to(&mut self, position: Position, key: KeyId) {
         self.awaiting_reader.insert((position, key));
     }
 
-    /// A key whose head waited until the outbox was read up to it, if it is by now.
+    /// A key whose head waited until the outbox was read up to it, and now is.
     pub(super) fn pop_reached(&mut self, has_passed: impl Fn(Position) -> bool) -> Option<KeyId> {
         self.awaiting_reader.first().filter(|(position, _)| has_passed(*position))?;
         self.awaiting_reader.pop_first().map(|(_, key)| key)
@@ -59,7 +59,7 @@ impl FetchSchedule {
         !self.awaiting_reader.is_empty()
     }
 
-    /// Whether something is to be read back and nothing is being read.
+    /// Whether an event is scheduled and no fetch is in progress.
     pub(super) fn may_fetch(&self) -> bool {
         !self.to_fetch.is_empty() && self.fetching.is_empty()
     }
@@ -72,22 +72,22 @@ impl FetchSchedule {
         self.fetching.extend(positions.map(|position| (key, position)));
     }
 
-    /// What is being read.
+    /// Events that are being read.
     pub(super) fn fetching(&self) -> &[(KeyId, Position)] {
         &self.fetching
     }
 
-    /// Takes what was being read, which has ended.
+    /// Ends the fetch in progress and returns what it requested.
     pub(super) fn take_fetching(&mut self) -> Vec<(KeyId, Position)> {
         std::mem::take(&mut self.fetching)
     }
 
-    /// How many keys and events are to be read back or being read.
+    /// Number of keys and events that are scheduled or being read.
     pub(super) fn count(&self) -> usize {
         self.to_fetch.len() + self.fetching.len() + self.awaiting_reader.len()
     }
 
-    /// Whether nothing is to be read back or retried, now or later.
+    /// Whether nothing is scheduled, being read or waiting for a retry.
     pub(super) fn is_empty(&self) -> bool {
         self.count() == 0 && self.retries.is_empty()
     }

@@ -76,7 +76,7 @@ pub enum Input {
     Reply(Term, Reply),
 }
 
-/// Reply to an effect. A failed call replies with the code of its error.
+/// The reply to an effect. A failed call replies with the code of its error.
 #[derive(Debug)]
 pub enum Reply {
     /// To [`Effect::Acquire`]. Rows come with their keys' identities.
@@ -102,7 +102,7 @@ pub enum Reply {
 /// [`Acquired`] with parked rows turned into [`ParkedEvent`]s.
 #[derive(Debug)]
 pub enum Acquisition {
-    /// The lease is ours. The rows of `loaded` are empty; they are in `parked` and `dead`.
+    /// The lease is granted. The rows of `loaded` are empty; they are in `parked` and `dead`.
     Granted {
         /// The state.
         loaded: Box<Loaded>,
@@ -113,9 +113,9 @@ pub enum Acquisition {
     },
     /// Another process holds it.
     Held {
-        /// Who.
+        /// The name of that process.
         holder: String,
-        /// For how long, unless they renew it.
+        /// Until the lease expires, unless it is renewed.
         remaining: Duration,
     },
     /// The subscription waits for an operator.
@@ -178,7 +178,7 @@ pub enum Effect {
     Renew(Epoch),
     /// Release the lease.
     Release {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Everything was settled.
         clean: bool,
@@ -193,15 +193,15 @@ pub enum Effect {
     Settle(Settlement),
     /// Halt the subscription until an operator decides. The term ends with it, so its reply is ignored.
     Halt {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Why.
         reason: String,
     },
     /// Pause the subscription, as an operator would. If the pause could not be stored, the next renewal ends it, and
-    /// the next failure asks for it again.
+    /// the next failure requests it again.
     Pause {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Why.
         reason: String,
@@ -212,11 +212,11 @@ pub enum Effect {
     Stop,
 }
 
-/// What an operator, a log or a test may want to know.
+/// A change of state, for logs, `status` and tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
-    /// The lease is ours.
+    /// This relay holds the lease.
     Leading {
         /// The epoch of the lease.
         epoch: Epoch,
@@ -225,7 +225,7 @@ pub enum Report {
     },
     /// Another relay holds the lease; reported once per holder.
     StandingBy {
-        /// Who has it.
+        /// The holder.
         holder: String,
     },
     /// This relay no longer owns the subscription.
@@ -238,7 +238,7 @@ pub enum Report {
     BreakerOpened {
         /// Its name.
         destination: Arc<str>,
-        /// What it said last.
+        /// Its last error.
         error: String,
     },
     /// A destination is up again.
@@ -290,30 +290,30 @@ pub struct FailureDetails {
 /// A limit that an operator should know about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacityLimit {
-    /// As many events are parked as may be: nothing new is read.
+    /// The maximum number of events is parked: no new events are read.
     ParkedRows,
-    /// Progress has very many separate ranges, because many positions are not done. Reading continues.
+    /// The progress consists of very many separate ranges, because many positions are not done. Reading continues.
     DoneRanges,
 }
 
 /// Why a relay stopped being the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TermEnd {
-    /// A renewal found it lost.
+    /// A renewal found that another relay holds the lease.
     LeaseLost,
-    /// It could not be renewed in time.
+    /// The lease could not be renewed in time.
     LeaseExpired,
     /// A settle found a newer epoch.
     Fenced,
-    /// The sink takes nothing more from this owner: a newer one has taken over there.
+    /// The sink accepts nothing more from this relay: another one has taken over there.
     FencedBySink,
     /// The database failed in a way that leaves the outcome open.
     StoreFailed(Code),
     /// The database's history changed.
     HistoryChanged,
-    /// Another process has changed parked rows: everything is loaded again, at once.
+    /// Another process has changed parked rows: the state is loaded again immediately.
     ParkedChanged,
-    /// It released the lease itself.
+    /// The relay released the lease.
     Released,
 }
 

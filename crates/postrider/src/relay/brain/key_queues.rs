@@ -16,11 +16,11 @@ pub(super) struct Queued {
     pub(super) position: Position,
     /// Attempts that counted.
     pub(super) attempts: u32,
-    /// Its last attempt failed and did not count. If the next one fails too, that counts.
+    /// The last attempt failed without being counted. If the next one fails too, it is counted.
     pub(super) failed_provisionally: bool,
     /// It has a row in the parked table, or will have with the next flush. Its position is done.
     pub(super) parked: bool,
-    /// The event, while it is in memory. One without a body is parked.
+    /// The event, while it is in memory. An event without a body is parked.
     pub(super) body: Option<Body>,
 }
 
@@ -47,13 +47,13 @@ pub(super) enum HeadState {
     Ready,
     /// At the sink, with the following events that are in the same batch.
     InFlight,
-    /// Failed; whether the message or the destination is the cause is not decided yet.
+    /// Failed; not decided yet whether the message or the destination is the cause.
     Suspect,
-    /// Failed once without counting; in memory, to be retried at this time.
+    /// Failed once without being counted; in memory, retried at this time.
     RetrySoon(Duration),
     /// Parked until this time.
     Backoff(Duration),
-    /// Parked, to be read back into memory.
+    /// Parked; scheduled to be read back into memory.
     ToFetch,
     /// Parked, and being read back.
     Fetching,
@@ -65,12 +65,12 @@ pub(super) enum HeadState {
     NeedsOperator,
     /// Parked; earlier events of its key may not have been read yet.
     AwaitsEarlier,
-    /// Given up, and that is not settled yet. The next event must wait: if it were published now and the relay died,
-    /// the next owner could deliver this event after it.
+    /// Given up, but this is not settled yet. The next event must wait: if it were published now and the relay crashed, the
+    /// next leader could deliver this event after it.
     GivenUp,
 }
 
-/// The events of one key that are not done with.
+/// The events of one key that are not done.
 #[derive(Debug)]
 pub(super) struct KeyQueue {
     pub(super) head: Queued,
@@ -144,7 +144,7 @@ impl KeyQueues {
         }
     }
 
-    /// Blocks the head because its destination is down. An earlier failure no longer counts as record_provisional_failure about the message.
+    /// Blocks the head because its destination is down. An earlier provisional failure no longer counts.
     pub(super) fn block(&mut self, key: KeyId) {
         if let Some(queue) = self.0.get_mut(&key) {
             queue.head_state = HeadState::Blocked;

@@ -1,4 +1,4 @@
-//! The owner of a subscription: its whole working state, and what it does at each step.
+//! The leader of a subscription: its complete working state, and what it does at each step.
 
 use std::time::Duration;
 
@@ -20,32 +20,32 @@ use crate::sink::Outcome;
 use crate::store::{Loaded, Renewed, Settled};
 use crate::{Code, Recovery};
 
-/// The working state of an owner. Dropped when the lease is lost or the process dies; the next owner loads it from the
-/// database. Each part owns its fields; what concerns several parts is decided here and in the files listed in
+/// The working state of a leader. Dropped when the lease is lost or the process dies; the next leader loads it from the
+/// database. Each part owns its fields; decisions that concern several parts are made here and in the files listed in
 /// [`brain`](super).
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) lease: Lease,
-    /// Whether it may read and publish.
+    /// Whether the leader may read and publish.
     pub(super) run_state: RunState,
-    /// Reading, and what is in memory.
+    /// Reading, and the events in memory.
     pub(super) intake: Intake,
-    /// Events that are not done with, by key.
+    /// Events that are not done, by key.
     pub(super) queues: KeyQueues,
-    /// What is ready, and what is at the sink.
+    /// Keys that are ready, and batches at the sink.
     pub(super) outbound: Outbound,
     /// Destinations with failures.
     pub(super) destinations: Destinations,
-    /// Parked events to read back into memory.
+    /// Retries, and parked events to read back into memory.
     pub(super) fetch_schedule: FetchSchedule,
-    /// What is to be settled.
+    /// Progress that is not settled yet.
     pub(super) progress: ProgressBuffer,
-    /// After a crash of the last owner: small batches, each recorded before it is published.
+    /// After a crash of the previous leader: small batches, each recorded before it is published.
     pub(super) trial_mode: Option<TrialMode>,
 }
 
 impl Leader {
-    /// Takes over with the state that was loaded with the lease.
+    /// Starts with the state that was loaded with the lease.
     pub(super) fn take_over(
         cx: &mut StepCx<'_>,
         loaded: Loaded,
@@ -173,8 +173,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Continues after an error that changed nothing; after any other error the term ends and the state is loaded
-    /// again.
+    /// Continues after an error that changed nothing. After any other error the term ends and the state is loaded again.
     fn end_term_unless_retryable(code: Code) -> Result<(), TermEnd> {
         match code.recovery() {
             Recovery::Retry => Ok(()),
@@ -197,8 +196,8 @@ impl Leader {
             self.probe(cx);
             self.dispatch(cx);
         }
-        // Also while shutting down: these failures must be judged before a later answer is taken as evidence against
-        // them.
+        // Also while shutting down: these failures must be diagnosed before a later acknowledgement is taken as evidence
+        // that the destination was up.
         self.diagnose(cx);
         if self.run_state.is_working() {
             self.end_trial_mode(cx);
@@ -269,7 +268,7 @@ impl Leader {
         }
     }
 
-    /// How many more messages may go to the sink before something is settled.
+    /// How many more messages may be sent to the sink before something is settled.
     pub(super) fn window_room(&self, cx: &StepCx<'_>) -> usize {
         cx.policy().window_events_max.saturating_sub(self.outbound.in_flight() + self.progress.unsettled())
     }

@@ -12,13 +12,13 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `lease`, `run_state` | when to renew; whether it is paused or shutting down |
+//! | `lease`, `run_state` | when to renew; whether the relay is paused or shutting down |
 //! | `intake` (with `reader`) | when and how much to read, and what is in memory |
 //! | `key_queues` | the events of each key, in order |
-//! | `outbound` | what is ready, and what is at the sink |
+//! | `outbound` | keys that are ready, and batches at the sink |
 //! | `destination` | the state of a destination that fails |
 //! | `fetch_schedule` | parked events to read back into memory, and when |
-//! | `progress` | what is to be settled, and the window |
+//! | `progress` | progress that is not settled yet, and the window |
 //!
 //! What the leader does with them:
 //!
@@ -29,7 +29,7 @@
 //! | `outcome` | the sink's answers |
 //! | `park`, `fetch` | events that fail leave memory, and come back |
 //! | `outage` | whether the destination is down or the message is bad |
-//! | `trial` | an event that kills the process |
+//! | `trial` | the mode after a crash, which finds an event that crashes the process |
 
 mod arrive;
 mod progress;
@@ -74,10 +74,10 @@ use step::StepCx;
 /// Maximum delay between two attempts to lead while none of them settles anything.
 const TERM_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a brain gets when it is created.
+/// The settings of a brain.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The subscription it works for.
+    /// The subscription to serve.
     pub subscription: String,
     /// Its limits and times.
     pub policy: Policy,
@@ -90,16 +90,16 @@ pub struct Setup {
     pub seed: u64,
 }
 
-/// What a brain wants done after a step.
+/// The effects of a step.
 #[derive(Debug)]
 pub struct Step {
     /// The term that replies to these effects must name.
     pub term: Term,
-    /// What to do, in this order; replies may come in any.
+    /// Effects to perform, in this order; replies may arrive in any order.
     pub effects: Vec<Effect>,
 }
 
-/// Works for one subscription.
+/// The state machine of one subscription.
 #[derive(Debug)]
 pub struct Brain {
     setup: Arc<Setup>,
@@ -109,13 +109,13 @@ pub struct Brain {
     stopping: bool,
     /// When the next tick is due.
     due: Option<Duration>,
-    /// The reason of the halt that was reported last, so that it is reported once.
+    /// The halt that was reported last, so that it is reported once.
     halted: Option<String>,
     /// The holder of the lease at the last request, so that it is reported once.
     leader: Option<String>,
-    /// Terms in a row that ended before anything was settled.
+    /// Consecutive terms that ended before anything was settled.
     terms_without_settle: u32,
-    /// This process's last term ended while it was still careful after another relay's crash.
+    /// This process's last term ended while it was still in trial mode.
     was_in_trial_mode: bool,
     /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
@@ -125,9 +125,9 @@ pub struct Brain {
 
 #[derive(Debug)]
 enum Phase {
-    /// Without the lease; the next request is at this time.
+    /// Without the lease; the next request is due at this time.
     Standby { try_at: Duration },
-    /// Requested the lease at this time.
+    /// The lease was requested at this time.
     Acquiring { sent_at: Duration },
     /// With the lease.
     Leading(Box<Leader>),
@@ -151,7 +151,7 @@ pub struct Snapshot {
     pub events_in_memory: usize,
     /// Bytes in memory, all columns and overhead.
     pub bytes_in_memory: usize,
-    /// Parked keys that are being brought back into memory.
+    /// Parked keys that are being read back into memory.
     pub fetching_parked: usize,
     /// Messages in flight.
     pub in_flight: usize,

@@ -1,4 +1,4 @@
-//! Destination down or message bad: failures are judged, outages waited out, probes sent.
+//! Decides whether the destination is down or the message is bad; waits during outages and sends probes.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use super::{BatchId, Report};
 use crate::ledger::ParkedState;
 use crate::sink::Failure;
 
-/// Heads kept in memory for probes when the others of a destination are parked as held.
+/// Heads kept in memory for probes when the others of the destination are parked as held.
 const PROBES_KEPT: usize = 8;
 
 impl Leader {
-    /// It acknowledged something of a batch: the failures before were the messages' own, and an outage is over.
+    /// The destination acknowledged a message of a batch: earlier failures were caused by the messages, and an outage is
+    /// over.
     pub(super) fn destination_is_up(&mut self, cx: &mut StepCx<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
@@ -50,7 +51,7 @@ impl Leader {
         }
     }
 
-    /// It is down: nothing is counted, its messages wait, and a probe is planned.
+    /// The destination is down: no attempt is counted, its messages wait, and a probe is scheduled.
     pub(super) fn destination_is_down(&mut self, cx: &mut StepCx<'_>, id: DestinationId, failure: &Failure) {
         let Some(destination) = self.destinations.get_mut(id) else { return };
         let (probes, since) = match &destination.outage {
@@ -75,7 +76,7 @@ impl Leader {
         });
     }
 
-    /// Decides what the failures in record_provisional_failure mean, as far as that can be said now.
+    /// Diagnoses the suspects of each destination, as far as possible at this time.
     pub(super) fn diagnose(&mut self, cx: &mut StepCx<'_>) {
         if self.destinations.is_empty() {
             return;
@@ -98,7 +99,7 @@ impl Leader {
                 }
                 for Suspect { key, failure, .. } in &suspects {
                     if others_in_flight {
-                        // It failed beside others whose outcomes proved nothing: it is retried once more, alone.
+                        // Others were in flight when it failed, but their outcomes proved nothing: it is retried alone.
                         self.proceed(cx, *key);
                     } else if is_probe {
                         self.record_failed_attempt(cx, *key, failure);
@@ -116,7 +117,7 @@ impl Leader {
         }
     }
 
-    /// Whether a message to this destination is ready, at the sink, rests, or will be ready after the next flush.
+    /// Whether a message to this destination is ready, at the sink, about to be retried, or ready after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let heads = self.outbound.keys().chain(self.staged_keys()).chain(self.resting());
         let mut given_up = self.progress.given_up().filter_map(|key| self.queues.get(key));
@@ -135,7 +136,7 @@ impl Leader {
         Some(self.queues.get(key)?.head.body.as_ref()?.destination)
     }
 
-    /// Puts a ready head aside if its destination is down.
+    /// Blocks a ready head if its destination is down.
     pub(super) fn block_if_down(&mut self, key: KeyId) -> bool {
         if self.destinations.is_empty() {
             return false;
@@ -150,7 +151,7 @@ impl Leader {
         true
     }
 
-    /// Sends one message to a destination that is down, each time another key's, to see whether it is back.
+    /// Sends one message to a destination that is down, each time of another key, to find out whether it is up again.
     pub(super) fn probe(&mut self, cx: &mut StepCx<'_>) {
         while self.probe_due(cx).is_some_and(|at| at <= cx.elapsed()) {
             let Some((id, _)) = self.destinations.next_probe() else { return };
@@ -175,7 +176,7 @@ impl Leader {
         }
     }
 
-    /// All heads kept for probes are gone: one that was parked comes back to be the next.
+    /// No head is left in memory for probes: fetches a parked one for the next probe.
     fn fetch_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
         let Some(destination) = self.destinations.get_mut(id) else { return };
         if let Some(outage) = &mut destination.outage {
@@ -188,7 +189,7 @@ impl Leader {
         }
     }
 
-    /// Plans the next probe if this one proved nothing about the destination, because the message itself was refused.
+    /// Schedules the next probe if this one proved nothing about the destination because the message itself was rejected.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage
@@ -214,7 +215,7 @@ impl Leader {
         self.destinations.next_probe().map(|(_, at)| at)
     }
 
-    /// With several destinations, events of one that is down make room for the others: they are parked.
+    /// With several destinations, parks events of one that is down, to make room for the others.
     pub(super) fn hold_blocked(&mut self, cx: &mut StepCx<'_>) {
         if !self.destinations.are_multiple() || !self.intake.is_half_full(cx.policy()) {
             return;

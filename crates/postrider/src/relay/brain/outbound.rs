@@ -1,4 +1,4 @@
-//! Publishing: keys whose head may be published, and the batches at the sink.
+//! Keys whose head may be published, and the batches at the sink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Batch {
         Self { probe: Some(id), ..Self::default() }
     }
 
-    /// Adds an event that is in memory; one that is not cannot be sent.
+    /// Adds an event if it is in memory.
     pub(super) fn push(&mut self, key: KeyId, queued: &Queued) {
         if let Some(Body { destination, name, delivery, event }) = &queued.body {
             let disposition =
@@ -67,15 +67,14 @@ impl Batch {
     pub(super) fn is_answered(&self, place: usize) -> bool {
         self.answered_early.get(place) == Some(&true)
     }
-
 }
 
-/// The ready queue, and what is at the sink.
+/// The ready queue, and the batches at the sink.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    /// Keys whose head may be published, in the order they became so.
+    /// Keys whose head may be published, in the order in which they became ready.
     ready: VecDeque<KeyId>,
-    /// Since when the first of them has waited.
+    /// Since when the first of them waits.
     ready_since: Duration,
     batches: IdMap<BatchId, Batch>,
     next_batch: u64,
@@ -109,7 +108,7 @@ impl Outbound {
         self.ready.pop_front()
     }
 
-    /// Puts a key back that was taken and not sent.
+    /// Puts back a key that was popped and not sent.
     pub(super) fn put_back(&mut self, key: KeyId) {
         self.ready.push_front(key);
     }

@@ -124,7 +124,7 @@ impl Leader {
             }
             Outcome::Failed(failure) => self.record_failed_attempt(cx, key, &failure),
             Outcome::Rejected(failure) => self.reject(cx, key, &failure.message),
-            // `hear` ends the term if a message was fenced, before it comes here.
+            // `handle_reply` ends the term before this if a message was fenced.
             Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::ledger::{ParkedRow, ParkedState};
 use crate::relay::OnDead;
 use crate::sink::Failure;
 
-/// Longest error text kept in a row.
+/// Maximum length of the error text in a row.
 const ERROR_BYTES_MAX: usize = 1_000;
 
 /// Why an event is parked, and until when.
@@ -57,15 +57,14 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
-    /// Handles a failed attempt while the destination does not seem to be down. A single failure may be a broken
-    /// connection or the start of an outage, so the head is retried a little later; only two failures in a row count,
-    /// as one attempt.
+    /// Handles a failure while the destination is considered up. A single failure may be a broken connection or the start
+    /// of an outage, so the head is retried soon; only a second consecutive failure counts, as one attempt.
     pub(super) fn record_provisional_failure(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
         let asked = failure.retry_after.unwrap_or_default();
-        // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory
-        // so long.
+        // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory for
+        // that long.
         if queue.head.failed_provisionally || asked > policy.probe_max {
             self.record_failed_attempt(cx, key, failure);
             return;
@@ -126,7 +125,7 @@ impl Leader {
         self.remove_from_trial(position);
     }
 
-    /// Removes given-up heads after that is settled, and continues their queues.
+    /// Removes heads whose give-up is settled, and continues their queues.
     pub(super) fn remove_given_up(&mut self, cx: &StepCx<'_>, given_up: Vec<KeyId>) {
         for key in given_up {
             if self.queues.head_state(key) == Some(HeadState::GivenUp)

@@ -98,12 +98,12 @@ impl ProgressBuffer {
         self.touch(now);
     }
 
-    /// The head of a key was given up. Its queue continues once that is settled.
+    /// The head of a key was given up. Its queue continues once this is settled.
     pub(super) fn record_given_up(&mut self, key: KeyId) {
         self.given_up.push(key);
     }
 
-    /// Keys whose head was given up, where that is not settled yet.
+    /// Keys whose head was given up and this is not settled yet.
     pub(super) fn given_up(&self) -> impl Iterator<Item = KeyId> {
         self.given_up.iter().chain(&self.given_up_in_flush).copied()
     }
@@ -152,7 +152,7 @@ impl ProgressBuffer {
         self.touch(now);
     }
 
-    /// A parked event that is done with.
+    /// A parked event that is done.
     pub(super) fn unpark(&mut self, position: Position, now: Duration) {
         self.parked_count = self.parked_count.saturating_sub(1);
         self.park.remove(&position);

@@ -1,5 +1,5 @@
-//! After a relay died: small batches, each recorded before it is published, until the events that were in flight when
-//! it died are done. An event that crashes the process is found and parked this way.
+//! Trial mode, after a relay crashed: small batches, each recorded before it is published, until the events that were in
+//! flight at the crash are done. This finds an event that crashes the process, and parks it as dead.
 
 use std::collections::BTreeSet;
 
@@ -15,30 +15,30 @@ use crate::store::Loaded;
 /// The start of the reason with which an event that crashes the process is parked as dead.
 pub const CRASHED_REASON: &str = "the relay crashed";
 
-/// How much a batch shrinks when a relay died with it: finds one event in thousands in few deaths.
+/// Factor by which a batch shrinks after a relay crashed with it: finds one event in thousands with few crashes.
 const SHRINK: usize = 8;
 
-/// The careful mode after a relay died.
+/// The mode after a relay crashed.
 #[derive(Debug)]
 pub(super) struct TrialMode {
-    /// Events in the next batch.
+    /// Maximum number of events in the next batch.
     pub(super) events_max: usize,
-    /// Events that were on trial when the relay died, and that have had no outcome since.
+    /// Events of the batch with which the relay crashed that have had no outcome since.
     on_trial: BTreeSet<Position>,
-    /// Relays that died with the one on_trial event alone.
+    /// Number of relays that crashed while only the single event on trial was in flight.
     deaths: u32,
-    /// The on_trial event has crashed relays often enough to be given up.
+    /// An event that has crashed relays often enough to be given up.
     crashes_relays: Option<Position>,
-    /// Events still to be published carefully: as many as could have been in flight.
+    /// Number of events that are still published in this mode: at first as many as could have been in flight.
     remaining: usize,
-    /// A batch that is recorded before it is published.
+    /// A batch that is being recorded before it is published.
     staged: Option<Batch>,
     /// The flush that records it is in progress.
     writing: bool,
 }
 
 impl TrialMode {
-    /// How careful to be, after what the last owner left behind.
+    /// Starts the mode from the state that the previous leader stored.
     pub(super) fn after_crash(loaded: &Loaded, parked: &[ParkedEvent], policy: &Policy) -> Self {
         let progress = &loaded.progress;
         let parked: BTreeSet<Position> = parked.iter().map(|event| event.row.position).collect();
@@ -65,7 +65,7 @@ impl TrialMode {
         trial_mode
     }
 
-    /// Counts the deaths on if the very same event is tried alone again.
+    /// The record of a batch. If it is the same single event as before, its crashes continue to count.
     fn trial_of(&self, batch: &Batch) -> Trial {
         let positions: Vec<Position> = batch.messages.iter().map(|(_, position)| *position).collect();
         let again = positions.len() == 1 && self.on_trial.iter().eq(&positions);
@@ -74,7 +74,7 @@ impl TrialMode {
 }
 
 impl Leader {
-    /// Why the head of a queue must not be tried again, if so.
+    /// Why the head of a queue must not be tried again; `None` if it may.
     pub(super) fn crash_reason(&self, key: KeyId) -> Option<String> {
         let trial_mode = self.trial_mode.as_ref()?;
         let position = self.queues.get(key)?.head.position;
@@ -86,34 +86,34 @@ impl Leader {
         self.trial_mode.as_ref().is_some_and(|trial_mode| trial_mode.staged.is_some())
     }
 
-    /// Keys of a batch that is being written down.
+    /// Keys of the batch that is being recorded.
     pub(super) fn staged_keys(&self) -> impl Iterator<Item = KeyId> {
         let staged = self.trial_mode.as_ref().and_then(|trial_mode| trial_mode.staged.as_ref());
         staged.into_iter().flat_map(|batch| &batch.messages).map(|(key, _)| *key)
     }
 
-    /// Has a batch written down; it is published when that is settled.
+    /// Records a batch; it is published when the record is settled.
     pub(super) fn stage(&mut self, cx: &StepCx<'_>, batch: Batch) {
         let Some(trial_mode) = &mut self.trial_mode else { return };
         self.progress.set_trial(Some(trial_mode.trial_of(&batch)), cx.elapsed());
         trial_mode.staged = Some(batch);
     }
 
-    /// A flush begins; it writes a staged batch down.
+    /// A flush has started; it records a staged batch.
     pub(super) fn staged_flush_started(&mut self) {
         if let Some(trial_mode) = &mut self.trial_mode {
             trial_mode.writing = trial_mode.staged.is_some();
         }
     }
 
-    /// That flush did not happen.
+    /// The flush failed.
     pub(super) fn staged_flush_failed(&mut self) {
         if let Some(trial_mode) = &mut self.trial_mode {
             trial_mode.writing = false;
         }
     }
 
-    /// A flush is settled: a batch it wrote down may be published.
+    /// The flush is settled: the batch that it recorded may be published.
     pub(super) fn publish_staged(&mut self, cx: &mut StepCx<'_>) {
         let Some(trial_mode) = self.trial_mode.as_mut().filter(|trial_mode| trial_mode.writing) else {
             return;
@@ -124,7 +124,7 @@ impl Leader {
         }
     }
 
-    /// Takes a staged batch back; it was never published.
+    /// Drops a staged batch that was not published yet.
     pub(super) fn unstage(&mut self, cx: &StepCx<'_>) {
         if self.is_staged() {
             self.progress.set_trial(None, cx.elapsed());
@@ -134,14 +134,14 @@ impl Leader {
         }
     }
 
-    /// An event is done and the relay did not die: it is no longer on_trial.
+    /// An event is done and the relay has not crashed: it is no longer on trial.
     pub(super) fn remove_from_trial(&mut self, position: Position) {
         if let Some(trial_mode) = &mut self.trial_mode {
             trial_mode.on_trial.remove(&position);
         }
     }
 
-    /// The sink answered and the relay is alive: these events do not crash it.
+    /// The sink has answered and the relay has not crashed: these events are no longer on trial.
     pub(super) fn trial_answered(&mut self, batch: &Batch) {
         let Some(trial_mode) = &mut self.trial_mode else { return };
         for (_, position) in &batch.messages {
@@ -153,8 +153,8 @@ impl Leader {
         }
     }
 
-    /// Ends the careful mode when every event that can have been in flight when the relay died has an outcome: as
-    /// many events as the window holds, or all events including the parked ones.
+    /// Ends the mode when every event that can have been in flight at the crash has an outcome: as many events as the
+    /// window holds, or all events including the parked ones.
     pub(super) fn end_trial_mode(&mut self, cx: &StepCx<'_>) {
         let Some(trial_mode) = &self.trial_mode else { return };
         let caught_up = self.intake.is_caught_up() && self.fetch_schedule.is_empty();

@@ -215,7 +215,7 @@ pub(crate) async fn halted<W: TestServer>(server: &W) -> String {
 }
 
 pub(crate) fn policy() -> Policy {
-    Policy { lease: Duration::from_secs(2), ..Policy::default() }
+    Policy::default().lease(Duration::from_secs(2))
 }
 
 pub(crate) fn subscription(sink: &Recorder) -> Subscription {

@@ -12,7 +12,7 @@ use super::kept::Kept;
 use crate::server_faults::eventually;
 
 async fn relay(case: &Case, sink: &Kept) -> Result<Relay> {
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await
 }

@@ -86,7 +86,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
 async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Result<()> {
     let sink = Kept::new();
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new(format!("of {event}").replace(' ', "."), sink.clone());
     let relay = Relay::builder().outbox(store, [mail.start(Start::Beginning).policy(policy)]).spawn().await?;
     case.committed(event).await?;
@@ -166,7 +166,7 @@ case! {
     /// Rows that a policy hides look as if they were rolled back.
     async fn a_relay_from_which_a_policy_hides_events_is_refused_at_its_start_and_stopped_later(case) {
         let sink = Kept::new();
-        let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+        let policy = Policy::default().lease(Duration::from_secs(1));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
         let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
         case.committed("before").await?;

@@ -72,7 +72,7 @@ fn granted() -> Acquisition {
 #[test]
 fn an_idle_subscription_looks_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(Policy::default()), (1_200, 120));
-    let rarely = Policy { poll_max: Duration::from_secs(5), ..Policy::default() };
+    let rarely = Policy::default().poll_max(Duration::from_secs(5));
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
 }
 

@@ -137,7 +137,7 @@ case! {
 
 async fn relay(config: &PostgresConfig, sink: &Kept) -> Result<Relay> {
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(store, [subscription]).spawn().await
 }
