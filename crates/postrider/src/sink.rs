@@ -268,6 +268,12 @@ impl Message {
         Ok(numbered.map(message).collect())
     }
 
+    /// The same message, as this attempt.
+    pub(crate) fn with_attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
     /// The key to send with it: that of the routing rule, otherwise the event's, otherwise the id of its aggregate.
     pub fn key(&self) -> Option<&str> {
         Delivery::message_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)

@@ -120,9 +120,8 @@ impl Publisher {
             return Ok(());
         };
         let Some(delivery) = delivery else {
-            let mut message = Message::encode(&self.encoder, *position, event.clone(), name.clone())?;
-            message.attempt = attempt;
-            encoded.messages.push(message);
+            let message = Message::encode(&self.encoder, *position, event.clone(), name.clone())?;
+            encoded.messages.push(message.with_attempt(attempt));
             return Ok(());
         };
         let missing = match &delivery.copies[..] {
@@ -131,7 +130,7 @@ impl Publisher {
         };
         let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();
-        encoded.messages.extend(messages.into_iter().map(|message| Message { attempt, ..message }));
+        encoded.messages.extend(messages.into_iter().map(|message| message.with_attempt(attempt)));
         if delivery.copies.len() > 1 {
             encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
         }
