@@ -1,9 +1,9 @@
-//! Sizes as people write them: `512B`, `64KiB`, `1MiB`, `2GiB`.
+//! Sizes in the configuration: `512B`, `64KiB`, `1MiB`, `2GiB`.
 
 /// Units with their bytes, largest first.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A whole number above 0 and its unit, nothing between them. `None` for anything else.
+/// A whole number above 0 directly followed by its unit. `None` for anything else.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, bytes) = UNITS.into_iter().find(|(name, _)| *name == unit)?;

@@ -1,8 +1,8 @@
-//! How long something takes or took, for people.
+//! Durations as text.
 
 use std::time::Duration;
 
-/// Two units at most, so that it is read at a glance: `3d 4h`, `2m 10s`, `5s`, `80ms`.
+/// At most two units: `3d 4h`, `2m 10s`, `5s`, `80ms`.
 pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -1,6 +1,6 @@
-//! How many of something, for people.
+//! Counts as text.
 
-/// `1 event`, `2 events`: the noun in the number that fits.
+/// `1 event`, `2 events`.
 pub fn count(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),

@@ -121,7 +121,7 @@ impl Adopt {
         let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
         let mut copying = Copying::begin(source, target, adoption, counts).await?;
-        report::notes(output, to, counts);
+        report::print_notes(output, to, counts);
         let ended = match subscribe(settings, there, to, copying.total()).await {
             Ok(()) => move_all(output, &mut copying, &mut interrupts).await,
             Err(failure) => Err(failure),
@@ -136,7 +136,7 @@ impl Adopt {
             return Err(failure);
         }
         let adopted = copying.finish().await?;
-        report::reported(output, &adopted);
+        report::print_result(output, &adopted);
         Ok(adopted)
     }
 }

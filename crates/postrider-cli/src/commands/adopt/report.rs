@@ -106,7 +106,7 @@ impl View for Report {
 }
 
 /// What the user should know before anything moves.
-pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
+pub(super) fn print_notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     if counts.given_up > 0 {
         output.say(format!("dead, not moved: {}", count(counts.given_up, "event")));
     }
@@ -126,7 +126,7 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
 }
 
 /// What came of it.
-pub(super) fn reported(output: Output, adopted: &Adopted) {
+pub(super) fn print_result(output: Output, adopted: &Adopted) {
     let Adopted { copied, counts, strangers } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
     if *strangers > 0 {

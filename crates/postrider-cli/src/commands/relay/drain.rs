@@ -14,7 +14,7 @@ use crate::config::settings::SubscriptionSettings;
 use crate::output::count;
 
 /// How often progress is looked at: each look is a few reads.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The outboxes of a running relay, to look at.
 pub(super) struct Drain<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Drain<'a> {
 }
 
 /// The outboxes at one moment, by name.
-pub(super) struct Look<'a> {
+pub(super) struct Overviews<'a> {
     settings: &'a Settings,
     outboxes: BTreeMap<String, Overview>,
 }
@@ -33,12 +33,12 @@ impl<'a> Drain<'a> {
         Self { settings, stores }
     }
 
-    pub(super) async fn look(&self) -> Result<Look<'a>> {
+    pub(super) async fn read_overviews(&self) -> Result<Overviews<'a>> {
         let mut outboxes = BTreeMap::new();
         for (name, store) in self.stores.iter() {
             outboxes.insert(name.to_owned(), store.overview(0).await?);
         }
-        Ok(Look { settings: self.settings, outboxes })
+        Ok(Overviews { settings: self.settings, outboxes })
     }
 
     /// Waits until everything committed `at_start` is delivered or given up, by this relay or another. What an
@@ -46,11 +46,11 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
-    pub(super) async fn wait(&self, at_start: &Look<'_>, relay: &RelayHandle) -> Result<()> {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+    pub(super) async fn wait(&self, at_start: &Overviews<'_>, relay: &RelayHandle) -> Result<()> {
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
-            looks.tick().await;
-            let now = self.look().await?;
+            ticks.tick().await;
+            let now = self.read_overviews().await?;
             refuse_unrecoverable_error(relay)?;
             if now.is_settled_by(relay) && now.has_delivered(at_start) {
                 return now.refuse_lost(at_start).and_then(|()| now.refuse_stopped(at_start));
@@ -60,7 +60,7 @@ impl<'a> Drain<'a> {
 
     /// What this relay delivered, and what is parked now, in one line. `None` if the database does not answer.
     pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
-        let now = self.look().await.ok()?;
+        let now = self.read_overviews().await.ok()?;
         let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
         let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
         let states: Vec<_> = ParkedState::ALL
@@ -78,9 +78,9 @@ impl<'a> Drain<'a> {
     }
 }
 
-impl Look<'_> {
+impl Overviews<'_> {
     /// Logs what is served, from where on. Names and paths only: no secret.
-    pub(super) fn tell(&self) {
+    pub(super) fn log_served(&self) {
         for (outbox, of, subscription) in self.served() {
             let sink = self.settings.sinks.get(&of.sink).map(|sink| sink.target.to_string());
             let (name, from) = (&subscription.name, subscription.floor.next().get());
@@ -126,7 +126,7 @@ impl Look<'_> {
     fn leaves(&self, outbox: &str, of: &SubscriptionSettings, later: &SubscriptionOverview) -> bool {
         let target = self.outboxes.get(outbox).map_or(Position::ZERO, |overview| overview.last);
         let due = |first: Option<Position>| first.is_some_and(|first| first <= target);
-        due(later.backlog.first) || (due(later.parked.first) && moving(of, later) > 0)
+        due(later.backlog.first) || (due(later.parked.first) && retried(of, later) > 0)
     }
 
     /// A stopped subscription delivers nothing, however long one waits. A paused one without events to deliver is no
@@ -157,9 +157,10 @@ impl Look<'_> {
     }
 
     fn refuse_lost(&self, at_start: &Self) -> Result<()> {
-        let given_up = |look: &Self| -> u64 {
-            look.served()
-                .map(|(_, of, subscription)| subscription.parked.total() - moving(of, subscription))
+        let given_up = |overviews: &Self| -> u64 {
+            overviews
+                .served()
+                .map(|(_, of, subscription)| subscription.parked.total() - retried(of, subscription))
                 .sum()
         };
         match given_up(self).saturating_sub(given_up(at_start)) {
@@ -187,7 +188,7 @@ fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
 
 /// Parked events that go on by themselves: neither final, nor unrouted, nor behind one that only an operator
 /// can move.
-fn moving(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
+fn retried(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
     let parked = &subscription.parked;
     let behind_dead = if of.policy.on_dead == OnDead::Block { parked.behind_dead } else { 0 };
     let all: u64 =

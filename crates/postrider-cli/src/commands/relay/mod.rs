@@ -117,8 +117,8 @@ impl Relay {
         };
         let mut relay = started?;
         let drain = Drain::new(settings, stores);
-        let at_start = drain.look().await?;
-        at_start.tell();
+        let at_start = drain.read_overviews().await?;
+        at_start.log_served();
         let handle = relay.handle();
 
         let ended = tokio::select! {

@@ -67,7 +67,7 @@ impl From<By> for CountBy {
 }
 
 /// What a prepared transaction that is never decided means for an outbox.
-fn held_up(name: &str) -> String {
+fn undecided_note(name: &str) -> String {
     format!(
         "the prepared transaction XA {name} is not finished: on MariaDB, positions that were rolled back \
          since then wait for it, and so does retention; run XA COMMIT or XA ROLLBACK"
@@ -90,7 +90,7 @@ impl Status {
                     // `doctor` tells who may not list them.
                     .unwrap_or_default();
             if !context.output.is_json() {
-                undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", held_up(xa))));
+                undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", undecided_note(xa))));
             }
             report.set_undecided(name, &undecided);
         }

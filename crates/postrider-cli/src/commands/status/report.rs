@@ -40,7 +40,7 @@ struct Row {
     oldest_undelivered: Option<String>,
     oldest_undelivered_seconds: Option<f64>,
     /// It is the one that keeps events from being deleted that are older than the outbox's `retention`.
-    holds_retention_back: bool,
+    blocks_retention: bool,
     parked: BTreeMap<&'static str, u64>,
     last_error: Option<String>,
     /// The newest errors, each once, the last first.
@@ -107,7 +107,7 @@ impl Report {
             settings.outboxes.get(outbox).is_some_and(|of| of.database.admin().layout().is_some());
         for subscription in &overview.subscriptions {
             let mut row = Row::new(outbox, subscription, overview, configured(&subscription.name));
-            row.holds_retention_back = held.as_ref() == Some(&subscription.name);
+            row.blocks_retention = held.as_ref() == Some(&subscription.name);
             if has_row_states {
                 row.floor = None;
             }
@@ -151,7 +151,7 @@ impl Row {
             backlog: Backlog { events: subscription.backlog.events, at_least: subscription.backlog.more },
             oldest_undelivered: oldest.map(|time| time.to_string()),
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
-            holds_retention_back: false,
+            blocks_retention: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
             last_error: subscription.parked.last_error().map(str::to_owned),
             errors: subscription.parked.errors.clone(),
@@ -173,7 +173,7 @@ impl Row {
             backlog: Backlog::default(),
             oldest_undelivered: None,
             oldest_undelivered_seconds: None,
-            holds_retention_back: false,
+            blocks_retention: false,
             parked: BTreeMap::new(),
             last_error: None,
             errors: Vec::new(),
@@ -198,7 +198,7 @@ impl Row {
         all.extend(self.destinations_down.iter().map(Down::words));
         all.extend((!self.standby.is_empty()).then(|| format!("standby: {}", self.standby.join(", "))));
         all.extend((!self.configured).then(|| "not in the configuration".to_owned()));
-        all.extend(self.holds_retention_back.then(|| "blocks retention".to_owned()));
+        all.extend(self.blocks_retention.then(|| "blocks retention".to_owned()));
         all.join("; ")
     }
 

@@ -23,14 +23,14 @@ const POOLERS: [(&str, PoolerChoice); 3] = [
     ("none", PoolerChoice::None),
 ];
 
-/// A database that holds events.
+/// A database with an outbox.
 #[derive(Debug, Clone)]
 pub struct OutboxSettings {
-    /// Which.
+    /// The database.
     pub database: Arc<Database>,
-    /// What its writer accepts.
+    /// Limits on the events that are written.
     pub limits: Limits,
-    /// How long its delivered events stay.
+    /// How long delivered events are kept.
     pub retention: Retention,
 }
 
