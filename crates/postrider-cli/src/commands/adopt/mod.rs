@@ -128,7 +128,7 @@ impl Adopt {
         };
         let copied = copying.copied();
         if let Err(failure) = ended {
-            // What went wrong is what the user wants to hear.
+            // The first error is reported; an error of the release would hide it.
             _ = copying.release().await;
             if matches!(failure, Failure::Interrupted) {
                 output.say(format!("moved {}; run it again to continue", count(copied, "event")));
@@ -141,7 +141,7 @@ impl Adopt {
     }
 }
 
-/// Moves batch after batch. Ctrl-C ends it after the one under way.
+/// Moves batch after batch. Ctrl-C ends it after the batch in progress.
 async fn move_all(
     output: Output,
     copying: &mut Copying<'_>,
@@ -171,8 +171,8 @@ async fn move_all(
     }
 }
 
-/// Makes sure that a subscription will receive the events: in the layout `postrider` a subscription that begins later may leave them
-/// out.
+/// Ensures that a subscription will receive the events: in the layout `postrider`, a subscription that is created later may
+/// skip them.
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,

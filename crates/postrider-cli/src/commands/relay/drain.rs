@@ -1,4 +1,4 @@
-//! What a relay serves, and when all of it that was there at the start is delivered.
+//! The progress of a relay: what it serves, and when all events that were committed at the start are delivered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 use crate::output::count;
 
-/// How often progress is looked at: each look is a few reads.
+/// How often the progress is read; each time costs a few queries.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The outboxes of a running relay, to look at.
+/// Reads the progress of a running relay.
 pub(super) struct Drain<'a> {
     settings: &'a Settings,
     stores: &'a Stores,
 }
 
-/// The outboxes at one moment, by name.
+/// The overviews of all outboxes at one time, by name.
 pub(super) struct Overviews<'a> {
     settings: &'a Settings,
     outboxes: BTreeMap<String, Overview>,
@@ -41,11 +41,11 @@ impl<'a> Drain<'a> {
         Ok(Overviews { settings: self.settings, outboxes })
     }
 
-    /// Waits until everything committed `at_start` is delivered or given up, by this relay or another. What an
-    /// operator stopped is not waited for.
+    /// Waits until every event committed `at_start` is delivered or given up, by this relay or another. Does not wait for
+    /// subscriptions that an operator stopped.
     ///
     /// # Errors
-    /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
+    /// [`Code::Undelivered`] if an event was given up in the meantime or waits for an operator.
     pub(super) async fn wait(&self, at_start: &Overviews<'_>, relay: &RelayHandle) -> Result<()> {
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
@@ -58,7 +58,7 @@ impl<'a> Drain<'a> {
         }
     }
 
-    /// What this relay delivered, and what is parked now, in one line. `None` if the database does not answer.
+    /// One line about what this relay delivered and what is parked. `None` if the database does not answer.
     pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
         let now = self.read_overviews().await.ok()?;
         let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
@@ -79,7 +79,7 @@ impl<'a> Drain<'a> {
 }
 
 impl Overviews<'_> {
-    /// Logs what is served, from where on. Names and paths only: no secret.
+    /// Logs the served subscriptions and where they continue. Contains only names and paths, no secrets.
     pub(super) fn log_served(&self) {
         for (outbox, of, subscription) in self.served() {
             let sink = self.settings.sinks.get(&of.sink).map(|sink| sink.target.to_string());
@@ -99,8 +99,8 @@ impl Overviews<'_> {
         })
     }
 
-    /// Whether a relay has examined what is parked: this relay, with nothing left in its hands, or another
-    /// that leads. Before that, an event that today's rules would send may still count as unrouted.
+    /// Whether a relay has processed the parked events: this relay, with nothing left in memory, or another one that leads.
+    /// Before that, an event that matches the current rules may still count as unrouted.
     fn is_settled_by(&self, relay: &RelayHandle) -> bool {
         let status = relay.status();
         self.running().all(|(_, _, subscription)| {
@@ -113,7 +113,7 @@ impl Overviews<'_> {
         })
     }
 
-    /// The served subscriptions that no operator, history or destination stopped.
+    /// The served subscriptions that are neither paused nor halted.
     fn running(&self) -> impl Iterator<Item = (&str, &SubscriptionSettings, &SubscriptionOverview)> {
         self.served().filter(|(_, _, of)| of.paused.is_none() && of.halted.is_none())
     }
@@ -122,15 +122,15 @@ impl Overviews<'_> {
         !self.running().any(|(outbox, of, subscription)| at_start.leaves(outbox, of, subscription))
     }
 
-    /// Whether something that was committed at this moment still waits, by a later look at the subscription.
+    /// Whether an event that was committed at this time is still undelivered according to a later overview.
     fn leaves(&self, outbox: &str, of: &SubscriptionSettings, later: &SubscriptionOverview) -> bool {
         let target = self.outboxes.get(outbox).map_or(Position::ZERO, |overview| overview.last);
         let due = |first: Option<Position>| first.is_some_and(|first| first <= target);
         due(later.backlog.first) || (due(later.parked.first) && retried(of, later) > 0)
     }
 
-    /// A stopped subscription delivers nothing, however long one waits. A paused one without events to deliver is no
-    /// matter; of a halted one it is unknown which events it would deliver.
+    /// A stopped subscription delivers nothing. A paused one without undelivered events is not an error; for a halted one it is
+    /// unknown which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
             let (how, reason) = match (&subscription.halted, &subscription.paused) {
@@ -173,7 +173,7 @@ impl Overviews<'_> {
     }
 }
 
-/// What a relay waits for until an operator fixes it: a script that drains cannot.
+/// Returns an error that only an operator can fix. A relay waits for that; a drain does not.
 fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
         let code = status
@@ -186,8 +186,8 @@ fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     Ok(())
 }
 
-/// Parked events that go on by themselves: neither final, nor unrouted, nor behind one that only an operator
-/// can move.
+/// The number of parked events that are retried automatically: not final, not unrouted, and not behind an event that needs
+/// an operator.
 fn retried(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
     let parked = &subscription.parked;
     let behind_dead = if of.policy.on_dead == OnDead::Block { parked.behind_dead } else { 0 };

@@ -94,7 +94,7 @@ impl RuleSettings {
     }
 }
 
-/// Sets every field of the policy; the test below fails for a field without a key.
+/// Sets every field of the policy; a test fails if a field has no key.
 fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
     Ok(Policy::default()
         .order(table.choice("order", &[("key", Order::Key), ("none", Order::None)])?)
@@ -124,4 +124,21 @@ fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
         .drain_timeout(table.duration("drain_timeout")?)
         .trial_events(table.count("trial_events")?)
         .trial_deaths_max(table.count("trial_deaths_max")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::{Schema, Section};
+
+    #[test]
+    fn every_field_of_the_policy_has_a_key() {
+        let printed = format!("{:#?}", Policy::default());
+        let fields = printed.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+        let fields: Vec<&str> = fields.map(|(name, _)| name).filter(|name| !name.starts_with(' ')).collect();
+        assert!(fields.len() > 20, "{fields:?}");
+        for field in fields {
+            assert!(Schema::postrider().find(Section::Subscription, field).is_some(), "{field} has no key");
+        }
+    }
 }
