@@ -170,8 +170,8 @@ impl<'a> Running<'a> {
         let lanes = self.lanes.iter().zip(&status).map(|(lane, status)| {
             let backlog = lane.meter.backlog();
             let state = match () {
-                () if status.brain.destinations_down > 0 => State::Down,
-                () if status.brain.leading.is_none() => State::Starting,
+                () if status.state.destinations_down > 0 => State::Down,
+                () if status.state.leading.is_none() => State::Starting,
                 () if self.writers.are_gone() && backlog == 0 => State::Done,
                 () if backlog > BACKLOG_NOTABLE => State::CatchingUp,
                 () => State::Flowing,
@@ -183,7 +183,7 @@ impl<'a> Running<'a> {
                 backlog,
                 oldest: lane.meter.oldest(now.wall),
                 retries: lane.meter.retries(),
-                parked: status.brain.parked,
+                parked: status.state.parked,
                 deliveries: &lane.deliveries,
             }
         });

@@ -1,6 +1,7 @@
 //! Configures a relay and starts it.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(super) const UNIQUE_MARK: char = '#';
 
 /// Configures a relay: which outboxes, and which subscriptions of each.
 #[derive(Default)]
+#[must_use = "a relay starts with `spawn`"]
 pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
@@ -53,6 +55,17 @@ impl ServedOutbox {
     }
 }
 
+impl fmt::Debug for RelayBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subscriptions: Vec<&Subscription> =
+            self.outboxes.iter().flat_map(|outbox| &outbox.subscriptions).collect();
+        f.debug_struct("RelayBuilder")
+            .field("name", &self.name)
+            .field("subscriptions", &subscriptions)
+            .finish_non_exhaustive()
+    }
+}
+
 impl RelayBuilder {
     pub(super) fn new() -> Self {
         Self::default()
@@ -67,8 +80,8 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the
-    /// layout `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
+    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the layout
+    /// `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
     #[must_use]
     pub fn outbox(
         mut self,

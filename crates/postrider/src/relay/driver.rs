@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Subscription;
-use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Snapshot, Step, Term};
+use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Step, SubscriptionState, Term};
 use super::effects::{CallResult, Effects};
 use super::health_log::HealthLog;
 use super::publish::Publisher;
@@ -28,8 +28,8 @@ const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
 pub struct SubscriptionStatus {
     /// Its name.
     pub subscription: String,
-    /// The state of its brain.
-    pub brain: Snapshot,
+    /// Its state in this relay.
+    pub state: SubscriptionState,
     /// Events since the relay started that no rule matched and that the router is configured to skip
     /// ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). An event that is read again after a takeover counts again.
     pub skipped: u64,
@@ -163,7 +163,7 @@ impl Driver {
             self.reports.log_suppressed(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
-                shared.status.brain = self.brain.snapshot();
+                shared.status.state = self.brain.snapshot();
                 shared.status.skipped = self.effects.routing.skipped();
                 shared.status.error = self.effects.health.message();
                 shared.status.error_code = self.effects.health.code();

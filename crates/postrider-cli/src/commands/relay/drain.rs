@@ -61,7 +61,7 @@ impl<'a> Drain<'a> {
     /// One line about what this relay delivered and what is parked. `None` if the database does not answer.
     pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
         let now = self.read_overviews().await.ok()?;
-        let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
+        let delivered: u64 = relay.status().iter().map(|of| of.state.acknowledged).sum();
         let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
         let states: Vec<_> = ParkedState::ALL
             .into_iter()
@@ -105,9 +105,9 @@ impl Overviews<'_> {
         let status = relay.status();
         self.running().all(|(_, _, subscription)| {
             let ours = status.iter().filter(|of| of.subscription == subscription.name);
-            let mut leading = ours.map(|of| &of.brain).filter(|brain| brain.leading.is_some()).peekable();
+            let mut leading = ours.map(|of| &of.state).filter(|state| state.leading.is_some()).peekable();
             match leading.peek() {
-                Some(_) => leading.all(|brain| brain.fetching_parked == 0 && brain.events_in_memory == 0),
+                Some(_) => leading.all(|state| state.fetching_parked == 0 && state.events_in_memory == 0),
                 None => subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name()),
             }
         })

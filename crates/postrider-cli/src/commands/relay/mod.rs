@@ -125,7 +125,7 @@ impl Relay {
             biased;
             // A signal is the normal end of a relay, but interrupts a drain.
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
-            died = relay.died() => Err(died.into()),
+            error = relay.panicked() => Err(error.into()),
             drained = drain.wait(&at_start, &handle), if self.drain => drained.map_err(Failure::from),
             late = &mut time_out, if self.drain => Err(late.into()),
         };

@@ -68,10 +68,10 @@ fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retenti
     let retention = match table.retention("retention")? {
         None => Retention::default_for(rows),
         Some(Keep::Forever) => Retention::FOREVER,
-        Some(Keep::For(time)) => Retention::of(time),
+        Some(Keep::For(time)) => Retention::keep_for(time),
         Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
     };
-    let retention = Retention { scope, ..retention };
+    let retention = retention.scope(scope);
     match retention.check(rows) {
         Ok(()) => Ok(retention),
         Err(error) => Err(table.problem("retention", Code::ConfigValue, error.message())),
