@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_invented_or_early_is_found() {
+    fn missing_invented_and_misordered_events_are_found() {
         assert_eq!(verdict(&[1, 2, 4]).lost, 1);
         assert_eq!(verdict(&[1, 2, 3, 4, 9]).phantom, 1);
         assert_eq!(verdict(&[1, 3, 2, 4]).out_of_order, 2);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_beside_the_tests_is_no_test() {
+    fn other_build_results_are_not_test_programs() {
         let library =
             r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/debug/postrider"}"#;
         assert_eq!(Program::parse(library), None);

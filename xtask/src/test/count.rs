@@ -335,7 +335,7 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     }
 
     #[test]
-    fn what_could_not_run_at_all_counts_and_a_second_place_is_named() {
+    fn a_program_that_could_not_run_is_counted_as_skipped() {
         let mut count = Count::default();
         count.skip("postgres 18", "no network");
         count.enter(Some("postgres 14"));
@@ -349,7 +349,7 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     }
 
     #[test]
-    fn what_passing_tests_printed_is_not_shown() {
+    fn the_output_of_passed_tests_is_not_shown() {
         let mut count = Count::default();
         let shown: Vec<&str> = TWO_PROGRAMS.lines().filter(|line| count.read(line)).collect();
         assert!(!shown.contains(&"hello"));

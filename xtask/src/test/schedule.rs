@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_takes_two_places_and_a_shorter_one_may_pass() {
+    fn a_computing_program_takes_two_places_and_a_shorter_one_may_start_first() {
         let mut schedule = Schedule::new(2);
         schedule.build_ended();
         for (job, needs) in [("a", waits(9)), ("b", computes(8)), ("c", computes(7)), ("d", waits(1))] {

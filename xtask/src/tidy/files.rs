@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_found_as_file_and_as_folder() {
+    fn a_vague_name_is_found_as_file_and_as_folder() {
         let tree = Tree::of(&[("src/utils.rs", ""), ("tests/common/mod.rs", ""), ("src/uncommon.rs", "")]);
         let paths: Vec<String> = check(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(paths, ["src/utils.rs", "tests/common/mod.rs"]);

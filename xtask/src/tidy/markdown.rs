@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn fenced_code_is_told_from_prose() {
+    fn fenced_code_is_distinguished_from_prose() {
         let text = "a\n```rust\ncode\n```\nb\n";
         assert_eq!(prose(text).collect::<Vec<_>>(), [(1, "a"), (5, "b")]);
         assert_eq!(fences(text), [Fence { line: 2, lines: vec!["code"] }]);

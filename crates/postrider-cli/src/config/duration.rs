@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_shown_in_its_largest_unit() {
+    fn a_parsed_value_is_shown_in_its_largest_unit() {
         for (text, shown) in [("250ms", "250ms"), ("60s", "1m"), ("90s", "90s"), ("0s", "0ms"), ("48h", "2d")]
         {
             assert_eq!(parse(text).map(show).as_deref(), Some(shown), "{text}");

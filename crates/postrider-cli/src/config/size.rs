@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_shown_in_its_largest_unit() {
+    fn a_parsed_value_is_shown_in_its_largest_unit() {
         for (text, shown) in
             [("512B", "512B"), ("1024B", "1KiB"), ("1536KiB", "1536KiB"), ("2048MiB", "2GiB")]
         {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_secret_is_masked() {
+    fn possible_secrets_are_masked() {
         for (url, shown) in [
             ("postgres://u:pw@h:5432/db", "postgres://***@h:5432/db"),
             ("postgres://u:p/w@x@h/db", "postgres://***@h/db"),

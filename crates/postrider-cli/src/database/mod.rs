@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_opened_is_shown_without_a_secret() {
+    fn a_supported_url_is_shown_without_secrets() {
         for (url, shown) in [
             #[cfg(feature = "sqlite")]
             ("sqlite:shop.db", "sqlite:shop.db"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_refused() {
+    fn an_unsupported_url_is_refused() {
         for url in [
             "sqlite://shop.db",
             "sqlite::memory:",

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_from_the_counts_however_the_samples_lie() {
+    fn rates_follow_from_the_counts_for_any_spacing_of_samples() {
         assert_eq!(time_series().rates(seconds(1), 10, seconds(4)), [10.0, 20.0, 20.0, 0.0]);
         assert_eq!(time_series().rate(), 0.0);
     }

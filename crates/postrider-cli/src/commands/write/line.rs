@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_event_is_told_by_line_and_column() {
+    fn an_invalid_event_is_reported_with_line_and_column() {
         for (line, says) in [
             ("{", "line 7, column 1: EOF while parsing an object"),
             ("[]", "line 7, column "),

@@ -28,7 +28,7 @@ pub struct Routed {
     pub key: KeyId,
     /// The router's decision.
     pub disposition: Disposition,
-    /// The event itself; the brain looks only at its policy fields.
+    /// The event itself; the brain reads only its policy fields.
     pub event: Arc<Event>,
 }
 
