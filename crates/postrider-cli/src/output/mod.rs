@@ -1,13 +1,11 @@
 //! Output: data on standard output, messages on standard error.
 
-mod age;
-mod count;
+mod figures;
 mod paint;
 mod progress;
 mod table;
 
-pub use age::age;
-pub use count::count;
+pub use figures::{age, count};
 pub use paint::{ColorWhen, Paint};
 pub(crate) use progress::Progress;
 pub use table::{Align, Table};

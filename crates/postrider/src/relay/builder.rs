@@ -1,7 +1,6 @@
 //! Configures a relay and starts it.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::driver::{Driver, DriverHandle};
+use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
 use super::retention::Cleaner;
-use super::{Order, Relay, Retention, Subscription, waker};
+use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
@@ -52,17 +51,6 @@ struct ServedOutbox {
 impl ServedOutbox {
     fn retention(&self) -> Retention {
         self.retention.clone().unwrap_or_else(|| Retention::default_for(self.store.row_table()))
-    }
-}
-
-impl fmt::Debug for RelayBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let subscriptions: Vec<&Subscription> =
-            self.outboxes.iter().flat_map(|outbox| &outbox.subscriptions).collect();
-        f.debug_struct("RelayBuilder")
-            .field("name", &self.name)
-            .field("subscriptions", &subscriptions)
-            .finish_non_exhaustive()
     }
 }
 
@@ -171,7 +159,7 @@ impl RelayBuilder {
                 tasks.spawn(driver.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
-                tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
+                tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
             }
             if let Some(cleaner) = Cleaner::new(store, clock.clone(), handles, &retention) {
                 tasks.spawn(cleaner.run(stopped.clone()));

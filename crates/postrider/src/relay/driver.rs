@@ -16,7 +16,7 @@ use super::health_log::HealthLog;
 use super::publish::Publisher;
 use super::report::{Reports, display_destination};
 use super::routing::Routing;
-use crate::store::{Claimer, RelayReport, Store};
+use crate::store::{Claimer, RelayReport, Store, Wakes};
 use crate::{Clock, Code};
 
 /// How long a relay that stops waits for its last report.
@@ -76,6 +76,21 @@ impl DriverHandle {
 
     fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
         act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Wakes the drivers at every wake-up of the store of their outbox, until the relay stops.
+pub(super) async fn forward_wakes(
+    mut wakes: Box<dyn Wakes>,
+    drivers: Vec<Arc<DriverHandle>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => return,
+            () = wakes.next() => drivers.iter().for_each(|driver| driver.wake()),
+        }
     }
 }
 

@@ -18,7 +18,6 @@ mod span;
 mod subscription;
 mod handle;
 mod health_log;
-mod waker;
 
 pub use crate::store::RetentionScope;
 pub use brain::SubscriptionState;

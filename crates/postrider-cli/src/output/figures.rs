@@ -1,4 +1,4 @@
-//! Durations as text.
+//! Numbers as text: durations and counts.
 
 use std::time::Duration;
 
@@ -21,6 +21,14 @@ fn pair(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     }
 }
 
+/// `1 event`, `2 events`.
+pub fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +46,10 @@ mod tests {
         ] {
             assert_eq!(age(Duration::from_millis(millis)), shown);
         }
+    }
+
+    #[test]
+    fn a_count_of_one_has_a_singular_noun() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "event")), ["0 events", "1 event", "2 events"]);
     }
 }
