@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_past_takes_no_time() {
+    fn the_duration_until_an_earlier_time_is_zero() {
         let time = Timestamp::from_micros(5);
         assert_eq!(time.until(Timestamp::from_micros(3)), Duration::ZERO);
         assert_eq!(time.until(time.after(Duration::from_secs(2))), Duration::from_secs(2));

@@ -400,7 +400,14 @@ impl Failure {
         }
     }
 
-    /// The same, while the destination was down.
+    /// The same failure, with the delay that the destination asked for.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The same failure, while the destination was down.
     #[must_use]
     pub fn while_down(mut self) -> Self {
         self.destination_down = true;

@@ -1,4 +1,4 @@
-//! A relay of what is configured: the one place where settings become stores, routers, encoders and sinks.
+//! Builds a relay from the configuration: settings become stores, routers, encoders and sinks.
 
 mod sinks;
 mod stores;
@@ -15,8 +15,8 @@ use self::sinks::Sinks;
 use crate::config::Settings;
 use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
 
-/// Opens every database, then every sink, and describes the relay of all subscriptions. A database that cannot be
-/// used is found before a file is created. What was opened is in `stores`, whatever comes of it.
+/// Opens every database, then every sink, and returns the builder of a relay for all subscriptions. A database that cannot
+/// be used is detected before a file is created. Opened databases are in `stores`, also after an error.
 ///
 /// # Errors
 /// That of the first database or sink that cannot be opened.

@@ -39,7 +39,7 @@ fn a_reopened_file_is_continued() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_cut_off_at_open() {
+fn a_partial_line_at_the_end_is_removed_at_open() {
     let long = "x".repeat(200_000);
     for (left, kept) in [("1\n2", "1\n"), ("1\n", "1\n"), ("half", ""), ("", ""), (&long, "")] {
         let place = place();
@@ -54,7 +54,7 @@ fn half_a_line_at_the_end_is_cut_off_at_open() {
 }
 
 #[test]
-fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
+fn a_partial_line_of_another_process_is_removed_at_the_next_batch() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -64,14 +64,14 @@ fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
 }
 
 #[test]
-fn the_file_is_put_aside_before_it_grows_too_large() {
+fn the_file_is_rotated_before_it_grows_too_large() {
     let place = place();
     let config = place.config.clone().with_rotate_bytes(4);
     let mut first = log(&config);
     for batch in [&b"1\n"[..], b"2\n", b"3\n", b"larger than the limit\n"] {
         first.append(batch).unwrap();
     }
-    // Another process counts on from the names it finds.
+    // Another process continues with the next number.
     log(&config).append(b"5\n").unwrap();
     assert_eq!(
         place.names(),
@@ -81,7 +81,7 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
         [".1", ".2", ".3", ""].map(|s| place.text(s)),
         ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]
     );
-    // The first one sees that its file was put aside.
+    // The first process notices that its file was rotated.
     first.append(b"6\n").unwrap();
     assert_eq!(place.text(""), "5\n6\n");
 }
@@ -98,7 +98,7 @@ fn a_number_is_never_used_twice() {
 }
 
 #[test]
-fn a_file_taken_away_is_made_anew() {
+fn a_deleted_file_is_created_again() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -107,7 +107,7 @@ fn a_file_taken_away_is_made_anew() {
     assert_eq!(place.text(""), "2\n");
 }
 
-/// Takes ten bytes and is full.
+/// A disk that is full after ten bytes.
 struct Full(File);
 
 impl LogFile for Full {
@@ -127,7 +127,7 @@ impl LogFile for Full {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
+fn a_full_disk_leaves_no_partial_line_and_freed_space_is_used() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
     log.append(b"1234\n").unwrap();
@@ -141,7 +141,7 @@ fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
     assert_eq!(place.text(""), "1234\n678\n");
 }
 
-/// Writes, and cannot say whether the disk has it.
+/// A disk whose sync fails.
 struct Unsynced(File);
 
 impl LogFile for Unsynced {
@@ -159,7 +159,7 @@ impl LogFile for Unsynced {
 }
 
 #[test]
-fn a_failed_sync_leaves_the_outcome_open() {
+fn a_failed_sync_makes_the_outcome_ambiguous() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
     let broken = log.append(b"1\n").unwrap_err();
@@ -168,7 +168,7 @@ fn a_failed_sync_leaves_the_outcome_open() {
 
 #[cfg(unix)]
 #[test]
-fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
+fn new_files_are_private_and_a_rotated_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     let mode = |suffix: &str| {
@@ -190,7 +190,7 @@ fn a_symbolic_link_is_not_followed() {
     let other = place.folder.path().join("other");
     for suffix in [".lock", ""] {
         let link = with_suffix(&place.config.path, suffix);
-        // To a file that is there, and to one that would be created.
+        // To an existing file, and to one that would be created.
         for there in [true, false] {
             if there {
                 fs::write(&other, "kept\n").unwrap();
@@ -203,7 +203,7 @@ fn a_symbolic_link_is_not_followed() {
             let _ = fs::remove_file(&other);
         }
     }
-    // One that is put there while the log is open.
+    // A link that is created while the log is open.
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
     fs::remove_file(&place.config.path).unwrap();

@@ -162,41 +162,13 @@ impl ProducerContext for Context {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Level, Metadata, Subscriber};
+    use postrider_testkit::CapturedLog;
 
     use super::*;
 
-    /// Counts what a person sees: warnings and news.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<AtomicUsize>);
-
-    impl Subscriber for Lines {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            *metadata.level() <= Level::INFO
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, _: &tracing::Event<'_>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
-
     #[test]
     fn an_outage_of_the_brokers_is_one_line_and_its_end_another() {
-        let lines = Lines::default();
-        tracing::subscriber::with_default(lines.clone(), || {
+        let lines = CapturedLog::of(|log| {
             let context = Context::default();
             context.log_recovery();
             for _ in 0..100 {
@@ -207,11 +179,11 @@ mod tests {
             }
             assert_eq!(context.last_error(), "connection refused");
             assert_eq!(context.error_count(), 200);
-            assert_eq!(lines.0.load(Ordering::Relaxed), 1);
+            assert_eq!(log.lines().len(), 1, "{:?}", log.lines());
             context.log_recovery();
             context.log_recovery();
         });
-        assert_eq!(lines.0.load(Ordering::Relaxed), 2);
+        assert_eq!(lines.len(), 2, "{lines:?}");
     }
 
     #[tokio::test]

@@ -198,9 +198,8 @@ impl Webhook {
         let Some(_permits) = part.permits(start_deadline).await else { return Outcome::Untried };
         let now = self.clock.now();
         if let Some(wait) = part.quiet_for(now.elapsed) {
-            let mut failure = Failure::new(format!("{} asked for a pause", part.address));
-            failure.retry_after = Some(wait);
-            return Outcome::Down(failure);
+            let failure = Failure::new(format!("{} asked for a pause", part.address));
+            return Outcome::Down(failure.with_retry_after(wait));
         }
         let headers = match headers(
             message,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use postrider::event::{TRACEPARENT, TRACESTATE};
 use postrider::sink::{Message, RENAMED_HEADER_PREFIX};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -49,6 +50,27 @@ const ACTED_ON: [&str; 15] = [
     "x-real-ip",
     "x-rewrite-url",
 ];
+
+/// Characters that are percent-encoded in names: all except those of an HTTP token. `%` is part of the encoding.
+const NOT_IN_NAMES: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b'^')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+/// Characters that are percent-encoded in values: all that are not printable ASCII, and `%`.
+const NOT_IN_VALUES: &AsciiSet = &CONTROLS.add(b'%');
+/// The same, in a value with a space at an end.
+const NOT_IN_PADDED_VALUES: &AsciiSet = &NOT_IN_VALUES.add(b' ');
 
 /// Whether the sink or HTTP sets this header itself.
 pub(super) fn is_reserved(name: &HeaderName) -> bool {
@@ -123,35 +145,18 @@ fn sign(headers: &mut HeaderMap, message: &Message, keys: &[Key], timestamp_seco
 }
 
 fn header_name(name: &str) -> Option<HeaderName> {
-    let encoded = percent_encoded(name, |c| c.is_ascii_alphanumeric() || "-_.!#$&'*+^`|~".contains(c));
+    let encoded = utf8_percent_encode(name, NOT_IN_NAMES).to_string();
     HeaderName::from_bytes(encoded.as_bytes()).ok()
 }
 
 fn header_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
-    let printable = |c: char| (' '..='~').contains(&c);
-    let as_it_is = name.starts_with("ce-") || name == TRACEPARENT || name == TRACESTATE;
-    if as_it_is && value.chars().all(printable) {
+    let is_encoded_already = name.starts_with("ce-") || name == TRACEPARENT || name == TRACESTATE;
+    if is_encoded_already && value.chars().all(|c| (' '..='~').contains(&c)) {
         return value.into();
     }
     // HTTP drops spaces at the ends.
-    let at_an_end = value.starts_with(' ') || value.ends_with(' ');
-    percent_encoded(value, |c| printable(c) && c != '%' && !(c == ' ' && at_an_end))
-}
-
-/// A text with its UTF-8 bytes percent-encoded, except for the characters that `stays` selects.
-fn percent_encoded(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if text.chars().all(&stays) {
-        return text.into();
-    }
-    let mut encoded = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if stays(c) {
-            encoded.push(c);
-        } else {
-            encoded.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")));
-        }
-    }
-    encoded.into()
+    let ends_with_space = value.starts_with(' ') || value.ends_with(' ');
+    utf8_percent_encode(value, if ends_with_space { NOT_IN_PADDED_VALUES } else { NOT_IN_VALUES }).into()
 }
 
 #[cfg(test)]

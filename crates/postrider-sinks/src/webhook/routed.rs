@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_that_leads_upwards_is_found_however_it_is_written() {
+    fn a_dot_segment_is_found_in_every_encoding() {
         for url in [
             "https://h/..",
             "https://h/a/../b",

@@ -62,7 +62,7 @@ pub(crate) async fn all_troubles(
         Subscription::new("network", sink).start(Start::Beginning).encoder(Plain).policy(policy);
     let store = Arc::new(SqliteStore::open(shop.database()).unwrap());
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
-    let down = || relay.status()[0].brain.destinations_down > 0;
+    let down = || relay.status()[0].state.destinations_down > 0;
     for trouble in TROUBLES {
         let before = (shop.last_or_none(), proxy.seen(), Instant::now());
         shop.write(200);

@@ -123,7 +123,7 @@ codes! {
     /// A table with a state per row contains undelivered rows that the configured start would skip.
     StartRefused = 322, Operator, "nothing was changed", "set `start = \"beginning\"`, or mark the old rows as delivered first";
 
-    /// The table to adopt contains undelivered events, and no option says which of them to move.
+    /// The table to adopt contains undelivered events, and no option specifies which of them to move.
     AdoptionStart = 330, Operator, "nothing was changed", "pass --start beginning (move all), --start time:RFC3339 (move events written at or after that time) or --start now (move none)";
     /// A relay or another adoption holds the lease of the subscription.
     LeaseHeld = 331, Operator, "nothing was changed", "stop it, or wait until its lease expires, then run this command again";

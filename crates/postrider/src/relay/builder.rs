@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::driver::{Driver, DriverHandle};
+use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
 use super::retention::Cleaner;
-use super::{Order, Relay, Retention, Subscription, waker};
+use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
@@ -32,6 +32,7 @@ pub(super) const UNIQUE_MARK: char = '#';
 
 /// Configures a relay: which outboxes, and which subscriptions of each.
 #[derive(Default)]
+#[must_use = "a relay starts with `spawn`"]
 pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
@@ -67,8 +68,8 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the
-    /// layout `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
+    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the layout
+    /// `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
     #[must_use]
     pub fn outbox(
         mut self,
@@ -158,7 +159,7 @@ impl RelayBuilder {
                 tasks.spawn(driver.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
-                tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
+                tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
             }
             if let Some(cleaner) = Cleaner::new(store, clock.clone(), handles, &retention) {
                 tasks.spawn(cleaner.run(stopped.clone()));

@@ -11,13 +11,13 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Subscription;
-use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Snapshot, Step, Term};
+use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Step, SubscriptionState, Term};
 use super::effects::{CallResult, Effects};
 use super::health_log::HealthLog;
 use super::publish::Publisher;
 use super::report::{Reports, display_destination};
 use super::routing::Routing;
-use crate::store::{Claimer, RelayReport, Store};
+use crate::store::{Claimer, RelayReport, Store, Wakes};
 use crate::{Clock, Code};
 
 /// How long a relay that stops waits for its last report.
@@ -32,8 +32,8 @@ const SINK_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 pub struct SubscriptionStatus {
     /// Its name.
     pub subscription: String,
-    /// The state of its brain.
-    pub brain: Snapshot,
+    /// Its state in this relay.
+    pub state: SubscriptionState,
     /// Events since the relay started that no rule matched and that the router is configured to skip
     /// ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). An event that is read again after a takeover counts again.
     pub skipped: u64,
@@ -80,6 +80,21 @@ impl DriverHandle {
 
     fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
         act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Wakes the drivers at every wake-up of the store of their outbox, until the relay stops.
+pub(super) async fn forward_wakes(
+    mut wakes: Box<dyn Wakes>,
+    drivers: Vec<Arc<DriverHandle>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => return,
+            () = wakes.next() => drivers.iter().for_each(|driver| driver.wake()),
+        }
     }
 }
 
@@ -176,7 +191,7 @@ impl Driver {
             self.reports.log_suppressed(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
-                shared.status.brain = self.brain.snapshot();
+                shared.status.state = self.brain.snapshot();
                 shared.status.skipped = self.effects.routing.skipped();
                 shared.status.error = self.effects.health.message();
                 shared.status.error_code = self.effects.health.code();

@@ -103,17 +103,13 @@ fn is_same(one: Code, other: Code) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Level, Metadata, Subscriber};
+    use postrider_testkit::CapturedLog;
 
     use super::*;
     use crate::Error;
 
     fn failed() -> Result<()> {
-        Err(Error::new(Code::StoreFailed, "nobody is there"))
+        Err(Error::new(Code::StoreFailed, "no connection"))
     }
 
     #[test]
@@ -121,7 +117,7 @@ mod tests {
         let health = HealthLog::new("mail");
         _ = health.record(Operation::Claim, failed());
         _ = health.record(Operation::Acquire, Ok(()));
-        assert_eq!(health.message().as_deref(), Some("nobody is there"));
+        assert_eq!(health.message().as_deref(), Some("no connection"));
         _ = health.record(Operation::Claim, Ok(()));
         assert_eq!(health.message(), None);
     }
@@ -149,34 +145,9 @@ mod tests {
         assert_eq!(health.message(), None);
     }
 
-    /// Counts what a person sees: warnings and news, not what is for the curious.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<AtomicUsize>);
-
-    impl Subscriber for Lines {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            *metadata.level() <= Level::INFO
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, _: &tracing::Event<'_>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
-
     #[test]
     fn an_outage_is_logged_once_and_its_end_once() {
-        let lines = Lines::default();
-        tracing::subscriber::with_default(lines.clone(), || {
+        let lines = CapturedLog::of(|_| {
             let health = HealthLog::new("mail");
             for _ in 0..2 {
                 _ = health.record(Operation::Claim, failed());
@@ -190,6 +161,6 @@ mod tests {
                 }
             }
         });
-        assert_eq!(lines.0.load(Ordering::Relaxed), 4);
+        assert_eq!(lines.len(), 4, "{lines:?}");
     }
 }

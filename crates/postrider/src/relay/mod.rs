@@ -18,10 +18,9 @@ mod span;
 mod subscription;
 mod handle;
 mod health_log;
-mod waker;
 
 pub use crate::store::RetentionScope;
-pub use brain::Snapshot;
+pub use brain::SubscriptionState;
 pub use builder::RelayBuilder;
 pub use driver::SubscriptionStatus;
 pub use handle::RelayHandle;
@@ -39,6 +38,7 @@ use crate::{Code, Error, Result};
 /// another relay waits until the lease expires. [`Relay::shutdown`] stops it cleanly. To use it from other parts of a
 /// program, for example from request handlers, give them a [`handle`](Self::handle).
 #[derive(Debug)]
+#[must_use = "a relay stops when it is dropped"]
 pub struct Relay {
     handle: RelayHandle,
     tasks: JoinSet<()>,
@@ -86,10 +86,10 @@ impl Relay {
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the relay.
-    pub async fn died(&mut self) -> Error {
+    pub async fn panicked(&mut self) -> Error {
         loop {
             match self.tasks.join_next().await {
-                Some(Err(error)) => return task_died(error),
+                Some(Err(error)) => return task_failed(error),
                 Some(Ok(())) => {}
                 None => std::future::pending().await,
             }
@@ -106,17 +106,17 @@ impl Relay {
     /// If the future is dropped, the relay stops immediately, as if it were dropped.
     pub async fn shutdown(mut self) -> Result<()> {
         self.handle.begin_shutdown();
-        let mut died = None;
+        let mut failed = None;
         while let Some(ended) = self.tasks.join_next().await {
-            died = died.or(ended.err());
+            failed = failed.or(ended.err());
         }
-        match died {
+        match failed {
             None => Ok(()),
-            Some(error) => Err(task_died(error)),
+            Some(error) => Err(task_failed(error)),
         }
     }
 }
 
-fn task_died(error: tokio::task::JoinError) -> Error {
+fn task_failed(error: tokio::task::JoinError) -> Error {
     Error::new(Code::RelayStopped, "a task of the relay panicked or was cancelled").with_source(error)
 }

@@ -1,51 +1,12 @@
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Level, Metadata, Subscriber};
+use postrider_testkit::CapturedLog;
 
 use super::*;
 use crate::Event;
 
-/// Keeps what a person sees at the default level.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.push_str(&format!(" {field}={value:?}"));
-    }
-}
-
-impl Subscriber for Seen {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
 fn seen(act: impl FnOnce(&mut Reports)) -> Vec<String> {
-    let seen = Seen::default();
-    tracing::subscriber::with_default(seen.clone(), || act(&mut Reports::new("orders", "twin#00000001")));
-    seen.0.lock().unwrap().clone()
+    CapturedLog::of(|_| act(&mut Reports::new("orders", "twin#00000001")))
 }
 
 fn details(reason: &str) -> Option<Box<FailureDetails>> {

@@ -16,12 +16,22 @@ use crate::{Clock, Code, Error, Position, Result};
 /// and the database's clock. Parked events, including dead ones, are not deleted. A subscription that no relay serves any
 /// more keeps all events above its progress; the log and `status` report this.
 ///
-/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then [`scope`](Self::scope)
+/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then [`scope`](Self#structfield.scope)
 /// selects the rows, and their age counts from their delivery.
 ///
 /// Every relay that leads a subscription of the outbox deletes. Several may do so concurrently: the database admits one at
 /// a time, and each batch checks again what may be deleted.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider::relay::{Retention, RetentionScope};
+///
+/// let retention = Retention::keep_for(Duration::from_secs(24 * 60 * 60)).scope(RetentionScope::All);
+/// assert_eq!(retention.scope, RetentionScope::All);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retention {
     /// Delivered events older than this are deleted; `None`: never.
     pub keep: Option<Duration>,
@@ -32,7 +42,7 @@ pub struct Retention {
     /// Maximum number of events per batch, which is one short transaction.
     pub batch_events_max: usize,
     /// Delay before the first batch, and after all deletable events were deleted.
-    pub rest: Duration,
+    pub interval: Duration,
 }
 
 impl Retention {
@@ -47,12 +57,33 @@ impl Retention {
         at_expiry: false,
         scope: RetentionScope::Own,
         batch_events_max: 2_000,
-        rest: Duration::from_secs(60),
+        interval: Duration::from_secs(60),
     };
 
     /// Delivered events are kept for this long.
-    pub const fn of(keep: Duration) -> Self {
+    pub const fn keep_for(keep: Duration) -> Self {
         Self { keep: Some(keep), ..Self::DEFAULT }
+    }
+
+    /// Sets [`scope`](Self#structfield.scope).
+    #[must_use]
+    pub const fn scope(mut self, scope: RetentionScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets [`batch_events_max`](Self#structfield.batch_events_max).
+    #[must_use]
+    pub const fn batch_events_max(mut self, events: usize) -> Self {
+        self.batch_events_max = events;
+        self
+    }
+
+    /// Sets [`interval`](Self#structfield.interval).
+    #[must_use]
+    pub const fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
     }
 
     /// The default: seven days in the layout `postrider`, forever in a table with a state per row.
@@ -160,7 +191,7 @@ pub(super) struct Cleaner {
     handles: Vec<Arc<DriverHandle>>,
     /// The request for a batch.
     purge: Purge,
-    rest: Duration,
+    interval: Duration,
     /// Events deleted since the last log line.
     deleted: u64,
     /// Events up to this position were checked.
@@ -189,7 +220,7 @@ impl Cleaner {
                 at_expiry: retention.at_expiry,
                 ..Purge::new(retention.keep?, retention.batch_events_max.max(1))
             },
-            rest: retention.rest,
+            interval: retention.interval,
             deleted: 0,
             after: Position::ZERO,
             sweeps: 0,
@@ -209,10 +240,10 @@ impl Cleaner {
     }
 
     async fn clean(&mut self) {
-        let mut wait = self.rest;
+        let mut wait = self.interval;
         loop {
             tokio::time::sleep(wait).await;
-            wait = if self.leads() { self.batch().await } else { self.rest.max(PAUSE_MIN) };
+            wait = if self.leads() { self.batch().await } else { self.interval.max(PAUSE_MIN) };
         }
     }
 
@@ -225,7 +256,7 @@ impl Cleaner {
             Err(error) => {
                 self.log_deleted();
                 self.log_error(&error);
-                return self.rest;
+                return self.interval;
             }
         };
         let took = self.clock.now().elapsed.saturating_sub(begun);
@@ -245,19 +276,19 @@ impl Cleaner {
         if self.sweeps >= SWEEPS_BEFORE_RESTART {
             (self.sweeps, self.after) = (0, Position::ZERO);
         }
-        self.rest
+        self.interval
     }
 
     /// Whether this relay leads one of the subscriptions. A standby leaves deletion to the leader.
     fn leads(&self) -> bool {
-        self.handles.iter().any(|handle| handle.status().brain.leading.is_some())
+        self.handles.iter().any(|handle| handle.status().state.leading.is_some())
     }
 
     /// Whether there are events to publish or to settle.
     fn is_busy(&self) -> bool {
         let busy = |handle: &Arc<DriverHandle>| {
-            let brain = handle.status().brain;
-            brain.events_in_memory > 0 || brain.in_flight > 0 || brain.unsettled > 0
+            let state = handle.status().state;
+            state.events_in_memory > 0 || state.in_flight > 0 || state.unsettled > 0
         };
         self.handles.iter().any(busy)
     }
@@ -322,7 +353,7 @@ mod tests {
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
         assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
         assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
-        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(5_400)) };
+        let all = Retention::keep_for(Duration::from_secs(5_400)).scope(RetentionScope::All);
         let all = all.deletes(Some(&table)).unwrap();
         assert!(all.contains("all delivered rows of") && all.contains("90m after"), "{all}");
     }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (glob, matching, other) in [
             ("order.*", vec!["order.placed", "order.", "order.item.added"], vec!["order", "orders.placed"]),
             ("*.placed", vec!["order.placed", ".placed"], vec!["placed", "order.placed.late"]),

@@ -79,7 +79,7 @@ fn a_rule_gives_key_and_headers() {
 }
 
 #[test]
-fn a_rule_that_only_names_the_destination_costs_no_copy_of_it() {
+fn events_with_the_same_fixed_destination_share_its_name() {
     let rules = [Rule::to("fixed").types(["order.*"]), Rule::to("{type}").key("{key|none}")];
     let router = Router::by_topic().first_match(rules).unwrap();
     let shared = |event: &Event| match (router.route(event), router.route(event)) {
@@ -185,7 +185,7 @@ fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
     }
     let error = fit(vec![Rule::to("https://h.example/"), Rule::to("orders")], urls(true)).unwrap_err();
     assert!(error.report().contains("rule 2: the destination is not the URL"), "{error}");
-    // What an event chose has no origin, so the sink knows that it must look.
+    // A URL chosen by the event has no origin, so the sink checks it.
     let router = fit(vec![Rule::new()], urls(true)).unwrap();
     let route = router.route(&order().with_topic("https://h.example/"));
     assert_eq!(route, Route::to("https://h.example/"));

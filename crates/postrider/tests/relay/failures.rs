@@ -359,7 +359,7 @@ async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
     let policy = hasty().publish_timeout(Duration::from_secs(600)).drain_timeout(Duration::from_millis(50));
     let subscription = Subscription::new("audit", Silent).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
-    while relay.status()[0].brain.in_flight == 0 {
+    while relay.status()[0].state.in_flight == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let stopped = tokio::time::timeout(Duration::from_secs(60), relay.shutdown()).await;
@@ -399,7 +399,7 @@ async fn a_destination_that_wants_no_more_pauses_its_subscription_and_loses_noth
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
     shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE paused = 'gone for good'", 1).await;
-    assert_eq!(relay.status()[0].brain.paused.as_deref(), Some("gone for good"));
+    assert_eq!(relay.status()[0].state.paused.as_deref(), Some("gone for good"));
     gone.store(false, Ordering::Relaxed);
     relay.resume("audit").await.unwrap();
     assert_eq!(sink.wait_for(70).await.len(), 70);

@@ -16,11 +16,7 @@ use super::shop::{Kept, Shop, acknowledged, until};
 const COUNT: &str = "SELECT count(*) FROM postrider_events";
 
 fn soon() -> Retention {
-    Retention {
-        rest: Duration::from_millis(20),
-        batch_events_max: 100,
-        ..Retention::of(Duration::from_secs(60))
-    }
+    Retention::keep_for(Duration::from_secs(60)).interval(Duration::from_millis(20)).batch_events_max(100)
 }
 
 /// Acknowledges everything but what is called bad.
@@ -71,7 +67,7 @@ async fn events_kept_for_ever_stay() {
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let forever = Retention { rest: Duration::from_millis(1), ..Retention::FOREVER };
+    let forever = Retention::FOREVER.interval(Duration::from_millis(1));
     let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], forever);
     let relay = relay.spawn().await.unwrap();
     shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;

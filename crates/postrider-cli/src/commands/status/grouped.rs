@@ -1,4 +1,4 @@
-//! What `status --by` shows: events counted, one row per group.
+//! The output of `status --by`: event counts, one row per group.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) struct GroupedCounts {
     rows: Vec<Row>,
 }
 
-/// Every key is there in every row; what is not asked for or not known is null.
+/// Every row has all keys; those that were not requested or are not known are null.
 #[derive(Serialize)]
 struct Row {
     outbox: String,
@@ -25,12 +25,12 @@ struct Row {
     total: u64,
     pending: u64,
     failed: u64,
-    /// Delivered, or not wanted.
+    /// Delivered or filtered.
     done: u64,
     due: u64,
     attempts_avg: Option<f64>,
     attempts_max: Option<u64>,
-    /// The age of what is not done.
+    /// The age of events that are not done.
     lag_seconds: Option<Seconds>,
     /// From creation to delivery.
     latency_seconds: Option<Seconds>,
@@ -118,7 +118,7 @@ impl Row {
 }
 
 fn times(spread: Option<Seconds>, some: impl Fn(Seconds) -> [f64; 3]) -> [String; 3] {
-    // A writer's clock may be ahead of the database's: such an event is of no age.
+    // If the writer's clock is ahead of the database's, the age is 0.
     let shown =
         |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).map_or_else(|_| "-".to_owned(), age);
     spread.map_or_else(|| ["-", "-", "-"].map(str::to_owned), |spread| some(spread).map(shown))

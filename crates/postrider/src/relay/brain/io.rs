@@ -30,7 +30,7 @@ pub struct Routed {
     pub disposition: Disposition,
     /// Failed attempts that counted before.
     pub attempts: u32,
-    /// The event itself; the brain looks only at its policy fields.
+    /// The event itself; the brain reads only its policy fields.
     pub event: Arc<Event>,
 }
 

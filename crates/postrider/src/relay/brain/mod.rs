@@ -137,10 +137,10 @@ enum Phase {
     Stopped,
 }
 
-/// The state of a brain, for operators.
+/// The state of a subscription in one relay, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct SubscriptionState {
     /// The epoch of the lease, if it holds it.
     pub leading: Option<Epoch>,
     /// Everything up to this position is done.
@@ -216,11 +216,14 @@ impl Brain {
     }
 
     /// Its current state.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SubscriptionState {
         let Phase::Leading(leader) = &self.phase else {
-            return Snapshot { acknowledged: self.acknowledged_before, ..Snapshot::default() };
+            return SubscriptionState {
+                acknowledged: self.acknowledged_before,
+                ..SubscriptionState::default()
+            };
         };
-        Snapshot {
+        SubscriptionState {
             acknowledged: self.acknowledged_before + leader.outbound.acknowledged(),
             leading: Some(leader.lease.epoch),
             floor: leader.progress.done().floor(),

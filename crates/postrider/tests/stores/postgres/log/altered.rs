@@ -56,7 +56,7 @@ case! {
             assert!(refused.message().contains(said), "{refused}");
             eventually("the relay says what is wrong and has stopped", async || {
                 let status = relay.status();
-                status[0].brain.leading.is_none() && status[0].error.as_ref().is_some_and(|trouble| trouble.contains(said))
+                status[0].state.leading.is_none() && status[0].error.as_ref().is_some_and(|trouble| trouble.contains(said))
             })
             .await;
             case.run(undone).await?;

@@ -150,7 +150,7 @@ case! {
         let second = relay(&config, &sink).await?;
         case.committed("before").await?;
         sink.wait_for("before").await;
-        let (leader, standby) = if first.status()[0].brain.leading.is_some() { (first, second) } else { (second, first) };
+        let (leader, standby) = if first.status()[0].state.leading.is_some() { (first, second) } else { (second, first) };
         // Like a crash: the lease has to run out.
         drop(leader);
         for number in 0..20 {

@@ -25,11 +25,7 @@ impl Sink for Particular {
 }
 
 fn soon() -> Retention {
-    Retention {
-        rest: Duration::from_millis(20),
-        batch_events_max: 100,
-        ..Retention::of(Duration::from_secs(60))
-    }
+    Retention::keep_for(Duration::from_secs(60)).interval(Duration::from_millis(20)).batch_events_max(100)
 }
 
 async fn write_old(case: &Case) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::taker::Taker;
 
 /// Looks all the time.
 fn soon(retention: Retention) -> Retention {
-    Retention { rest: Duration::from_millis(5), ..retention }
+    retention.interval(Duration::from_millis(5))
 }
 
 /// A relay delivers what is pending, with this retention, until so many rows are left.
@@ -52,8 +52,8 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
         if layout == RowLayout::Outbox {
             case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
         }
-        left(&case, Retention::of(Duration::ZERO), 100).await?;
-        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) };
+        left(&case, Retention::keep_for(Duration::ZERO), 100).await?;
+        let all = Retention::keep_for(Duration::from_secs(60)).scope(RetentionScope::All);
         left(&case, all, 0).await?;
         Ok(())
     })
