@@ -33,7 +33,7 @@ pub(crate) const COUNTS: &str = "
            max(CASE WHEN {c.is_pending} AND {c.is_not_given_up} THEN {c.created} END)
     FROM {table} AS t";
 
-/// The state of a row, for a tally.
+/// The state of a row, for [`event_counts`](crate::store::event_counts).
 macro_rules! event_state {
     () => {
         "CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'

@@ -22,14 +22,14 @@ use self::connection::PostgresRows;
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::connection::SharedConnection;
+use super::event_counts;
 use super::row::get;
 use super::session::read_transaction;
-use super::tally;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 pub use crate::store::row_state::{RowExtras, RowsMigrated};
-use crate::store::{EventFilter, ListedEvent, Migration, Schema, Tally, TallyBy};
+use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in PostgreSQL. Clones share its connections.
@@ -111,17 +111,17 @@ impl RowStateStore<PostgresRows> {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(
+    pub async fn count_events(
         config: &PostgresConfig,
         table: &RowTable,
-        by: TallyBy,
+        by: CountBy,
         groups_max: usize,
-    ) -> Result<Tally> {
+    ) -> Result<EventCounts> {
         let client = config.connect_unchecked().await?.client;
         read_transaction(&client, async {
             let inspected = migrate::check(&client, config.schema_name(), table).await?;
             let rows = sql::event_states(config.schema_name(), inspected.as_ref().unwrap_or(table));
-            tally::tally(&client, by, groups_max, &rows).await
+            event_counts::count_events(&client, by, groups_max, &rows).await
         })
         .await
     }

@@ -80,7 +80,7 @@ pub(super) struct Sql {
     pub(super) create: Option<&'static str>,
     /// How rows are searched, if the layout supports it; see [`list`](super::list).
     pub(super) search: Option<Search>,
-    /// All rows, for a tally; see [`tally`](crate::store::tally). No index: the whole table is read.
+    /// The state of every row, for [`event_counts`](crate::store::event_counts). No index: the whole table is read.
     pub(super) event_states: &'static str,
     /// How events of another outbox are written to the table. Mapped tables are never written to.
     pub(super) adopt: AdoptSql,

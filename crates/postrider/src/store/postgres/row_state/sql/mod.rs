@@ -67,7 +67,7 @@ pub(super) struct Sql {
     pub(super) search: &'static str,
     /// The same for one aggregate.
     pub(super) search_aggregate: &'static str,
-    /// All rows, for a tally: see [`event_states`]. No index: the whole table is read.
+    /// The state of every row: see [`event_states`]. No index: the whole table is read.
     event_states: &'static str,
     /// How events of another outbox are written to the table. Mapped tables are never written to.
     pub(super) adopt: AdoptSql,
@@ -100,7 +100,7 @@ impl Sql {
     }
 }
 
-/// The SELECT of all rows of a table, for a [tally](crate::store::tally). In it, `{limit}` is the number of attempts after
+/// The SELECT of the states of all rows, for [`event_counts`](crate::store::event_counts). In it, `{limit}` is the number of attempts after
 /// which a row is given up, and `{abandoned}` whether the mark of another publisher on the row `t` is abandoned.
 pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
     let abandoned = match table.foreign_claim_timeout {
