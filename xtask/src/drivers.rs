@@ -164,5 +164,5 @@ fn run_quietly(command: &mut Command) -> Result<(), String> {
     // Maven prints errors on its standard output.
     let said = if ended.stderr.trim_ascii().is_empty() { ended.stdout } else { ended.stderr };
     let said = String::from_utf8_lossy(&said);
-    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it said nothing")))
+    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it printed nothing")))
 }

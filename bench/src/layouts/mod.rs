@@ -55,6 +55,18 @@ trait LayoutBench: Sized {
     async fn close(self) -> Result<(), Error>;
 }
 
+/// The runs of both contenders on one layout.
+struct Runs<C> {
+    relay: Vec<C>,
+    by_row: Vec<C>,
+}
+
+impl<C> Default for Runs<C> {
+    fn default() -> Self {
+        Self { relay: Vec::new(), by_row: Vec::new() }
+    }
+}
+
 /// The cost of a run, as it is reported.
 trait RunCost: Sized {
     /// The figures of a contender.
@@ -88,10 +100,9 @@ impl Layouts {
             "layouts on {database}: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
         );
         let few = rows.min(ROW_BY_ROW_ROWS);
-        let mut runs: Vec<(Vec<B::Cost>, Vec<B::Cost>)> =
-            layouts.iter().map(|_| Default::default()).collect();
+        let mut runs: Vec<Runs<B::Cost>> = layouts.iter().map(|_| Runs::default()).collect();
         for run in 1..=repetitions {
-            for (layout, (relay, by_row)) in layouts.iter().zip(&mut runs) {
+            for (layout, Runs { relay, by_row }) in layouts.iter().zip(&mut runs) {
                 progress(&format!("run {run} of {repetitions}: {}", layout.name()));
                 let mut bench = open(*layout).await?;
                 bench.fill(rows, payload_bytes).await?;
@@ -102,7 +113,7 @@ impl Layouts {
             }
         }
         let mut report = Report { title, rows: Vec::new(), ratios: Vec::new() };
-        for (layout, (relay, by_row)) in layouts.iter().zip(&runs) {
+        for (layout, Runs { relay, by_row }) in layouts.iter().zip(&runs) {
             let name = layout.name();
             report.rows.push(B::Cost::row(&format!("{name}: postrider"), rows, relay));
             report.rows.push(B::Cost::row(&format!("{name}: row by row"), few, by_row));

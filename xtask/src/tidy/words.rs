@@ -80,7 +80,7 @@ fn found(text: &str) -> impl Iterator<Item = String> + '_ {
     let lower = text.to_lowercase();
     let words = WORDS.into_iter().filter(move |(word, _)| stands_in(&lower, word));
     let documents = DOCUMENTS.into_iter().filter(move |(name, _)| text.contains(name));
-    words.chain(documents).map(|(word, instead)| format!("says {word:?}; write {instead}"))
+    words.chain(documents).map(|(word, instead)| format!("contains {word:?}; write {instead}"))
 }
 
 /// Whether the phrase occurs as whole words.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_word_of_the_list_is_found_with_what_to_write_instead() {
         let said = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
-        assert_eq!(said[0], "README.md:1: says \"anew\"; write again");
+        assert_eq!(said[0], "README.md:1: contains \"anew\"; write again");
         assert_eq!(said.len(), 3);
         assert_eq!(findings("docs/src/a.md", "see DESIGN 4.1 and seed 004\n").len(), 2);
     }

@@ -128,8 +128,7 @@ impl Reports {
             }
             Report::CapacityLimit(Some(CapacityLimit::ParkedRows)) => tracing::warn!(
                 subscription,
-                "the maximum number of events is parked (parked_max); no new events are read until some are retried, \
-                 discarded or delivered"
+                "the maximum number of events is parked (parked_max); no new events are read until fewer are parked"
             ),
             Report::CapacityLimit(Some(CapacityLimit::DoneRanges)) => tracing::warn!(
                 subscription,
