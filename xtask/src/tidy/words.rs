@@ -5,7 +5,7 @@ use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 16] = [
     ("anew", "again"),
     ("whoever", "any process that, or the relay that"),
     ("somebody", "another process, a user or an operator"),
@@ -17,6 +17,11 @@ const WORDS: [(&str, &str); 11] = [
     ("is told", "is reported, logged or printed"),
     ("are told", "are reported, logged or printed"),
     ("by hand of", "manually by"),
+    ("tells", "reports, returns, prints or contains"),
+    ("keep in mind", "remember, or track"),
+    ("turns up", "appears"),
+    ("turned up", "appeared"),
+    ("of ours", "of Postrider, or of this relay"),
 ];
 /// Names of internal documents: users know a layout by its name.
 const DOCUMENTS: [(&str, &str); 2] =
