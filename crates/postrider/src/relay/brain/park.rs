@@ -62,14 +62,14 @@ impl Leader {
     pub(super) fn record_provisional_failure(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
-        let asked = failure.retry_after.unwrap_or_default();
+        let retry_after = failure.retry_after.unwrap_or_default();
         // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory for
         // that long.
-        if queue.head.failed_provisionally || asked > policy.probe_max {
+        if queue.head.failed_provisionally || retry_after > policy.probe_max {
             self.record_failed_attempt(cx, key, failure);
             return;
         }
-        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(asked);
+        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(retry_after);
         queue.head.report_first_failure(cx, failure);
         queue.head.failed_provisionally = true;
         queue.head_state = HeadState::RetrySoon(until);
