@@ -44,8 +44,8 @@ trait LayoutBench: Sized {
     /// Replaces the rows with new ones, each with its own key.
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error>;
 
-    /// Publishes rows to nowhere and marks each, one after the other, with the statements of the layout: every statement is
-    /// a transaction whose commit is awaited.
+    /// Publishes rows to nowhere and marks each, one after the other, with the statements of the layout: every
+    /// statement is a transaction whose commit is awaited.
     async fn row_by_row(&mut self, rows: u64) -> Result<Self::Cost, Error>;
 
     /// Delivers all rows to the null sink with a relay.
@@ -87,7 +87,8 @@ impl RunCost for Usage {
 }
 
 impl Layouts {
-    /// Measures these layouts in turns. `database` is its name and durability; `progress` is called with each next step.
+    /// Measures these layouts in turns. `database` is its name and durability; `progress` is called with each next
+    /// step.
     async fn measure<B: LayoutBench>(
         &self,
         database: &str,

@@ -1,5 +1,5 @@
-//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short on
-//! purpose; the message names what to write instead.
+//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short
+//! on purpose; the message names what to write instead.
 
 use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
@@ -66,8 +66,8 @@ fn shown(line: &str) -> Vec<&str> {
     if line.starts_with("//") {
         return Vec::new();
     }
-    // A literal over several lines has an odd number of quotes on its first and last line. Its other lines have none; they
-    // are included if they end with a backslash.
+    // A literal over several lines has an odd number of quotes on its first and last line. Its other lines have none;
+    // they are included if they end with a backslash.
     let parts: Vec<&str> = line.split('"').collect();
     match parts.len() {
         1 => {

@@ -60,8 +60,8 @@ impl RelayBuilder {
     }
 
     /// The name of this relay in `status` and logs. The relay holds leases as `NAME#` plus a random number, so that two
-    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default is
-    /// a random name. At most 200 characters.
+    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default
+    /// is a random name. At most 200 characters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

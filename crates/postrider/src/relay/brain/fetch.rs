@@ -16,8 +16,8 @@ use crate::store::Budget;
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in memory,
-    /// the outbox must be read up to the head first.
+    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in
+    /// memory, the outbox must be read up to the head first.
     pub(super) fn schedule_fetch(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
