@@ -1,8 +1,8 @@
 //! The drivers of other languages for `crates/postrider/tests/languages`: downloaded once per machine, with each
 //! language's package manager, in the versions of `examples/any-language`. Tests never download anything.
 //!
-//! They are in `POSTRIDER_DRIVERS_DIR`, otherwise in `postrider-drivers` in the user's cache, one folder per language and
-//! set of versions. The file [`COMPLETE`] is written last and contains the manifests of the folder; a test uses the
+//! They are in `POSTRIDER_DRIVERS_DIR`, otherwise in `postrider-drivers` in the user's cache, one folder per language
+//! and set of versions. The file [`COMPLETE`] is written last and contains the manifests of the folder; a test uses the
 //! folder whose manifests equal those of its clone.
 
 use std::fs::File;
@@ -164,5 +164,5 @@ fn run_quietly(command: &mut Command) -> Result<(), String> {
     // Maven prints errors on its standard output.
     let said = if ended.stderr.trim_ascii().is_empty() { ended.stdout } else { ended.stderr };
     let said = String::from_utf8_lossy(&said);
-    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it said nothing")))
+    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it printed nothing")))
 }

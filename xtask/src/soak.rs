@@ -28,7 +28,8 @@ const SOAKS: &[Soak] = &[
         cargo: "test --release -q -p postrider --features postgres --test storm -- --nocapture",
         environment: &[("STORM_SECONDS", "600")],
     },
-    // With the packages and features of `xtask test`, so that nothing is rebuilt; these programs verify and do not measure.
+    // With the packages and features of `xtask test`, so that nothing is rebuilt; these programs verify and do not
+    // measure.
     Soak {
         name: "soak-kafka",
         cargo: "test -q --workspace --all-features --test destinations -- soak::kafka --nocapture --test-threads 1",

@@ -93,7 +93,7 @@ fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "librdkafka does not tell when there is room again"
+                    reason = "librdkafka does not signal when its queue has room again"
                 )]
                 std::thread::sleep(Duration::from_millis(1));
             }

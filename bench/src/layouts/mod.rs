@@ -44,8 +44,8 @@ trait LayoutBench: Sized {
     /// Replaces the rows with new ones, each with its own key.
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error>;
 
-    /// Publishes rows to nowhere and marks each, one after the other, with the statements of the layout: every statement is
-    /// a transaction whose commit is awaited.
+    /// Publishes rows to nowhere and marks each, one after the other, with the statements of the layout: every
+    /// statement is a transaction whose commit is awaited.
     async fn row_by_row(&mut self, rows: u64) -> Result<Self::Cost, Error>;
 
     /// Delivers all rows to the null sink with a relay.
@@ -53,6 +53,18 @@ trait LayoutBench: Sized {
 
     /// Drops what was created.
     async fn close(self) -> Result<(), Error>;
+}
+
+/// The runs of both contenders on one layout.
+struct Runs<C> {
+    relay: Vec<C>,
+    by_row: Vec<C>,
+}
+
+impl<C> Default for Runs<C> {
+    fn default() -> Self {
+        Self { relay: Vec::new(), by_row: Vec::new() }
+    }
 }
 
 /// The cost of a run, as it is reported.
@@ -75,7 +87,8 @@ impl RunCost for Usage {
 }
 
 impl Layouts {
-    /// Measures these layouts in turns. `database` is its name and durability; `progress` is called with each next step.
+    /// Measures these layouts in turns. `database` is its name and durability; `progress` is called with each next
+    /// step.
     async fn measure<B: LayoutBench>(
         &self,
         database: &str,
@@ -88,10 +101,9 @@ impl Layouts {
             "layouts on {database}: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
         );
         let few = rows.min(ROW_BY_ROW_ROWS);
-        let mut runs: Vec<(Vec<B::Cost>, Vec<B::Cost>)> =
-            layouts.iter().map(|_| Default::default()).collect();
+        let mut runs: Vec<Runs<B::Cost>> = layouts.iter().map(|_| Runs::default()).collect();
         for run in 1..=repetitions {
-            for (layout, (relay, by_row)) in layouts.iter().zip(&mut runs) {
+            for (layout, Runs { relay, by_row }) in layouts.iter().zip(&mut runs) {
                 progress(&format!("run {run} of {repetitions}: {}", layout.name()));
                 let mut bench = open(*layout).await?;
                 bench.fill(rows, payload_bytes).await?;
@@ -102,7 +114,7 @@ impl Layouts {
             }
         }
         let mut report = Report { title, rows: Vec::new(), ratios: Vec::new() };
-        for (layout, (relay, by_row)) in layouts.iter().zip(&runs) {
+        for (layout, Runs { relay, by_row }) in layouts.iter().zip(&runs) {
             let name = layout.name();
             report.rows.push(B::Cost::row(&format!("{name}: postrider"), rows, relay));
             report.rows.push(B::Cost::row(&format!("{name}: row by row"), few, by_row));

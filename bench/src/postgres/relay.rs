@@ -8,8 +8,8 @@ use crate::carry::carry;
 use crate::memory::Memory;
 
 impl Fixture {
-    /// Delivers this many events from a position on, with a new subscription. Also returns its peak memory above that of
-    /// the idle process.
+    /// Delivers this many events from a position on, with a new subscription. Also returns its peak memory above that
+    /// of the idle process.
     pub(crate) async fn relay(&self, name: &str, position: u64, events: u64) -> Result<(Cost, u64), Error> {
         let store = self.store().await?;
         let memory = Memory::watch();

@@ -7,8 +7,8 @@ use crate::machine::Meter;
 use crate::{Error, Usage};
 
 impl Fixture {
-    /// Publishes events to nowhere and marks each before and after, with the statements of `outbox_events`. Its rows are
-    /// copies of this fixture's.
+    /// Publishes events to nowhere and marks each before and after, with the statements of `outbox_events`. Its rows
+    /// are copies of this fixture's.
     pub(crate) fn row_by_row(&self, events: u64, page_events: usize) -> Result<Usage, Error> {
         let connection = self.connect()?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;

@@ -7,9 +7,9 @@
 //! 4. [`output`]: data to standard output, messages to standard error
 //! 5. [`failure`] and [`exit`]: errors and exit codes
 //!
-//! [`config`] is the configuration, [`database`] the databases, [`sinks`] the types of sink; [`assemble`] builds a relay from
-//! them, [`doctor`] checks them; [`log`] and [`interrupt`] are for long-running commands.
-//! [`pages`] generates the parts of the docs that come from the code.
+//! [`config`] is the configuration, [`database`] the databases, [`sinks`] the types of sink; [`assemble`] builds a
+//! relay from them, [`doctor`] checks them; [`log`] and [`interrupt`] are for long-running commands. [`pages`]
+//! generates the parts of the docs that come from the code.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
 compile_error!("build with at least one of the features sqlite, postgres and mysql");
@@ -42,7 +42,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{ColorWhen, Output, Verbosity};
 
-/// Runs the command line, which begins with the program's name. Prints all output and errors, and returns the exit code.
+/// Runs the command line, which begins with the program's name. Prints all output and errors, and returns the exit
+/// code.
 pub fn run(args: Vec<OsString>) -> Exit {
     std::panic::set_hook(Box::new(report_panic));
     let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();

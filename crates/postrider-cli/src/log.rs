@@ -9,8 +9,8 @@ use crate::config::settings::{LogFormat, RelaySettings};
 use crate::config::url;
 use crate::output::{Output, Verbosity};
 
-/// Sends the log of this process to standard error, at the level of the configuration and of `-v` or `-q`. A second call
-/// has no effect.
+/// Sends the log of this process to standard error, at the level of the configuration and of `-v` or `-q`. A second
+/// call has no effect.
 pub fn start(settings: &RelaySettings, output: Output) {
     let level = level(&settings.log, output.verbosity());
     let subscriber = subscriber(level, settings.log_format, output.colours_talk());

@@ -82,7 +82,8 @@ fn set(place: &mut Option<Marked>, mark: Option<Span>, name: &str, field: &Marke
     }
 }
 
-/// An aggregate needs an id in every variant, and an id needs an aggregate: otherwise one of them would be silently lost.
+/// An aggregate needs an id in every variant, and an id needs an aggregate: otherwise one of them would be silently
+/// lost.
 fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
     for shape in shapes {
         match (&on_type.aggregate, &shape.aggregate_id) {

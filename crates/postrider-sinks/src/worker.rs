@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::json_lines::JsonLines;
 
-/// Maximum number of batches that wait for the thread. The relay limits the batches in flight; this limits those that it
-/// no longer waits for.
+/// Maximum number of batches that wait for the thread. The relay limits the batches in flight; this limits those that
+/// it no longer waits for.
 const WAITING_BATCHES_MAX: usize = 16;
 
 /// Where lines are written.

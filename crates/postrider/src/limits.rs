@@ -22,8 +22,8 @@ pub struct Limits {
 /// beyond these limits is parked as dead, with the reason, and is never loaded into memory. The payload has no separate
 /// limit: the page, the read-ahead and the batch limit the bytes in memory, and one event always fits.
 impl Limits {
-    /// Type, aggregate type, aggregate id, key, topic, namespace and producer, each. The SQL that reads them contains the
-    /// same number.
+    /// Type, aggregate type, aggregate id, key, topic, namespace and producer, each. The SQL that reads them contains
+    /// the same number.
     pub const READ_TEXT_BYTES_MAX: usize = 4 * 1024;
     /// All headers as stored in the table: four times what the library writes.
     pub const READ_HEADERS_BYTES_MAX: usize = 1024 * 1024;

@@ -20,8 +20,8 @@ pub(crate) fn code_of(number: u16) -> Code {
     }
 }
 
-/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a violated
-/// constraint, or a SIGNAL of a trigger with any code.
+/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a
+/// violated constraint, or a SIGNAL of a trigger with any code.
 #[cfg(feature = "mysql")]
 pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();

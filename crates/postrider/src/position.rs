@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The position of an event in its outbox: assigned by the database at the INSERT, increasing, never reused. The first is
-/// 1; [`Position::ZERO`] is before all events.
+/// The position of an event in its outbox: assigned by the database at the INSERT, increasing, never reused. The first
+/// is 1; [`Position::ZERO`] is before all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(i64);
 

@@ -20,8 +20,8 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
     }
 }
 
-/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a violated
-/// constraint, or an exception of a trigger with any code.
+/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a
+/// violated constraint, or an exception of a trigger with any code.
 #[cfg(feature = "postgres")]
 pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();

@@ -25,8 +25,8 @@ pub trait Sink: Send + Sync + 'static {
     /// - Messages are written in the batch's order. A batch contains several events of one key only if
     ///   [`Capabilities::prefix_safe`] allows it. It may contain an event several times, each time for another
     ///   destination.
-    /// - Cancel safety: the relay drops the future at its publish timeout, and when it loses its lease. Messages that are
-    ///   not written by then may or may not be written later; the sink must stay usable.
+    /// - Cancel safety: the relay drops the future at its publish timeout, and when it loses its lease. Messages that
+    ///   are not written by then may or may not be written later; the sink must stay usable.
     /// - Several calls run at once, never with messages of the same key.
     /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
     /// - If the sink panics, the relay treats the messages as [`Outcome::Ambiguous`] and sends each of them alone.
@@ -279,8 +279,8 @@ impl Message {
         Delivery::message_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
-    /// The key that orders it, for a sink that stops at a failed message: only later messages with the same ordering key
-    /// have to wait. As [`key`](Self::key), except that without a key it consists of the aggregate's type and id.
+    /// The key that orders it, for a sink that stops at a failed message: only later messages with the same ordering
+    /// key have to wait. As [`key`](Self::key), except that without a key it consists of the aggregate's type and id.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
         Delivery::ordering_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
@@ -292,8 +292,8 @@ impl Message {
         delivery.copies.get(*number)?.origin.as_deref()
     }
 
-    /// Headers to send: those of the event, of its routing rule and of the encoder. Later ones replace earlier ones with
-    /// the same name, ignoring case. Computed at each call, because not every destination has headers.
+    /// Headers to send: those of the event, of its routing rule and of the encoder. Later ones replace earlier ones
+    /// with the same name, ignoring case. Computed at each call, because not every destination has headers.
     ///
     /// A header of the event whose name begins with `postrider-`, which only plain SQL can store, is sent with
     /// [`RENAMED_HEADER_PREFIX`] before its name: a header named `postrider-id` always comes from the relay.
@@ -333,15 +333,16 @@ impl fmt::Debug for Message {
 pub enum Outcome {
     /// The destination has stored it durably.
     Acknowledged(Receipt),
-    /// It was not written, and the message may not be the cause: connection lost before sending, 5xx. It is retried. The
-    /// failure counts as an attempt only if the destination proves to be up.
+    /// It was not written, and the message may not be the cause: connection lost before sending, 5xx. It is retried.
+    /// The failure counts as an attempt only if the destination proves to be up.
     Retryable(Failure),
-    /// It was not written, and the message is the cause, but a retry may succeed: a handler's error. Counts as an attempt.
+    /// It was not written, and the message is the cause, but a retry may succeed: a handler's error. Counts as an
+    /// attempt.
     Failed(Failure),
     /// It was not written, and no retry can succeed: too large, not encodable. The event is dead immediately.
     Rejected(Failure),
-    /// It may have been written: no answer, connection lost after sending. It is retried and may be a duplicate. Whether
-    /// the failure counts as an attempt is decided as for [`Outcome::Retryable`]; it does not if
+    /// It may have been written: no answer, connection lost after sending. It is retried and may be a duplicate.
+    /// Whether the failure counts as an attempt is decided as for [`Outcome::Retryable`]; it does not if
     /// [`Failure::destination_down`] is set.
     Ambiguous(Failure),
     /// The destination is down. Not an attempt of any message.
@@ -382,9 +383,9 @@ pub struct Failure {
     /// With [`Outcome::Down`]: the destination refuses all further messages, so the subscription is paused until an
     /// operator resumes it.
     pub pause: bool,
-    /// The destination acknowledged nothing of the batch after this failure. Acknowledgements before it, of this batch or
-    /// of a concurrent one, do not prove that the destination was up when it happened. For sinks that get the responses
-    /// for a batch one by one.
+    /// The destination acknowledged nothing of the batch after this failure. Acknowledgements before it, of this batch
+    /// or of a concurrent one, do not prove that the destination was up when it happened. For sinks that get the
+    /// responses for a batch one by one.
     pub after_last_acknowledgement: bool,
 }
 

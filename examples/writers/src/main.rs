@@ -1,7 +1,7 @@
 //! Writes an order and its event in one transaction, with every supported driver.
 //!
-//! `cargo run -p postrider-writers-example -- DRIVER DATABASE ORDER CENTS`: an order of 0 cents is rolled back after both
-//! were written, so neither exists. The database has a table `orders (id, cents)` and an outbox.
+//! `cargo run -p postrider-writers-example -- DRIVER DATABASE ORDER CENTS`: an order of 0 cents is rolled back after
+//! both were written, so neither exists. The database has a table `orders (id, cents)` and an outbox.
 
 mod diesel_mysql;
 mod diesel_postgres;

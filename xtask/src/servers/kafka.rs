@@ -6,7 +6,8 @@ use std::process::Command;
 
 use super::packages::run;
 
-/// The folder's name contains the version, so that another version is downloaded separately. The testkit uses this folder.
+/// The folder's name contains the version, so that another version is downloaded separately. The testkit uses this
+/// folder.
 const KAFKA: &str = "kafka-4.3.0";
 const KAFKA_VERSION: &str = "4.3.0";
 /// A small logging backend that writes to standard error, instead of Kafka's default.

@@ -64,7 +64,7 @@ pub(super) fn run(command: &mut Command) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&ended.stderr);
-    let last = said.trim().lines().next_back().unwrap_or("it said nothing");
+    let last = said.trim().lines().next_back().unwrap_or("it printed nothing");
     Err(format!("{name} failed: {last}"))
 }
 

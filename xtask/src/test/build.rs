@@ -94,8 +94,8 @@ impl Choice {
         self.cargo.starts_with(&WHOLE.map(str::to_owned)) && self.program.is_empty()
     }
 
-    /// The unit tests of the testkit, which are those of the simulator, in a separate optimised profile, because they are the
-    /// only tests that are limited by computation.
+    /// The unit tests of the testkit, which are those of the simulator, in a separate optimised profile, because they
+    /// are the only tests that are limited by computation.
     pub(super) fn simulator() -> std::process::Command {
         let mut command = process::cargo();
         command.args(["test", "--profile", "sim", "-p", "postrider-testkit", "--lib", "--", "--show-output"]);
@@ -114,8 +114,8 @@ impl Choice {
 /// Packages whose tests start the package's own binary. Cargo may link a test before the binary that it starts.
 const WITH_BINARY: [&str; 1] = ["postrider-cli"];
 
-/// Builds, and calls `built` with each test program when it and the binary that it starts are linked. Returns whether all
-/// were built.
+/// Builds, and calls `built` with each test program when it and the binary that it starts are linked. Returns whether
+/// all were built.
 ///
 /// The compiler runs at a lower priority than the tests: they mostly wait for servers and must react in time when a
 /// server answers.

@@ -81,7 +81,7 @@ struct Run {
 }
 
 impl Run {
-    #[allow(clippy::disallowed_methods, reason = "how long the run takes is told at its end")]
+    #[allow(clippy::disallowed_methods, reason = "the duration of the run is printed at its end")]
     fn new(arguments: &[String]) -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -220,6 +220,6 @@ fn objection(count: &Count) -> Option<String> {
         return Some("the build, a program or tests failed; see above".to_owned());
     }
     let require_all = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
-    let skipped = "REQUIRE_ALL=1 asks for every test, and some were skipped".to_owned();
+    let skipped = "REQUIRE_ALL=1 requires every test, but some were skipped".to_owned();
     (require_all && count.skipped() > 0).then_some(skipped)
 }

@@ -1,8 +1,8 @@
 //! Which programs run concurrently, and which is next.
 //!
-//! A machine has two places per core, and a program takes one: it mostly waits for servers, for the expiry of leases and
-//! for retries. A program that computes all the time takes two places, and one that must run alone takes all. While the
-//! compiler runs, it has half of the places.
+//! A machine has two places per core, and a program takes one: it mostly waits for servers, for the expiry of leases
+//! and for retries. A program that computes all the time takes two places, and one that must run alone takes all. While
+//! the compiler runs, it has half of the places.
 
 use super::build::SIMULATOR;
 

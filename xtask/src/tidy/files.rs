@@ -27,7 +27,7 @@ fn is_source(path: &str) -> bool {
 fn name_of_nothing(path: &str) -> Option<Finding> {
     let name = path.split('/').map(|part| part.split('.').next().unwrap_or(part));
     let name = name.into_iter().find(|name| NAMES_OF_NOTHING.contains(name))?;
-    Some(Finding::new(path, 0, format!("`{name}` says nothing; name it after what it does")))
+    Some(Finding::new(path, 0, format!("`{name}` is too vague; name it after what it does")))
 }
 
 fn too_long(path: &str, text: &str) -> Option<Finding> {

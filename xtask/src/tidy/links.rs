@@ -55,7 +55,7 @@ pub(super) fn declares(line: &str, function: &str) -> bool {
 /// The target of a link as a path from the repository's root.
 pub(super) fn resolve(from: &str, link: &str) -> Result<String, String> {
     if link.starts_with('/') {
-        return Err("make it relative to the file it stands in".to_owned());
+        return Err("make it relative to its file".to_owned());
     }
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -1,6 +1,6 @@
-//! Every promise has a proof. In GUARANTEES.md every heading `## 1. Name` is a promise. `docs/proofs.toml` lists tests for
-//! each of them, all of these tests exist, and the page of the book is generated from them. What is not promised yet is
-//! under a heading without a number.
+//! Every promise has a proof. In GUARANTEES.md every heading `## 1. Name` is a promise. `docs/proofs.toml` lists tests
+//! for each of them, all of these tests exist, and the page of the book is generated from them. What is not promised
+//! yet is under a heading without a number.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Code in the docs is code that runs. A block after the line `<!-- from: path -->` is literally in that file, except for
-//! the indentation of the whole block.
+//! Code in the docs is code that runs. A block after the line `<!-- from: path -->` is literally in that file, except
+//! for the indentation of the whole block.
 
 use super::markdown::{fences, prose};
 use super::{Finding, Tree};

@@ -1,11 +1,11 @@
-//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short on
-//! purpose; the message names what to write instead.
+//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short
+//! on purpose; the message names what to write instead.
 
 use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 16] = [
     ("anew", "again"),
     ("whoever", "any process that, or the relay that"),
     ("somebody", "another process, a user or an operator"),
@@ -17,6 +17,11 @@ const WORDS: [(&str, &str); 11] = [
     ("is told", "is reported, logged or printed"),
     ("are told", "are reported, logged or printed"),
     ("by hand of", "manually by"),
+    ("tells", "reports, returns, prints or contains"),
+    ("keep in mind", "remember, or track"),
+    ("turns up", "appears"),
+    ("turned up", "appeared"),
+    ("of ours", "of Postrider, or of this relay"),
 ];
 /// Names of internal documents: users know a layout by its name.
 const DOCUMENTS: [(&str, &str); 2] =
@@ -61,8 +66,8 @@ fn shown(line: &str) -> Vec<&str> {
     if line.starts_with("//") {
         return Vec::new();
     }
-    // A literal over several lines has an odd number of quotes on its first and last line. Its other lines have none; they
-    // are included if they end with a backslash.
+    // A literal over several lines has an odd number of quotes on its first and last line. Its other lines have none;
+    // they are included if they end with a backslash.
     let parts: Vec<&str> = line.split('"').collect();
     match parts.len() {
         1 => {
@@ -80,7 +85,7 @@ fn found(text: &str) -> impl Iterator<Item = String> + '_ {
     let lower = text.to_lowercase();
     let words = WORDS.into_iter().filter(move |(word, _)| stands_in(&lower, word));
     let documents = DOCUMENTS.into_iter().filter(move |(name, _)| text.contains(name));
-    words.chain(documents).map(|(word, instead)| format!("says {word:?}; write {instead}"))
+    words.chain(documents).map(|(word, instead)| format!("contains {word:?}; write {instead}"))
 }
 
 /// Whether the phrase occurs as whole words.
@@ -102,7 +107,7 @@ mod tests {
     #[test]
     fn a_word_of_the_list_is_found_with_what_to_write_instead() {
         let said = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
-        assert_eq!(said[0], "README.md:1: says \"anew\"; write again");
+        assert_eq!(said[0], "README.md:1: contains \"anew\"; write again");
         assert_eq!(said.len(), 3);
         assert_eq!(findings("docs/src/a.md", "see DESIGN 4.1 and seed 004\n").len(), 2);
     }

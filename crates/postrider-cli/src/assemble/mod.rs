@@ -15,8 +15,8 @@ use self::sinks::Sinks;
 use crate::config::Settings;
 use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
 
-/// Opens every database, then every sink, and returns the builder of a relay for all subscriptions. A database that cannot
-/// be used is detected before a file is created. Opened databases are in `stores`, also after an error.
+/// Opens every database, then every sink, and returns the builder of a relay for all subscriptions. A database that
+/// cannot be used is detected before a file is created. Opened databases are in `stores`, also after an error.
 ///
 /// # Errors
 /// That of the first database or sink that cannot be opened.

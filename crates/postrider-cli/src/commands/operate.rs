@@ -1,5 +1,6 @@
-//! `postrider pause`, `postrider resume` and `postrider accept-history`: decisions of an operator about one subscription.
-//! The decision is stored in the database; the relay that leads reads it within a third of its lease, wherever it runs.
+//! `postrider pause`, `postrider resume` and `postrider accept-history`: decisions of an operator about one
+//! subscription. The decision is stored in the database; the relay that leads reads it within a third of its lease,
+//! wherever it runs.
 
 use clap::Args;
 use postrider::store::{Start, Store};
@@ -137,8 +138,8 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
     store.accept_history(name, start).await
 }
 
-/// If events were restored without their progress, new events may be below the floor. The reason of the halt then does not
-/// offer `--from floor`.
+/// If events were restored without their progress, new events may be below the floor. The reason of the halt then does
+/// not offer `--from floor`.
 fn offers_floor(reason: &str) -> bool {
     reason.contains("`--from floor`")
 }

@@ -20,7 +20,8 @@ impl OutboxArg {
     /// The selected outbox, or all if none is selected.
     ///
     /// # Errors
-    /// [`Code::ConfigReference`] if there is no outbox with this name, [`Code::ConfigKeyMissing`] if none is configured.
+    /// [`Code::ConfigReference`] if there is no outbox with this name, [`Code::ConfigKeyMissing`] if none is
+    /// configured.
     pub(super) fn all_or_named<'a>(
         &self,
         settings: &'a Settings,

@@ -50,8 +50,8 @@ impl Raw {
         }
     }
 
-    /// Texts; `a,b` in a variable or flag. Neither the list nor a text in it may be empty: an omitted key means all, so an
-    /// empty list is a mistake.
+    /// Texts; `a,b` in a variable or flag. Neither the list nor a text in it may be empty: an omitted key means all, so
+    /// an empty list is a mistake.
     pub(super) fn list(&self) -> Option<Vec<String>> {
         let own = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let texts: Option<Vec<String>> = match self {

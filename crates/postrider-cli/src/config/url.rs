@@ -19,8 +19,8 @@ pub fn scheme(url: &str) -> Option<&str> {
 /// Schemes whose path is the name of a database; the path of other URLs may be a token.
 const DATABASES: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
 
-/// The URL with user, password, parameters and fragment masked, and the path unless it is the name of a database. The path
-/// of `sqlite:` is not a secret.
+/// The URL with user, password, parameters and fragment masked, and the path unless it is the name of a database. The
+/// path of `sqlite:` is not a secret.
 pub fn masked(url: &str) -> String {
     let Some(scheme) = scheme(url) else { return MASK.to_owned() };
     if scheme == "sqlite" {

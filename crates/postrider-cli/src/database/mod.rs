@@ -1,6 +1,5 @@
-//! The database of an outbox. The library's [`Admin`] operates it; this module finds the database for an address. Another
-//! database needs one more file, a variant of `Connection` and a line in
-//! `DIALECTS`.
+//! The database of an outbox. The library's [`Admin`] operates it; this module finds the database for an address.
+//! Another database needs one more file, a variant of `Connection` and a line in `DIALECTS`.
 
 mod address;
 #[cfg(feature = "mysql")]
@@ -93,8 +92,8 @@ impl Database {
         }
     }
 
-    /// Whether a later attempt may succeed without an operator: a server is down or starting, or a standby is not the primary
-    /// yet. Not for a file.
+    /// Whether a later attempt may succeed without an operator: a server is down or starting, or a standby is not the
+    /// primary yet. Not for a file.
     pub fn may_come_up(&self, error: &Error) -> bool {
         let by_itself = error.code().recovery() != Recovery::Operator || error.code() == Code::StoreReadOnly;
         by_itself && self.is_server()

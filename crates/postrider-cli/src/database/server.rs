@@ -6,8 +6,8 @@ use postrider::Ident;
 
 use super::{Address, Refused};
 
-/// The config of a server's driver with the password and the certificates of an address. The configs of the databases have
-/// no common trait.
+/// The config of a server's driver with the password and the certificates of an address. The configs of the databases
+/// have no common trait.
 macro_rules! with_credentials {
     ($config:expr, $address:expr) => {{
         let (mut config, address): (_, &$crate::database::Address) = ($config, $address);

@@ -18,8 +18,8 @@ use crate::worker::{Target, Worker};
 ///   acknowledged, so its event is written again.
 /// - Batches never mix, also not those of several processes: each takes the lock on `<path>.lock`.
 /// - A body with a line break is rejected, and the batch stops there.
-/// - Before the file grows larger than `rotate_bytes`, it is renamed to `<path>.N` with the next number. A batch is never
-///   split over two files; a batch larger than the limit gets a separate file. Old files are never deleted.
+/// - Before the file grows larger than `rotate_bytes`, it is renamed to `<path>.N` with the next number. A batch is
+///   never split over two files; a batch larger than the limit gets a separate file. Old files are never deleted.
 /// - A reader may see lines of a batch before they are acknowledged, and see them disappear after an error.
 #[derive(Debug)]
 pub struct File {

@@ -116,8 +116,8 @@ impl Current {
     }
 }
 
-/// Opens or creates a file. A new file is accessible only to its owner, because events may contain personal data. A symbolic
-/// link is not followed: any user with write access to the folder could redirect the events to another file.
+/// Opens or creates a file. A new file is accessible only to its owner, because events may contain personal data. A
+/// symbolic link is not followed: any user with write access to the folder could redirect the events to another file.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {

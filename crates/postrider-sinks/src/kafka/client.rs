@@ -16,17 +16,18 @@ const PROBE_MAX: Duration = Duration::from_secs(1);
 
 /// Writes each message as a record to the topic that its destination names.
 ///
-/// - Acknowledged means that all in-sync replicas have the record (`acks=all`); the receipt contains partition and offset.
+/// - Acknowledged means that all in-sync replicas have the record (`acks=all`); the receipt contains partition and
+///   offset.
 /// - The key selects the partition, with the same hash as Java clients. A message without a key goes to any partition.
-/// - The producer is idempotent: retries of the client do not create duplicates. Retries of the relay, after an ambiguous
-///   outcome or a crash, do.
-/// - A message that the broker refuses is rejected, without effect on other messages. If the topic does not exist or must
-///   not be written to, the message fails and is retried; an operator has to fix it. Topics are created only if
+/// - The producer is idempotent: retries of the client do not create duplicates. Retries of the relay, after an
+///   ambiguous outcome or a crash, do.
+/// - A message that the broker refuses is rejected, without effect on other messages. If the topic does not exist or
+///   must not be written to, the message fails and is retried; an operator has to fix it. Topics are created only if
 ///   [`KafkaConfig::create_topics`] lists them.
 /// - After a timeout the sink asks the cluster: if it is down, or was down in between, the failure does not count as an
 ///   attempt of the message.
-/// - With a transactional id each batch is a transaction, which `read_committed` readers see completely or not at all. A
-///   relay that lost its lease cannot write after another one has taken over.
+/// - With a transactional id each batch is a transaction, which `read_committed` readers see completely or not at all.
+///   A relay that lost its lease cannot write after another one has taken over.
 pub struct Kafka {
     topic: Option<String>,
     mode: Mode,

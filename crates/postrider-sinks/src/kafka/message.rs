@@ -15,8 +15,8 @@ const CONTENT_TYPE: &str = "content-type";
 
 pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<DeliverySlot>>;
 
-/// The record of a message: the key selects the partition, the body is the value, everything else is in headers. Only the
-/// headers are copied here; the client copies key and value once.
+/// The record of a message: the key selects the partition, the body is the value, everything else is in headers. Only
+/// the headers are copied here; the client copies key and value once.
 pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<DeliverySlot>) -> Record<'a> {
     let own = message.headers().into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE));
     let mut headers: Headers = own.collect();

@@ -65,8 +65,8 @@ pub(super) fn topic_of<'a>(message: &'a Message, fixed: Option<&'a str>) -> &'a 
     fixed.unwrap_or(&message.destination)
 }
 
-/// Passes these messages of the batch to the client, then waits for their delivery reports. `Err` is the code with which
-/// the broker refused all records of a request.
+/// Passes these messages of the batch to the client, then waits for their delivery reports. `Err` is the code with
+/// which the broker refused all records of a request.
 async fn send(
     producers: &RenewableProducer,
     batch: &[Message],

@@ -1,4 +1,5 @@
-//! Publishes a batch in transactions: one if no message is refused, otherwise further ones without the refused messages.
+//! Publishes a batch in transactions: one if no message is refused, otherwise further ones without the refused
+//! messages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

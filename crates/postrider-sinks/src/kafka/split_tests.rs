@@ -6,8 +6,8 @@ use super::*;
 
 const WRITTEN: Delivery = Delivery::Written { partition: 0, offset: 0 };
 
-/// Publishes a batch; `reported` is the delivery report of each message. Returns one letter per outcome, and the messages
-/// of each transaction.
+/// Publishes a batch; `reported` is the delivery report of each message. Returns one letter per outcome, and the
+/// messages of each transaction.
 fn split(messages: &[Message], reported: impl Fn(&[usize], usize) -> Delivery) -> (String, Vec<Vec<usize>>) {
     let mut transactions = Vec::new();
     let mut split = TransactionSplit::new(messages, None);

@@ -32,8 +32,8 @@ pub(super) struct Transactional {
 /// This process's ownership of the transactional id.
 #[derive(Default)]
 struct Owner {
-    /// The producer of the current term. `None` before the first term and after it was fenced. Creating a producer fences
-    /// the one that has the id, so a new one is created only with a new lease.
+    /// The producer of the current term. `None` before the first term and after it was fenced. Creating a producer
+    /// fences the one that has the id, so a new one is created only with a new lease.
     producer: Option<Producer>,
     /// How the open transaction must end, if there is one or if the result of its end is not known.
     unfinished: Option<End>,

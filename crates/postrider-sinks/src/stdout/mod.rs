@@ -10,7 +10,8 @@ use crate::worker::{Target, Worker};
 
 /// Writes each body and a line break to standard output, or to any writer.
 ///
-/// - Acknowledged means that the operating system has the bytes. If the reader of a pipe dies, bytes in the pipe are lost.
+/// - Acknowledged means that the operating system has the bytes. If the reader of a pipe dies, bytes in the pipe are
+///   lost.
 /// - A body with a line break is rejected.
 /// - It stops at the first error. If that leaves a partial line, the next write begins with a line break, so that the
 ///   reader sees one invalid line and never two events in one line.

@@ -19,9 +19,9 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 impl Webhook {
     /// Connects to the fixed URL as a request would, and closes the connection: resolves the name, checks each of its
-    /// addresses, then opens TCP and, for `https`, TLS with verification of the server's certificate. Returns a description
-    /// of the connection, or `None` if there is no fixed URL. Sends no request, so neither the token nor the path leaves
-    /// this host.
+    /// addresses, then opens TCP and, for `https`, TLS with verification of the server's certificate. Returns a
+    /// description of the connection, or `None` if there is no fixed URL. Sends no request, so neither the token nor
+    /// the path leaves this host.
     ///
     /// # Errors
     /// [`Code::SinkFailed`] with the step that failed.

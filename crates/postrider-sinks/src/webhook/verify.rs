@@ -60,8 +60,8 @@ impl Verifier {
         self
     }
 
-    /// Verifies a request by its headers and body, and returns the event's id. `header` is called with lower-case names;
-    /// HTTP header names are case-insensitive, so look them up that way.
+    /// Verifies a request by its headers and body, and returns the event's id. `header` is called with lower-case
+    /// names; HTTP header names are case-insensitive, so look them up that way.
     ///
     /// # Errors
     /// The reason why the request must be rejected.

@@ -102,12 +102,14 @@ codes! {
     StoreReadOnly = 304, Operator, "nothing was changed", "free disk space or grant write access; the relay then continues without a restart";
     /// The subscription does not exist.
     SubscriptionUnknown = 305, Operator, "nothing was changed", "check the name; a relay creates its subscriptions when it starts, so restart the relay if the tables were recreated while it ran";
-    /// The history of the database changed: it was restored from a backup, failed over to a replica, or its sequence was reset.
+    /// The history of the database changed: it was restored from a backup, failed over to a replica, or its sequence
+    /// was reset.
     HistoryChanged = 306, Operator, "the subscription stopped; nothing was skipped", "compare the outbox with what the consumers received, then run `postrider accept-history`";
 
     /// The database user lacks a privilege that it needs.
     PrivilegeMissing = 307, Operator, "nothing was changed", "grant the privilege that the database's message names";
-    /// The server refused the login: wrong user or password, no such database, or the user may not connect from this host.
+    /// The server refused the login: wrong user or password, no such database, or the user may not connect from this
+    /// host.
     LoginRefused = 308, Operator, "nothing was read or changed", "check user, password and database name, and the server's access rules (pg_hba.conf on PostgreSQL, the host part of the account on MySQL and MariaDB)";
     /// The database server is too old.
     ServerTooOld = 309, Operator, "nothing was read or changed", "upgrade the server";
@@ -129,10 +131,12 @@ codes! {
     LeaseHeld = 331, Operator, "nothing was changed", "stop it, or wait until its lease expires, then run this command again";
     /// Some of the events to adopt do not fit the target layout, or are not readable.
     EventsUnfit = 332, Operator, "nothing was changed", "change what the message names, or deliver those events from the old table first";
-    /// Adoption works only between a table with a state per row and the layout `postrider`, in either direction and within one database.
+    /// Adoption works only between a table with a state per row and the layout `postrider`, in either direction and
+    /// within one database.
     AdoptionRefused = 333, Operator, "nothing was changed", "adopt into an outbox with the layout `postrider` in the same database first, then from there";
 
-    /// Row-level security would hide rows of the outbox from this user, and hidden events would be treated as rolled back.
+    /// Row-level security would hide rows of the outbox from this user, and hidden events would be treated as rolled
+    /// back.
     RowsHidden = 340, Operator, "nothing was read or changed", "run ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that the message names, or grant the user BYPASSRLS";
     /// The encoding of the database is not UTF-8, so a single row could make all others unreadable.
     EncodingUnfit = 341, Operator, "nothing was read or changed", "use a database created with ENCODING 'UTF8' for the outbox";
@@ -142,7 +146,8 @@ codes! {
     /// No column defines the order of rows with the same key, so order per key cannot be guaranteed.
     OrderUndefined = 351, Operator, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
-    /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold the value.
+    /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold
+    /// the value.
     RowRefused = 360, Reload, "the row is unchanged; it is parked and not sent again; the other rows were updated", "run `postrider status` to see the row and the reason; then set the row to its delivered state, or delete it";
 
     /// A relay setting is out of range or contradicts another setting.
@@ -183,7 +188,8 @@ codes! {
     ConfigKeyMissing = 605, Operator, "nothing was started or changed", "add the key";
     /// A subscription refers to an outbox or sink that is not configured.
     ConfigReference = 606, Operator, "nothing was started or changed", "correct the name, or add the missing section";
-    /// A value given as `env:NAME` or `file:PATH` is not readable: the variable is not set or not UTF-8, or the file is missing, empty or not accessible.
+    /// A value given as `env:NAME` or `file:PATH` is not readable: the variable is not set or not UTF-8, or the file is
+    /// missing, empty or not accessible.
     ConfigSecret = 607, Operator, "nothing was started or changed", "set the variable, or create the file and make it readable for this user";
     /// A password or other secret is on the command line, where every user of the machine can read it.
     ConfigSecretOpen = 608, Operator, "nothing was started or changed; the secret may be in the shell's history", "put it into an environment variable or a file, and use env:NAME or file:PATH";

@@ -60,9 +60,8 @@ impl RelayBuilder {
     }
 
     /// The name of this relay in `status` and logs. The relay holds leases as `NAME#` plus a random number, so that two
-    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default is
-    /// a random name. At most 200 characters.
-    #[must_use]
+    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default
+    /// is a random name. At most 200 characters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -70,7 +69,6 @@ impl RelayBuilder {
 
     /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the layout
     /// `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
-    #[must_use]
     pub fn outbox(
         mut self,
         store: impl IntoStore,
@@ -82,7 +80,6 @@ impl RelayBuilder {
     }
 
     /// As [`outbox`](Self::outbox), and sets how long its delivered events are kept.
-    #[must_use]
     pub fn outbox_with_retention(
         mut self,
         store: impl IntoStore,
@@ -99,14 +96,12 @@ impl RelayBuilder {
     }
 
     /// Replaces the system clock, for tests.
-    #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
     /// Returns an error when a database is not reachable at startup, instead of waiting for it.
-    #[must_use]
     pub fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
         self

@@ -40,7 +40,8 @@ pub struct SubscriptionStatus {
     /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
     /// retried until it succeeds.
     pub error: Option<String>,
-    /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an operator.
+    /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an
+    /// operator.
     pub error_code: Option<Code>,
 }
 

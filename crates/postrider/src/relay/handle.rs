@@ -10,8 +10,8 @@ use super::driver::DriverHandle;
 use crate::store::Store;
 use crate::{Code, Error, Result};
 
-/// A handle to a running relay: wakes it, pauses subscriptions, reads the status, shuts it down. Cheap to clone; give one
-/// to every part of the program that needs it.
+/// A handle to a running relay: wakes it, pauses subscriptions, reads the status, shuts it down. Cheap to clone; give
+/// one to every part of the program that needs it.
 ///
 /// A handle does not keep the relay running: the relay stops when the [`Relay`](super::Relay) is dropped or shut down.
 /// Afterwards `wake` does nothing and `status` returns the last state.
@@ -55,8 +55,8 @@ impl RelayHandle {
         &self.name
     }
 
-    /// Makes the relay read new events immediately instead of at its next poll. Cheap; call it after every commit. It is
-    /// only a hint: without it, events are delivered after the next poll.
+    /// Makes the relay read new events immediately instead of at its next poll. Cheap; call it after every commit. It
+    /// is only a hint: without it, events are delivered after the next poll.
     pub fn wake(&self) {
         self.subscriptions.iter().for_each(|served| served.driver.wake());
     }
@@ -69,8 +69,8 @@ impl RelayHandle {
     /// Pauses a subscription. Messages in flight are finished and settled; other events stay in the outbox.
     ///
     /// The pause is stored in the database, like that of `postrider pause`: it applies to every relay that serves the
-    /// subscription, in this process immediately and in others within a third of the lease, and it survives restarts and
-    /// crashes. Only [`resume`](Self::resume) or `postrider resume` ends it.
+    /// subscription, in this process immediately and in others within a third of the lease, and it survives restarts
+    /// and crashes. Only [`resume`](Self::resume) or `postrider resume` ends it.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`] if this relay does not serve the subscription, or an error of the database.
@@ -121,8 +121,8 @@ impl RelayHandle {
         }
     }
 
-    /// Stops the relay cleanly, as [`Relay::shutdown`](super::Relay::shutdown) does, and returns when all its tasks have
-    /// ended. It may be called several times, also concurrently.
+    /// Stops the relay cleanly, as [`Relay::shutdown`](super::Relay::shutdown) does, and returns when all its tasks
+    /// have ended. It may be called several times, also concurrently.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting: the shutdown continues.

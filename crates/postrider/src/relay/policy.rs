@@ -22,8 +22,8 @@ pub struct Policy {
     /// What happens to later events with the key of a dead event.
     pub on_dead: OnDead,
     /// The subscription sends to several destinations: events of one that is down are parked as held, so that events of
-    /// the others continue. With one destination they wait in memory. Set automatically if the routing rules name several
-    /// destinations.
+    /// the others continue. With one destination they wait in memory. Set automatically if the routing rules name
+    /// several destinations.
     pub several_destinations: bool,
 
     /// Events in one batch to the sink.

@@ -69,8 +69,8 @@ impl Publisher {
     }
 
     /// Publishes each event alone after the sink panicked on the batch, so that only the event that causes the panic
-    /// fails. Events that were written before the panic are written twice. The event that causes the panic may have been
-    /// written too, so its outcome is ambiguous.
+    /// fails. Events that were written before the panic are written twice. The event that causes the panic may have
+    /// been written too, so its outcome is ambiguous.
     pub(super) async fn publish_apart(self, batch: &[Routed]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut failed = HashSet::new();
@@ -114,7 +114,8 @@ impl Publisher {
         let Routed { position, event, .. } = routed;
         let attempt = routed.attempts.saturating_add(1);
         let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
-            // The brain sends nothing else here. If it did, an event without an outcome would shift those of the others.
+            // The brain sends nothing else here. If it did, an event without an outcome would shift those of the
+            // others.
             let failure = Failure::new("the event has no destination");
             encoded.special.push((at, Special::NotSent(Outcome::Retryable(failure))));
             return Ok(());

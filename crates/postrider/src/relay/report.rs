@@ -17,8 +17,8 @@ const FAILING_LINES_MAX: u64 = 5;
 /// Maximum number of characters of an event's text or of a reason in a line.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Logs the reports of one subscription's brain. What an operator should know is a warning or error. If thousands of events
-/// fail together, the log gets a few lines and a count.
+/// Logs the reports of one subscription's brain. What an operator should know is a warning or error. If thousands of
+/// events fail together, the log gets a few lines and a count.
 #[derive(Debug)]
 pub(super) struct Reports {
     subscription: String,
@@ -128,8 +128,7 @@ impl Reports {
             }
             Report::CapacityLimit(Some(CapacityLimit::ParkedRows)) => tracing::warn!(
                 subscription,
-                "the maximum number of events is parked (parked_max); no new events are read until some are retried, \
-                 discarded or delivered"
+                "the maximum number of events is parked (parked_max); no new events are read until fewer are parked"
             ),
             Report::CapacityLimit(Some(CapacityLimit::DoneRanges)) => tracing::warn!(
                 subscription,

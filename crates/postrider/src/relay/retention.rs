@@ -12,15 +12,15 @@ use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how fast they are deleted.
 ///
-/// An event is deleted when every subscription of the outbox has finished it and it is old enough according to its `time`
-/// and the database's clock. Parked events, including dead ones, are not deleted. A subscription that no relay serves any
-/// more keeps all events above its progress; the log and `status` report this.
+/// An event is deleted when every subscription of the outbox has finished it and it is old enough according to its
+/// `time` and the database's clock. Parked events, including dead ones, are not deleted. A subscription that no relay
+/// serves any more keeps all events above its progress; the log and `status` report this.
 ///
-/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then [`scope`](Self#structfield.scope)
-/// selects the rows, and their age counts from their delivery.
+/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then
+/// [`scope`](Self#structfield.scope) selects the rows, and their age counts from their delivery.
 ///
-/// Every relay that leads a subscription of the outbox deletes. Several may do so concurrently: the database admits one at
-/// a time, and each batch checks again what may be deleted.
+/// Every relay that leads a subscription of the outbox deletes. Several may do so concurrently: the database admits one
+/// at a time, and each batch checks again what may be deleted.
 ///
 /// ```
 /// use std::time::Duration;
@@ -105,8 +105,8 @@ impl Retention {
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
-    /// The time from which the age of a row counts. For rows delivered by other programs, only a column of the table can
-    /// contain the time of delivery.
+    /// The time from which the age of a row counts. For rows delivered by other programs, only a column of the table
+    /// can contain the time of delivery.
     fn counts_from(&self, table: &RowTable) -> &'static str {
         let lacks_delivery_time = match (table.layout(), table.columns()) {
             (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),

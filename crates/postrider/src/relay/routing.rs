@@ -72,10 +72,10 @@ impl Routing {
 
     /// Sets the keys of parked rows according to the current rules.
     ///
-    /// The rules may have changed since a row was written. A parked event must be in the same queue as newer events of its
-    /// key, otherwise they would overtake it. Reads the parked events once per takeover. Without rules the keys never
-    /// change; then only rows without a key are read, and rows that an earlier version may have written with only the
-    /// aggregate's id.
+    /// The rules may have changed since a row was written. A parked event must be in the same queue as newer events of
+    /// its key, otherwise they would overtake it. Reads the parked events once per takeover. Without rules the keys
+    /// never change; then only rows without a key are read, and rows that an earlier version may have written with only
+    /// the aggregate's id.
     pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
         if self.order == Order::None {
             return Ok(());

@@ -28,8 +28,8 @@ const SEPARATOR: &str = " + ";
 
 /// Decides where the events of one subscription go.
 ///
-/// Without rules, an event goes to its topic, otherwise to the default. With rules, only the rules decide: an event that
-/// matches none is unrouted, whatever its topic. Cheap to clone.
+/// Without rules, an event goes to its topic, otherwise to the default. With rules, only the rules decide: an event
+/// that matches none is unrouted, whatever its topic. Cheap to clone.
 ///
 /// ```
 /// use postrider::Event;
@@ -155,8 +155,8 @@ impl Router {
     /// Sends an event to the destinations of all rules that match it, once to each destination. Replaces earlier rules.
     ///
     /// The event is done when every destination has acknowledged it. A retry sends only the missing copies; after a
-    /// restart or takeover the relay does not know which were acknowledged and sends all again. If one destination of an
-    /// event fails, the event waits for all of them: use a separate subscription for each destination to avoid that.
+    /// restart or takeover the relay does not know which were acknowledged and sends all again. If one destination of
+    /// an event fails, the event waits for all of them: use a separate subscription for each destination to avoid that.
     ///
     /// # Errors
     /// As [`Router::first_match`], and [`Code::RuleInvalid`] if the rules do not all set the same key: an event has one
@@ -193,15 +193,15 @@ impl Router {
         Ok(self)
     }
 
-    /// Adapts the router to a sink that uses destinations in this way. The relay calls it at startup; a program can call
-    /// it earlier to check whether the rules fit the sink.
+    /// Adapts the router to a sink that uses destinations in this way. The relay calls it at startup; a program can
+    /// call it earlier to check whether the rules fit the sink.
     ///
     /// For [`Destinations::Urls`] every value of an event in a destination is percent-encoded as one path segment or
     /// query value. A template that consists of a single field, and an event's topic, are URLs chosen by the event.
     ///
     /// # Errors
-    /// [`Code::DestinationUnused`] if rules name destinations but the sink has a fixed one; [`Code::DestinationUrl`] if a
-    /// destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host but must not.
+    /// [`Code::DestinationUnused`] if rules name destinations but the sink has a fixed one; [`Code::DestinationUrl`] if
+    /// a destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host but must not.
     pub fn for_destinations(mut self, destinations: Destinations) -> Result<Self> {
         let within = |at: usize| format!("rule {}", at + 1);
         match destinations {
@@ -253,8 +253,8 @@ impl Router {
             Mode::First => Vec::new(),
             Mode::Every => matches.map(|(copy, _)| copy).collect(),
         };
-        // A rule's key that equals the event's key changes nothing. One that equals the aggregate's id does: without a rule,
-        // the ordering key also contains the aggregate's type.
+        // A rule's key that equals the event's key changes nothing. One that equals the aggregate's id does: without a
+        // rule, the ordering key also contains the aggregate's type.
         let key = key.filter(|key| Some(key.as_str()) != event.key.as_deref());
         if others.is_empty() && key.is_none() && first.headers.is_empty() && first.origin.is_none() {
             return Route::to(first.destination);

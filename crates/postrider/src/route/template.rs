@@ -8,8 +8,8 @@ use crate::{Code, Error, Event, Result};
 /// Limits the length of a rendered template, together with the limits on an event's texts.
 const TEMPLATE_BYTES_MAX: usize = 1_000;
 
-/// A parsed template. `{field}` is the event's value, `{field|text}` is the value or the text if there is none, `{{` and
-/// `}}` are braces. An empty value counts as none.
+/// A parsed template. `{field}` is the event's value, `{field|text}` is the value or the text if there is none, `{{`
+/// and `}}` are braces. An empty value counts as none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
@@ -97,8 +97,8 @@ impl Template {
         })
     }
 
-    /// The template of a URL: every value becomes one path segment or one query value. Also returns scheme, host and port
-    /// if no event can change them. A template that consists of a single field is a URL chosen by the event.
+    /// The template of a URL: every value becomes one path segment or one query value. Also returns scheme, host and
+    /// port if no event can change them. A template that consists of a single field is a URL chosen by the event.
     ///
     /// # Errors
     /// [`Code::DestinationUrl`] if it cannot become the URL of an endpoint.

@@ -43,13 +43,15 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none). Required if there are any
+    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none).
+    /// Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
     /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
+    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers,
+    /// topic, max_attempts
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
     leave_out: Vec<Field>,
     /// Events per transaction; fewer if payloads are large
@@ -171,8 +173,8 @@ async fn move_all(
     }
 }
 
-/// Ensures that a subscription will receive the events: in the layout `postrider`, a subscription that is created later may
-/// skip them.
+/// Ensures that a subscription will receive the events: in the layout `postrider`, a subscription that is created later
+/// may skip them.
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,

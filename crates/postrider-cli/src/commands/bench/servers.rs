@@ -14,8 +14,8 @@ pub(super) fn postgres_url() -> Result<String, postrider_bench::Error> {
     Ok(started.to_owned())
 }
 
-/// A PostgreSQL server whose commits are on disk when they are confirmed, with memory for the whole table; a private server
-/// ends when this is dropped.
+/// A PostgreSQL server whose commits are on disk when they are confirmed, with memory for the whole table; a private
+/// server ends when this is dropped.
 pub(super) struct DurablePostgres {
     pub(super) url: String,
     _started: Option<postgres::Server>,

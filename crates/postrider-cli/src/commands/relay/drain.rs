@@ -41,8 +41,8 @@ impl<'a> Drain<'a> {
         Ok(Overviews { settings: self.settings, outboxes })
     }
 
-    /// Waits until every event committed `at_start` is delivered or given up, by this relay or another. Does not wait for
-    /// subscriptions that an operator stopped.
+    /// Waits until every event committed `at_start` is delivered or given up, by this relay or another. Does not wait
+    /// for subscriptions that an operator stopped.
     ///
     /// # Errors
     /// [`Code::Undelivered`] if an event was given up in the meantime or waits for an operator.
@@ -99,8 +99,8 @@ impl Overviews<'_> {
         })
     }
 
-    /// Whether a relay has processed the parked events: this relay, with nothing left in memory, or another one that leads.
-    /// Before that, an event that matches the current rules may still count as unrouted.
+    /// Whether a relay has processed the parked events: this relay, with nothing left in memory, or another one that
+    /// leads. Before that, an event that matches the current rules may still count as unrouted.
     fn is_settled_by(&self, relay: &RelayHandle) -> bool {
         let status = relay.status();
         self.running().all(|(_, _, subscription)| {
@@ -129,8 +129,8 @@ impl Overviews<'_> {
         due(later.backlog.first) || (due(later.parked.first) && retried(of, later) > 0)
     }
 
-    /// A stopped subscription delivers nothing. A paused one without undelivered events is not an error; for a halted one it is
-    /// unknown which events it would deliver.
+    /// A stopped subscription delivers nothing. A paused one without undelivered events is not an error; for a halted
+    /// one it is unknown which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
             let (how, reason) = match (&subscription.halted, &subscription.paused) {
@@ -186,8 +186,8 @@ fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     Ok(())
 }
 
-/// The number of parked events that are retried automatically: not final, not unrouted, and not behind an event that needs
-/// an operator.
+/// The number of parked events that are retried automatically: not final, not unrouted, and not behind an event that
+/// needs an operator.
 fn retried(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
     let parked = &subscription.parked;
     let behind_dead = if of.policy.on_dead == OnDead::Block { parked.behind_dead } else { 0 };

@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::{Output, Progress, count};
 
-/// A batch with more payload than this is written early: limits memory and the time that other writers wait for the lock.
+/// A batch with more payload than this is written early: limits memory and the time that other writers wait for the
+/// lock.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Writes every line of standard input.

@@ -1,6 +1,6 @@
-//! The schema of the configuration: sections, keys and their kinds. The keys are in `keys.rs`, those of each sink type next
-//! to its code in [`crate::sinks`]. Parsing, checks, `config show`, the starter file, the JSON Schema and the page in the
-//! docs are derived from it.
+//! The schema of the configuration: sections, keys and their kinds. The keys are in `keys.rs`, those of each sink type
+//! next to its code in [`crate::sinks`]. Parsing, checks, `config show`, the starter file, the JSON Schema and the page
+//! in the docs are derived from it.
 
 mod keys;
 

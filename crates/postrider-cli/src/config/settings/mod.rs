@@ -77,8 +77,8 @@ fn check_patience(
     Err(table.problem("publish_timeout", Code::ConfigValue, &why))
 }
 
-/// Finds a rule whose destination the sink never uses, or that lets events choose where a token is sent, before anything
-/// starts.
+/// Finds a rule whose destination the sink never uses, or that lets events choose where a token is sent, before
+/// anything starts.
 fn check_destinations(
     table: &ConfigTable<'_>,
     subscription: &SubscriptionSettings,

@@ -13,8 +13,8 @@ use crate::config::schema::Section;
 use crate::config::secret::Secret;
 use crate::config::value::{Keep, Value};
 
-/// One table of the merged configuration. Requesting a key that is not in the schema, or that has another kind, is a bug
-/// of this program; it is reported as a problem instead of a panic.
+/// One table of the merged configuration. Requesting a key that is not in the schema, or that has another kind, is a
+/// bug of this program; it is reported as a problem instead of a panic.
 pub(crate) struct ConfigTable<'a> {
     effective: &'a Effective,
     environment: &'a Environment,

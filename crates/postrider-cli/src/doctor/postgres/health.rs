@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Check, Queries, Subject};
 use crate::doctor::server;
 
-/// Transactions that began long ago, and whether they have written events. The age of other users' transactions is visible
-/// only to members of pg_read_all_stats. No index: shared memory.
+/// Transactions that began long ago, and whether they have written events. The age of other users' transactions is
+/// visible only to members of pg_read_all_stats. No index: shared memory.
 const TRANSACTIONS: &str = "
     SELECT 'backend pid ' || a.pid || coalesce(' (' || nullif(a.application_name, '') || ')', '') || ': '
            || a.state || ' for '
@@ -21,8 +21,8 @@ const TRANSACTIONS: &str = "
     ORDER BY a.xact_start
     LIMIT 5";
 
-/// Prepared transactions that are old. They have no process: the lock on their transaction id leads to their other locks.
-/// No index: shared memory.
+/// Prepared transactions that are old. They have no process: the lock on their transaction id leads to their other
+/// locks. No index: shared memory.
 const PREPARED: &str = "
     SELECT 'prepared ' || extract(epoch FROM clock_timestamp() - p.prepared)::bigint || 's ago: ' || left(p.gid, 60)
            || CASE WHEN EXISTS (SELECT FROM pg_locks AS own JOIN pg_locks AS l USING (virtualtransaction)
@@ -43,9 +43,9 @@ const BLOAT: &str = "
     WHERE schemaname = trim('\"' FROM '{schema}') AND n_dead_tup > 10000 + n_live_tup
     ORDER BY n_dead_tup DESC";
 
-/// Whether the sequence is below a position that a subscription has seen, or has assigned such positions again. An event in
-/// a gap of the done ranges was committed late; an event that was stored before the progress comes from a dump of another
-/// server. Index: the primary key (position), backwards from the last done position.
+/// Whether the sequence is below a position that a subscription has seen, or has assigned such positions again. An
+/// event in a gap of the done ranges was committed late; an event that was stored before the progress comes from a dump
+/// of another server. Index: the primary key (position), backwards from the last done position.
 const SEQUENCE: &str = "
     WITH seen AS (
         SELECT name, split_part(split_part(done, ' ', -1), '-', -1)::bigint AS done, seen_tx,

@@ -84,8 +84,8 @@ fn tls(table: &ConfigTable<'_>) -> Result<Option<Tls>, Problem> {
 }
 
 impl Target for Cluster {
-    /// One transactional id per outbox and subscription: a relay that takes over a subscription fences its previous owner,
-    /// and no other relay.
+    /// One transactional id per outbox and subscription: a relay that takes over a subscription fences its previous
+    /// owner, and no other relay.
     fn open(&self, user: &SinkUser<'_>) -> Result<Arc<dyn Sink>> {
         let mut config = self.config.clone();
         config.transactional_id = self

@@ -49,7 +49,8 @@ impl Target for Endpoints {
         self.0.destinations()
     }
 
-    /// If the relay stops waiting for a batch while its requests are in flight, the outcome of the whole batch is unknown.
+    /// If the relay stops waiting for a batch while its requests are in flight, the outcome of the whole batch is
+    /// unknown.
     fn publish_timeout_above(&self) -> Duration {
         self.0.timeout + self.0.timeout / 2
     }

@@ -10,7 +10,8 @@ use super::step::StepCx;
 use super::{Effect, KeyId};
 use crate::ledger::ParkedState;
 
-/// Maximum number of heads for other destinations that are skipped while a batch is filled. Limits the cost of the search.
+/// Maximum number of heads for other destinations that are skipped while a batch is filled. Limits the cost of the
+/// search.
 const PASSED_OVER_MAX: usize = 1_000;
 
 /// Room that is left in a batch being filled.

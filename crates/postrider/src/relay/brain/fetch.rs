@@ -16,8 +16,8 @@ use crate::store::Budget;
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in memory,
-    /// the outbox must be read up to the head first.
+    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in
+    /// memory, the outbox must be read up to the head first.
     pub(super) fn schedule_fetch(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
@@ -71,8 +71,8 @@ impl Leader {
     /// Handles fetched events. An event that did not fit is fetched again. An event with another key at a requested
     /// position belongs to another history.
     pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), TermEnd> {
-        let asked = self.fetch_schedule.take_fetching();
-        let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
+        let requested = self.fetch_schedule.take_fetching();
+        let known: HashSet<(KeyId, Position)> = requested.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
             let reason = format!(
@@ -99,17 +99,17 @@ impl Leader {
                 self.park_queue(cx, key, HeadState::NeedsOperator, reason);
             }
         }
-        for (key, position) in asked.iter().filter(|(_, position)| fetched.taken.contains(position)) {
+        for (key, position) in requested.iter().filter(|(_, position)| fetched.taken.contains(position)) {
             self.drop_filtered(cx, *key, *position);
         }
-        let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
-        for (key, position) in asked {
+        let requested_keys = dedup(requested.iter().map(|(key, _)| *key));
+        for (key, position) in requested {
             if fetched.gone.contains(&position) && self.is_head(key, position) {
                 let why = "its row is no longer in the outbox";
                 self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
             }
         }
-        for key in asked_keys {
+        for key in requested_keys {
             if self.queues.head_state(key) == Some(HeadState::Fetching) {
                 self.proceed(cx, key);
             }

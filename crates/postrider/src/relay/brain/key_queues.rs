@@ -65,8 +65,8 @@ pub(super) enum HeadState {
     NeedsOperator,
     /// Parked; earlier events of its key may not have been read yet.
     AwaitsEarlier,
-    /// Given up, but this is not settled yet. The next event must wait: if it were published now and the relay crashed, the
-    /// next leader could deliver this event after it.
+    /// Given up, but this is not settled yet. The next event must wait: if it were published now and the relay crashed,
+    /// the next leader could deliver this event after it.
     GivenUp,
 }
 

@@ -173,7 +173,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Continues after an error that changed nothing. After any other error the term ends and the state is loaded again.
+    /// Continues after an error that changed nothing. After any other error the term ends and the state is loaded
+    /// again.
     fn end_term_unless_retryable(code: Code) -> Result<(), TermEnd> {
         match code.recovery() {
             Recovery::Retry => Ok(()),
@@ -196,8 +197,8 @@ impl Leader {
             self.probe(cx);
             self.dispatch(cx);
         }
-        // Also while shutting down: these failures must be diagnosed before a later acknowledgement is taken as evidence
-        // that the destination was up.
+        // Also while shutting down: these failures must be diagnosed before a later acknowledgement is taken as
+        // evidence that the destination was up.
         self.diagnose(cx);
         if self.run_state.is_working() {
             self.end_trial_mode(cx);

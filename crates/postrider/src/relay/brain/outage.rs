@@ -18,8 +18,8 @@ use crate::sink::Failure;
 const PROBES_KEPT: usize = 8;
 
 impl Leader {
-    /// The destination acknowledged a message of a batch: earlier failures were caused by the messages, and an outage is
-    /// over.
+    /// The destination acknowledged a message of a batch: earlier failures were caused by the messages, and an outage
+    /// is over.
     pub(super) fn destination_is_up(&mut self, cx: &mut StepCx<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
@@ -189,7 +189,8 @@ impl Leader {
         }
     }
 
-    /// Schedules the next probe if this one proved nothing about the destination because the message itself was rejected.
+    /// Schedules the next probe if this one proved nothing about the destination because the message itself was
+    /// rejected.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage

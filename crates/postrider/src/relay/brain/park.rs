@@ -57,19 +57,19 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
-    /// Handles a failure while the destination is considered up. A single failure may be a broken connection or the start
-    /// of an outage, so the head is retried soon; only a second consecutive failure counts, as one attempt.
+    /// Handles a failure while the destination is considered up. A single failure may be a broken connection or the
+    /// start of an outage, so the head is retried soon; only a second consecutive failure counts, as one attempt.
     pub(super) fn record_provisional_failure(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
-        let asked = failure.retry_after.unwrap_or_default();
-        // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory for
-        // that long.
-        if queue.head.failed_provisionally || asked > policy.probe_max {
+        let retry_after = failure.retry_after.unwrap_or_default();
+        // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory
+        // for that long.
+        if queue.head.failed_provisionally || retry_after > policy.probe_max {
             self.record_failed_attempt(cx, key, failure);
             return;
         }
-        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(asked);
+        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(retry_after);
         queue.head.report_first_failure(cx, failure);
         queue.head.failed_provisionally = true;
         queue.head_state = HeadState::RetrySoon(until);

@@ -11,8 +11,8 @@ pub(super) struct RunState {
     paused: Option<String>,
     /// A shutdown waits for messages in flight until this time.
     draining_until: Option<Duration>,
-    /// Another process has changed parked rows: the state is loaded again when the messages in flight are settled, at the
-    /// latest at this time.
+    /// Another process has changed parked rows: the state is loaded again when the messages in flight are settled, at
+    /// the latest at this time.
     reload_by: Option<Duration>,
 }
 

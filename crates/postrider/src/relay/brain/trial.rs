@@ -1,5 +1,5 @@
-//! Trial mode, after a relay crashed: small batches, each recorded before it is published, until the events that were in
-//! flight at the crash are done. This finds an event that crashes the process, and parks it as dead.
+//! Trial mode, after a relay crashed: small batches, each recorded before it is published, until the events that were
+//! in flight at the crash are done. This finds an event that crashes the process, and parks it as dead.
 
 use std::collections::BTreeSet;
 

@@ -10,8 +10,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use super::Routed;
 use crate::TraceContext;
 
-/// Links the span once to each sampled span that wrote an event of the batch. The OpenTelemetry SDK limits the number of
-/// links and counts those it drops.
+/// Links the span once to each sampled span that wrote an event of the batch. The OpenTelemetry SDK limits the number
+/// of links and counts those it drops.
 pub(super) fn to_writers(span: &Span, batch: &[Routed]) {
     // The span is not recorded, so its links are not needed.
     if !span.context().span().span_context().is_sampled() {

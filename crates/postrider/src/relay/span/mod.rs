@@ -1,7 +1,8 @@
 //! The span `publish` of a batch.
 //!
-//! It starts a new trace, because a batch contains events of many traces. With the feature `otel` it links to the sampled
-//! spans that wrote its events. Without a subscriber for spans, the cost is one check per batch and nothing per event.
+//! It starts a new trace, because a batch contains events of many traces. With the feature `otel` it links to the
+//! sampled spans that wrote its events. Without a subscriber for spans, the cost is one check per batch and nothing per
+//! event.
 
 #[cfg(feature = "otel")]
 mod link;
