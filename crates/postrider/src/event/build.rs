@@ -12,14 +12,19 @@ impl Event {
     ///
     /// Nothing is checked here; the writer checks the whole event before it runs any SQL.
     pub fn new(event_type: impl Into<String>, payload: impl Into<Bytes>) -> Self {
+        Self::bare(Uuid::now_v7(), event_type.into(), payload.into(), SystemClock::new().now().wall)
+    }
+
+    /// An event with only the fields that every event has.
+    pub(crate) fn bare(id: Uuid, event_type: String, payload: Bytes, time: Timestamp) -> Self {
         Self {
-            id: Uuid::now_v7(),
-            event_type: event_type.into(),
+            id,
+            event_type,
             aggregate: None,
             key: None,
-            payload: payload.into(),
+            payload,
             headers: Headers::default(),
-            time: SystemClock::new().now().wall,
+            time,
             topic: None,
             max_attempts: None,
             expires_at: None,

@@ -4,11 +4,13 @@ mod build;
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(crate) mod columns;
 mod headers;
+mod text_fields;
 mod trace;
 mod typed;
 mod validate;
 
 pub use headers::Headers;
+pub(crate) use text_fields::{TEXT_FIELDS, TextField};
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
 #[cfg(feature = "relay")]
@@ -98,8 +100,7 @@ impl Event {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let action = self.action.as_ref().map_or(0, |action| action.name.len() + action.params.len());
         let about = self.aggregate.as_ref().map_or(0, |about| about.kind.len() + about.id.len());
-        let texts = [&self.key, &self.topic, &self.namespace, &self.producer];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let texts: usize = TEXT_FIELDS.iter().filter_map(|field| field.of(self)).map(str::len).sum();
         self.payload.len() + headers + action + about + texts + self.event_type.len()
     }
 

@@ -6,7 +6,7 @@ use std::fmt::{Arguments, Display};
 
 use serde_json::value::RawValue;
 
-use super::{Action, Event, Headers};
+use super::{Action, Event, Headers, TEXT_FIELDS};
 use crate::{Code, Error, Limits, Result, Timestamp};
 
 /// Headers with this prefix say what the relay knows of an event; no other process may set them.
@@ -56,10 +56,7 @@ impl Check<'_> {
         self.text("type", Some(&event.event_type))?;
         self.text("aggregate type", event.aggregate.as_ref().map(|a| a.kind.as_str()))?;
         self.text("aggregate id", event.aggregate.as_ref().map(|a| a.id.as_str()))?;
-        self.text("key", event.key.as_deref())?;
-        self.text("topic", event.topic.as_deref())?;
-        self.text("namespace", event.namespace.as_deref())?;
-        self.text("producer", event.producer.as_deref())?;
+        TEXT_FIELDS.iter().try_for_each(|field| self.text(field.name, field.of(event)))?;
         self.size("payload", event.payload.len())?;
         self.headers(&event.headers)?;
         self.time("time", event.time)?;

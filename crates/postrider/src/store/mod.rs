@@ -18,6 +18,8 @@ mod address;
 mod async_store;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod event_row;
 mod failover;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod page_builder;

@@ -66,6 +66,8 @@ mod sqlx_sqlite;
 mod tokio_postgres;
 mod transaction;
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
 pub use transaction::{Batch, Transaction};
 

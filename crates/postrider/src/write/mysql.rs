@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::LazyLock;
 
-use super::columns::{Columns, Kind, consecutive, list, pieces};
+use super::columns::{Columns, Kind, consecutive, list, names, pieces};
 use super::{Batch, Written, rows_mysql};
 use crate::layout::RowTable;
 use crate::{Code, Error, Event, Ident, Result};
@@ -11,7 +11,7 @@ use crate::{Code, Error, Event, Ident, Result};
 /// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
 /// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
-    format!("INSERT INTO {{schema}}.events ({}) VALUES ", list(|column| format!("`{}`", column.name)))
+    format!("INSERT INTO {{schema}}.events ({}) VALUES ", names("`"))
 });
 
 /// One row. The times are microseconds since 1970 and become UTC, whatever the session's time zone.

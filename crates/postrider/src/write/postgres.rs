@@ -26,7 +26,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
         place += 1;
         format!("${place}::{}[]", parameter_type(column.kind))
     });
-    let names = names();
+    let names = names("");
     let values = list(|column| value(column.kind, column.name));
     format!(
         "INSERT INTO {{schema}}.events ({names}) SELECT {values} \
@@ -44,7 +44,7 @@ pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
         place += 1;
         value(column.kind, &format!("${place}::{}", parameter_type(column.kind)))
     });
-    format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names())
+    format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names(""))
 });
 
 /// The statement for so many rows of single values, for drivers without arrays.
@@ -63,7 +63,7 @@ pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
         format!("({values})")
     };
     let rows: Vec<String> = (0..rows).map(|_| row()).collect();
-    let insert = format!("INSERT INTO {{schema}}.events ({}) VALUES ", names());
+    let insert = format!("INSERT INTO {{schema}}.events ({}) VALUES ", names(""));
     schema.put_into(&insert) + &rows.join(", ") + " RETURNING id::text, position"
 }
 

@@ -12,5 +12,5 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| statement(1));
 /// The INSERT of so many events. There is one writer at a time, so their positions are neighbours.
 pub(super) fn statement(rows: usize) -> String {
     let row = format!("({})", vec!["?"; EVENT_COLUMNS.len()].join(", "));
-    format!("INSERT INTO postrider_events ({}) VALUES {}", names(), vec![row; rows].join(", "))
+    format!("INSERT INTO postrider_events ({}) VALUES {}", names(""), vec![row; rows].join(", "))
 }

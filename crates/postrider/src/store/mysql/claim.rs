@@ -7,6 +7,7 @@
 //!
 //! See [`holes`](crate::store::holes) for why a hole may be buried.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use mysql_async::Row;
@@ -17,7 +18,7 @@ use super::connect::MySqlConfig;
 use super::history::{NEXT, before};
 use super::page::{self, small};
 use super::ranges::within;
-use super::row::{self, event_columns, get_opt};
+use super::row::{self, get_opt, with_columns};
 use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Intervals, Progress};
@@ -29,14 +30,14 @@ use crate::store::{AsyncClaimer, Budget, Claimed, Loaded};
 use crate::{Code, Error, Position, Result};
 
 /// Index: the primary key (position), one range per hole and one for the tail, read in order.
-const READ: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    " FROM {schema}.events FORCE INDEX (PRIMARY)
-      WHERE {ranges}
-      ORDER BY position
-      LIMIT ?"
-);
+static READ: LazyLock<String> = LazyLock::new(|| {
+    with_columns(
+        "SELECT {columns} FROM {schema}.events FORCE INDEX (PRIMARY)
+         WHERE {ranges}
+         ORDER BY position
+         LIMIT ?",
+    )
+});
 
 /// The tail alone: the same text for every page of a backlog.
 const TAIL: &str = "position >= ?";

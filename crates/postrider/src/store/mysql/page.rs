@@ -1,12 +1,13 @@
 //! Events of one answer, within a budget; and reading events again by position.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use mysql_async::Row;
 use uuid::Uuid;
 
 use super::ranges::listed;
-use super::row::{self, event_columns};
+use super::row;
 use super::session::{Access, Params, Prepared, Session, params};
 use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Fetched, page_builder};
@@ -17,7 +18,7 @@ pub(super) fn payload_limit(budget: Budget) -> i64 {
     page_builder::payload_limit(budget).into()
 }
 
-/// The first parameters of a statement with [`event_columns!`].
+/// The first parameters of a statement [with the event's columns](row::with_columns).
 pub(super) fn small(budget: Budget) -> Params {
     let limit = payload_limit(budget);
     params![limit, limit, limit]
@@ -25,8 +26,8 @@ pub(super) fn small(budget: Budget) -> Params {
 
 /// Takes the event of the next row in, as far as the budget goes.
 pub(super) fn take(page: &mut PageBuilder, row: Row) -> Result<()> {
-    let (position, bytes) = (row::position(&row, 0)?, row::size_bytes(&row)?);
-    page.take(position, bytes, || row::event(row)).map(|_| ())
+    let (position, widths) = (row::position(&row, 0)?, row::widths(&row)?);
+    page.take(position, widths.size_bytes(), || row::event(row, &widths)).map(|_| ())
 }
 
 /// Reads the columns that did not come along.
@@ -53,8 +54,9 @@ pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> R
 }
 
 /// Index: the primary key (position).
-const FETCH: &str =
-    concat!("SELECT ", event_columns!(), " FROM {schema}.events WHERE position IN ({positions})");
+static FETCH: LazyLock<String> = LazyLock::new(|| {
+    row::with_columns("SELECT {columns} FROM {schema}.events WHERE position IN ({positions})")
+});
 
 /// See [`Store::fetch`](crate::store::Store::fetch).
 pub(super) async fn fetch(

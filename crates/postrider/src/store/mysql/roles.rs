@@ -1,5 +1,6 @@
 //! Roles with no more rights than each needs.
 
+use crate::write::event_column_names;
 use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
@@ -15,6 +16,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
     // In the name of a whole database `_` stands for any letter and `%` for any letters, unless they are escaped.
     let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
     let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
+    sql = sql.replace("{columns}", &event_column_names("`"));
     for role in ["writer", "relay", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {

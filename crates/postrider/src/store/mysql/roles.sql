@@ -10,8 +10,8 @@ CREATE ROLE IF NOT EXISTS '{migrator}';
 
 -- Writer: the application. It may insert every column but the position, on which completeness rests, and reads
 -- nothing: the position of what it wrote it is told without.
-GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregate_id, `key`, payload, headers,
-              topic, action, namespace, producer) ON {schema}.events TO '{writer}';
+GRANT INSERT ({columns})
+    ON {schema}.events TO '{writer}';
 
 -- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
 -- UPDATE on migrations is for the lock on its row, under which events are deleted; not on the version.

@@ -1,5 +1,6 @@
 //! Roles with no more rights than each needs.
 
+use crate::write::event_column_names;
 use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
@@ -15,7 +16,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
             Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
-    let mut sql = schema.put_into(ROLES);
+    let mut sql = schema.put_into(ROLES).replace("{columns}", &event_column_names(""));
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
         sql = sql.replace(&format!("{{{role}}}"), &name.to_string());

@@ -25,8 +25,8 @@ GRANT USAGE ON SCHEMA {schema} TO {writer}, {relay}, {inbox}, {viewer};
 
 -- Writer: the application. Every column but tx and position, on which completeness rests. It reads back the
 -- id and position of what it wrote (RETURNING), and nothing else: no payload, no progress.
-GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregate_id, key, payload, headers,
-              topic, action, namespace, producer) ON {schema}.events TO {writer};
+GRANT INSERT ({columns})
+    ON {schema}.events TO {writer};
 GRANT SELECT (id, position) ON {schema}.events TO {writer};
 
 -- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.

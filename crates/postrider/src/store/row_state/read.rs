@@ -11,7 +11,7 @@ use super::session_rows::RowId;
 use crate::event::columns;
 use crate::layout::derived_id;
 use crate::store::Budget;
-use crate::store::page_builder::Widths;
+use crate::store::event_row::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
@@ -62,7 +62,7 @@ impl Body {
     fn widths(&self) -> Widths {
         let long = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let about = self.aggregate.as_ref().map_or((0, 0), |about| (about.kind.len(), about.id.len()));
-        let texts = vec![
+        let texts = [
             ("event id", long(&self.event_key)),
             ("event type", self.event_type.len()),
             ("aggregate type", about.0),
@@ -71,7 +71,9 @@ impl Body {
             ("topic", long(&self.topic)),
             ("producer", long(&self.producer)),
         ];
-        Widths { texts, headers: long(&self.headers), action: 0 }
+        let mut widths = Widths::new(0, long(&self.headers), 0);
+        texts.into_iter().for_each(|(name, bytes)| widths.add_text(name, bytes));
+        widths
     }
 
     /// The event of the row with this id; `max_attempts` is what is left of its tries.
@@ -94,19 +96,13 @@ impl Body {
             }
         };
         Ok(Event {
-            id,
-            event_type: self.event_type,
+            aggregate: self.aggregate,
             key: self.key,
-            payload: self.payload,
             headers,
-            time,
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
-            expires_at: None,
-            action: None,
-            namespace: None,
             producer: self.producer,
-            aggregate: self.aggregate,
+            ..Event::bare(id, self.event_type, self.payload, time)
         })
     }
 }
