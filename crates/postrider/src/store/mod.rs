@@ -27,6 +27,8 @@ mod page_builder;
 mod history;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod holes;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod lease_tx;
 mod list;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod log_tx;
