@@ -40,6 +40,8 @@ mod row_state;
 mod schema;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod search;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod server_options;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod subscription;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

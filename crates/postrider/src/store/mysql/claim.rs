@@ -86,7 +86,7 @@ impl MySqlClaimer {
         Self {
             done: progress.done.clone(),
             absent: Absent::default(),
-            tail: Tail::new(progress, config.patience()),
+            tail: Tail::new(progress, config.options().patience),
             lister: Lister::default(),
             config,
             link: Link::Unopened,

@@ -53,9 +53,7 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use row_state::MySqlRowStore;
 pub use server::Product;
 
-use self::connection::SharedConnection;
-use self::session::Session;
-use super::connection::again_if_cut;
+use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
@@ -67,15 +65,7 @@ use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
-pub struct MySqlStore(Arc<Connections>);
-
-struct Connections {
-    config: MySqlConfig,
-    settler: SharedConnection,
-    reader: SharedConnection,
-    /// Deletes what is delivered, so that publishing does not wait for that.
-    cleaner: SharedConnection,
-}
+pub struct MySqlStore(Arc<Connections<MySqlConfig>>);
 
 impl MySqlStore {
     /// Creates the database if there is none and brings its tables to what this program knows. Safe to run
@@ -221,32 +211,16 @@ impl MySqlStore {
         list::plan(&mut config.client().await?, config.schema_name(), filter).await
     }
 
-    /// A database that may be away: every connection is made when it is needed, and checked then as
-    /// [`connect`](Self::connect) does. A relay waits for such a database.
+    /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
+    /// then as [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &MySqlConfig) -> Self {
-        let connection = || SharedConnection::new(config.clone());
-        let connections = Connections {
-            config: config.clone(),
-            settler: connection(),
-            reader: connection(),
-            cleaner: connection(),
-        };
-        Self(Arc::new(connections))
-    }
-}
-
-impl Connections {
-    /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
-    /// it. It ends with the value.
-    async fn dedicated(&self) -> Result<Session> {
-        self.settler.refuse_closed().await?;
-        self.config.connect().await
+        Self(Arc::new(Connections::new(config)))
     }
 
-    async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
-        let mut conn = self.settler.lock().await?;
+    async fn release_lease(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
         let server = conn.server()?;
-        // A lease that was not taken here is not ours to give up.
+        // A lease that was taken on another server cannot be released here.
         if conn.lease_taken_on(name) != Some(server) {
             return Ok(());
         }
@@ -277,7 +251,7 @@ impl AsyncStore for MySqlStore {
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
         let mut conn = self.0.settler.lock().await?;
         let reached = conn.reached(&lease.subscription);
-        let after_failover = self.0.config.failover_choice();
+        let after_failover = self.0.config.options().after_failover;
         let mut tx = conn.begin().await?;
         let takeover = acquire(&mut tx, &lease, after_failover, reached).await;
         let takeover = tx.finish(takeover).await?;
@@ -291,8 +265,9 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
-        let release = || self.0.release(&name, epoch, clean);
-        // It happens once at most. Left undone, every relay would wait for the lease to run out.
+        let release = || self.release_lease(&name, epoch, clean);
+        // A second try is harmless: it finds no lease of this epoch. Without it, every relay would wait until the lease
+        // expires.
         again_if_cut(release(), release()).await
     }
 
@@ -371,6 +346,6 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn close(&self) {
-        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        self.0.close().await;
     }
 }

@@ -14,11 +14,7 @@ use super::row_state::Names;
 use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
-/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says, unless the operator gives another limit. Longer than any wait for a lock.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-
-/// The same within a transaction: an operator's verb may read all of a large outbox.
+/// The time for an answer within a transaction: an operator's command may read all of a large outbox.
 const LONG_ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
 /// Parameters of a statement, in the order of the question marks.

@@ -102,7 +102,7 @@ struct Answer {
 
 impl PostgresClaimer {
     pub(super) fn new(config: PostgresConfig, server: Option<Incarnation>, progress: &Progress) -> Self {
-        let tail = Tail::new(progress, config.patience());
+        let tail = Tail::new(progress, config.options().patience);
         Self { config, link: Link::Unopened, server, tail }
     }
 

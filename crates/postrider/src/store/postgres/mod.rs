@@ -56,11 +56,10 @@ pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
 
-use self::connection::SharedConnection;
 use self::history::Incarnation;
-use self::session::{Access, Session, Sharing, read_transaction};
+use self::session::{Access, Sharing, read_transaction};
 use self::shape::SHAPE;
-use super::connection::again_if_cut;
+use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
@@ -72,24 +71,7 @@ use crate::{Ident, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Connections>);
-
-struct Connections {
-    config: PostgresConfig,
-    settler: SharedConnection,
-    reader: SharedConnection,
-    /// Deletes delivered events, so that publishing does not wait for that.
-    cleaner: SharedConnection,
-}
-
-impl Connections {
-    /// A connection for one operation that may take long, such as reading the whole outbox: renewals must not wait
-    /// for it. It is closed when the value is dropped.
-    async fn dedicated(&self) -> Result<Session> {
-        self.settler.refuse_closed().await?;
-        self.config.connect().await
-    }
-}
+pub struct PostgresStore(Arc<Connections<PostgresConfig>>);
 
 impl PostgresStore {
     /// Creates the schema if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
@@ -179,14 +161,7 @@ impl PostgresStore {
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &PostgresConfig) -> Self {
-        let connection = || SharedConnection::new(config.clone());
-        let connections = Connections {
-            config: config.clone(),
-            settler: connection(),
-            reader: connection(),
-            cleaner: connection(),
-        };
-        Self(Arc::new(connections))
+        Self(Arc::new(Connections::new(config)))
     }
 
     /// Whether the connection is treated as one through a transaction pooler; see [`Pooler`].
@@ -220,7 +195,7 @@ impl AsyncStore for PostgresStore {
         let mut conn = self.0.settler.lock().await?;
         let reached = conn.reached(&lease.subscription);
         let mut tx = conn.begin().await?;
-        let takeover = acquire(&mut tx, &lease, self.0.config.failover_choice(), reached).await?;
+        let takeover = acquire(&mut tx, &lease, self.0.config.options().after_failover, reached).await?;
         tx.commit().await?;
         conn.remember(&lease.subscription, takeover)
     }
@@ -309,6 +284,6 @@ impl AsyncStore for PostgresStore {
     }
 
     async fn close(&self) {
-        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        self.0.close().await;
     }
 }

@@ -1,7 +1,6 @@
 //! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,17 +13,13 @@ use super::history::{Incarnation, Kind, WHO};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Params, Ready, RowsReceived, Statements};
-use crate::layout::RowTable;
-use crate::{Code, Error, Ident, Result};
+use crate::store::server_options::ServerOptions;
+use crate::{Code, Error, Result};
 
 /// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
 const SERVER_VERSION_MIN: i32 = 140_000;
 
-/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says. Longer than any wait for a lock.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-
-/// So many times as long may an answer within a transaction take: an operator's verb may read all of a large
+/// How many times longer an answer within a transaction may take: an operator's command may read all of a large
 /// outbox.
 const LONG_ANSWER_FACTOR: u32 = 20;
 
@@ -70,10 +65,9 @@ impl Session {
     pub(super) async fn new(
         client: Client,
         sharing: Sharing,
-        schema: Ident,
-        rows: Option<Arc<RowTable>>,
-        answer_within: Duration,
+        options: &ServerOptions,
     ) -> Result<Self> {
+        let ServerOptions { schema, rows, answer_within, .. } = options.clone();
         let (incarnation, kind) = read_transaction(&client, Incarnation::of(&client)).await?;
         refuse(&kind)?;
         let newer = newer_settings(kind.version, "SET");
