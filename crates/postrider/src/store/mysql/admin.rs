@@ -5,7 +5,7 @@ use super::ranges::listed;
 use super::row;
 use super::session::{Access, Session, Tx, params};
 use super::settle::put_progress;
-use super::{maintain, progress};
+use super::{log_tx, progress};
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
 use crate::store::{Epoch, Settled, Start};
@@ -20,7 +20,7 @@ pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Resul
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     if progress::load(tx, subscription).await?.is_some() {
         return Ok(false);
     }
@@ -75,7 +75,7 @@ pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     let history = tx.server().history.clone();
     // Index: the primary key (name), of both tables.
     let row = progress::lock(tx, subscription).await?.ok_or_else(|| unknown(subscription))?;

@@ -6,7 +6,7 @@ use super::connection::Guard;
 use super::lease::unknown;
 use super::session::Tx;
 use super::settle::put_progress;
-use super::{maintain, row};
+use super::{log_tx, row};
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
 use crate::store::{Epoch, Settled, Start};
@@ -21,7 +21,7 @@ pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
@@ -103,7 +103,7 @@ fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
 /// lease: an owner that still believes in the old history can no longer settle over the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2

@@ -20,7 +20,6 @@ mod ledger;
 mod list;
 mod log_tx;
 mod migrate;
-mod overview;
 mod park;
 mod progress;
 mod relays;

@@ -3,7 +3,7 @@
 //! A row says that it was delivered, and not by which program. So a relay with a retention notes what it delivers in
 //! `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
 
-use super::super::maintain::clock;
+use super::super::log_tx::clock;
 use super::super::row::get;
 use super::super::session::{Params, Session, Tx, params};
 use super::sql::{Ids, Sql};
