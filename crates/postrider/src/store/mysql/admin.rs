@@ -1,4 +1,4 @@
-//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+//! The operator's commands: subscribe, pause, halt, accept a new history.
 
 use super::lease::unknown;
 use super::ranges::listed;
@@ -65,15 +65,15 @@ pub(super) async fn halt(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, reas
     Ok(Settled::Done)
 }
 
-/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
+/// Halts a subscription whose row is locked, so that its epoch cannot change meanwhile.
 pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
     known(subscription, tx.execute(sql, params![reason, subscription]).await?)
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
-/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that an
+/// owner that still uses the old history cannot overwrite the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
     log_tx::keep_events(tx).await?;
     let history = tx.server().history.clone();
@@ -83,15 +83,15 @@ pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: S
     let sql = "UPDATE {schema}.subscriptions SET epoch = ?, halted = NULL, history = ? WHERE name = ?";
     tx.execute(sql, params![epoch.0, history, subscription]).await?;
     tx.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
-    // In another history other events may have these positions.
+    // In another history these positions may hold other events.
     tx.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
     let progress = start_progress(tx, start).await?;
     forget_parked(tx, subscription, &progress.done).await?;
     put_progress(tx, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
-/// gone. What is done above the floor is not read again: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position now holds another event. Rows of
+/// positions that are done above the floor stay: their events are not read again.
 async fn forget_parked(tx: &mut Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Indexes: the primary keys (subscription, position) and (position).
     let others = "DELETE FROM {schema}.parked
