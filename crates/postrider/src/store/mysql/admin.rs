@@ -6,10 +6,12 @@ use super::row;
 use super::session::{Access, Session, Tx, params};
 use super::settle::put_progress;
 use super::{log_tx, progress};
+use crate::Result;
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Result};
+
 
 /// Whether the subscription exists.
 pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
@@ -37,7 +39,7 @@ pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start)
 pub(super) async fn pause(tx: &mut Tx<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET paused = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
+    require_found(subscription, tx.execute(sql, params![reason, subscription]).await? > 0)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
@@ -69,7 +71,7 @@ pub(super) async fn halt(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, reas
 pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
+    require_found(subscription, tx.execute(sql, params![reason, subscription]).await? > 0)
 }
 
 /// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that an
@@ -107,8 +109,4 @@ async fn forget_parked(tx: &mut Tx<'_>, subscription: &str, done: &Intervals) ->
     let forget = format!("DELETE FROM {{schema}}.parked WHERE subscription = ? AND position IN ({again})");
     tx.execute(&forget, params![subscription]).await?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: u64) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }

@@ -9,8 +9,9 @@ use super::settle::put_progress;
 use super::{log_tx, row};
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Position, Result};
+use crate::{Position, Result};
 
 /// Whether the subscription exists.
 pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
@@ -41,7 +42,7 @@ pub(super) async fn pause(conn: &mut Guard<'_>, subscription: &str, reason: Opti
                SET paused = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, conn.query(sql, &[&subscription, &reason]).await?.len())
+    require_found(subscription, !conn.query(sql, &[&subscription, &reason]).await?.is_empty())
 }
 
 /// An UPDATE of the subscription `$1` by an owner with epoch `$2`. Returns a row if the subscription exists, with
@@ -94,7 +95,7 @@ pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) ->
                SET halted = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, tx.query(sql, &[&subscription, &reason]).await?.len())
+    require_found(subscription, !tx.query(sql, &[&subscription, &reason]).await?.is_empty())
 }
 
 /// The result of [`update_as_owner!`].
@@ -137,8 +138,4 @@ async fn forget_parked(tx: &Tx<'_>, subscription: &str, done: &Intervals) -> Res
                   WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
     tx.execute(others, &[&subscription]).await?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: usize) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }

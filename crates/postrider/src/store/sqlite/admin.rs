@@ -7,7 +7,7 @@ use super::lease::{now, unknown};
 use super::ledger::Ledger;
 use super::log_tx::start_progress;
 use super::settle::record;
-use crate::Error;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -37,7 +37,7 @@ pub(super) fn pause(
     // Index: the primary key (name).
     let sql = "UPDATE {subscriptions} SET paused = ?2, updated_at = ?3 WHERE name = ?1";
     let found = tx.prepare_cached(&ledger.put_into(sql))?.execute(params![subscription, reason, now(tx)?])?;
-    Ok(known(subscription, found)?)
+    Ok(require_found(subscription, found > 0)?)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
@@ -110,8 +110,4 @@ pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Sta
     .execute([subscription])?;
     record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: usize) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }
