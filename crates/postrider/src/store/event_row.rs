@@ -61,8 +61,7 @@ impl<J: AsRef<str>> EventColumns<J> {
         for (place, field) in (FIRST_TEXTS.len()..).zip(&TEXT_FIELDS) {
             field.set(&mut event, text(place)?);
         }
-        event.headers =
-            headers.map(|json| headers_from_json(json.as_ref())).transpose()?.unwrap_or_default();
+        event.headers = headers.map(|json| headers_from_json(json.as_ref())).transpose()?.unwrap_or_default();
         event.action = action.map(|json| action_from_json(json.as_ref())).transpose()?;
         (event.max_attempts, event.expires_at) = (max_attempts, expires_at);
         Ok((event, is_deferred))

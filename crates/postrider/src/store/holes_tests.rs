@@ -138,7 +138,11 @@ fn an_old_hole_dies_when_every_writer_of_its_time_has_ended() {
     let list = |writers| Facts { writers: Some(writers), ..Facts::default() };
     assert_eq!(claimer.scan(&[], list(&["a", "b"]), LATER), []);
     assert_eq!(claimer.scan(&[], list(&["b", "c"]), LATER), []);
-    assert_eq!(claimer.scan(&[], list(&["a", "c"]), LATER), [(1, 2)], "a is listed again, but it had ended once");
+    assert_eq!(
+        claimer.scan(&[], list(&["a", "c"]), LATER),
+        [(1, 2)],
+        "a is listed again, but it had ended once"
+    );
 }
 
 /// An old hole (1) behind "idle", and a younger one (5); the sequence was at `taken` in the first list.

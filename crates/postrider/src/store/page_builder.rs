@@ -124,7 +124,8 @@ impl PageBuilder {
     pub(super) fn complete(&mut self, columns: Vec<Result<DeferredColumns>>) -> Result<()> {
         let deferred = std::mem::take(&mut self.deferred);
         if deferred.len() != columns.len() {
-            let what = format!("the deferred columns of {} events are {} results", deferred.len(), columns.len());
+            let what =
+                format!("the deferred columns of {} events are {} results", deferred.len(), columns.len());
             return Err(Error::new(Code::StoreFailed, what));
         }
         let mut damaged = Vec::new();
@@ -167,7 +168,10 @@ impl DeferredColumns {
     fn put_into(self, stored: &mut StoredEvent) -> Result<()> {
         // The page has not been handed out yet, so nothing else can share the event.
         let event = Arc::get_mut(&mut stored.event).ok_or_else(|| {
-            Error::new(Code::StoreFailed, format!("the event at position {} is already in use", stored.position))
+            Error::new(
+                Code::StoreFailed,
+                format!("the event at position {} is already in use", stored.position),
+            )
         })?;
         (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
         Ok(())

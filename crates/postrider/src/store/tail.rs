@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::Page;
+use super::history::Seen;
 use super::holes::{Holes, Patience, Ranges, Scan};
 use super::page_builder::PageBuilder;
 use super::writer_watch::Writers;
-use super::Page;
-use super::history::Seen;
 use crate::ledger::Progress;
 use crate::{Clock, Position, SystemClock};
 

@@ -40,7 +40,9 @@ impl WriterWatches {
             let took_none_above = match (idle_token, before.get(name)) {
                 (None, _) => Position::new(i64::MAX),
                 // The earlier list may have come without a position.
-                (Some(_), Some(writer)) if writer.idle_token == *idle_token => writer.took_none_above.min(taken),
+                (Some(_), Some(writer)) if writer.idle_token == *idle_token => {
+                    writer.took_none_above.min(taken)
+                }
                 (Some(_), _) => taken,
             };
             self.present.insert(name.clone(), Writer { idle_token: idle_token.clone(), took_none_above });

@@ -10,9 +10,8 @@ use crate::{Code, Error, Event, Ident, Result};
 
 /// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
 /// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
-static INSERT: LazyLock<String> = LazyLock::new(|| {
-    format!("INSERT INTO {{schema}}.events ({}) VALUES ", names("`"))
-});
+static INSERT: LazyLock<String> =
+    LazyLock::new(|| format!("INSERT INTO {{schema}}.events ({}) VALUES ", names("`")));
 
 /// One row. The times are microseconds since 1970 and become UTC, whatever the session's time zone.
 static ROW: LazyLock<String> = LazyLock::new(|| {

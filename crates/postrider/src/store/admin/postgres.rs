@@ -57,9 +57,7 @@ impl Admin for PostgresAdmin {
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(async move {
-            overview_of(self, &self.name, backlog_max).await
-        })
+        Box::pin(async move { overview_of(self, &self.name, backlog_max).await })
     }
 
     /// Each step in one transaction.

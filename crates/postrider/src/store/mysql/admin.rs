@@ -12,7 +12,6 @@ use crate::store::log_tx::start_progress;
 use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
 
-
 /// Whether the subscription exists.
 pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
     // Index: the primary key (name).

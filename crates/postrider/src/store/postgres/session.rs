@@ -62,11 +62,7 @@ pub(super) enum Access {
 
 impl Session {
     /// Asks the server who it is, and refuses one that cannot be used.
-    pub(super) async fn new(
-        client: Client,
-        sharing: Sharing,
-        options: &ServerOptions,
-    ) -> Result<Self> {
+    pub(super) async fn new(client: Client, sharing: Sharing, options: &ServerOptions) -> Result<Self> {
         let ServerOptions { schema, rows, answer_within, .. } = options.clone();
         let (incarnation, kind) = read_transaction(&client, Incarnation::of(&client)).await?;
         refuse(&kind)?;
