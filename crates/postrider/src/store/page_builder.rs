@@ -11,7 +11,7 @@ use super::{Budget, Fetched};
 use crate::{Action, Headers};
 use crate::{Code, Error, Position, Result, StoredEvent};
 
-/// Largest capacity that is allocated for a page in advance; a larger page grows.
+/// The largest capacity that is allocated in advance; a larger page grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Payload, headers and action up to this size are always read together with their row.
@@ -39,8 +39,7 @@ pub(super) struct PageBuilder {
     deferred: Vec<usize>,
 }
 
-/// Payload, headers and action of an event, where they are too large to be read together with their row. They are
-/// read once it is known that they fit.
+/// Payload, headers and action of an event that were too large to be read together with their row.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) struct DeferredColumns {
     pub(super) payload: Bytes,
@@ -62,8 +61,8 @@ impl PageBuilder {
         }
     }
 
-    /// Whether an event of this size exceeds the budget. A damaged row counts as an event: if the query returned as
-    /// many rows as its limit, there may be more.
+    /// Whether an event of this size exceeds the budget. A damaged row counts as an event: if the query returned the
+    /// maximum number of rows, there may be more.
     fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);
         let taken = self.events.len() + self.damaged.len();
@@ -74,7 +73,7 @@ impl PageBuilder {
     /// that are read later; `event` returns the event and whether some of its columns are deferred. Returns whether
     /// the page has room for the next row.
     ///
-    /// A row that cannot be read is listed as damaged: it must not stop the others, nor be skipped without a trace.
+    /// A row that cannot be read is listed as damaged: it must neither stop the others nor be skipped silently.
     ///
     /// # Errors
     /// Any error except a damaged row's.
@@ -156,9 +155,9 @@ impl PageBuilder {
     /// The answer to [`Store::fetch`](super::Store::fetch), if the rows came in the order of these positions. A
     /// position before the first event that did not fit, and without an event, is gone.
     pub(super) fn fetched(self, positions: &[Position]) -> Fetched {
-        let looked_at = positions.iter().take_while(|position| Some(**position) != self.left);
+        let read = positions.iter().take_while(|position| Some(**position) != self.left);
         let mut found = self.events.iter().map(|event| event.position).peekable();
-        let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
+        let gone = read.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
         Fetched { events: self.events, gone, ..Fetched::default() }
     }
 }
