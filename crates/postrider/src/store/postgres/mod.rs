@@ -86,7 +86,7 @@ impl PostgresStore {
     /// The schema a database has and the one this program needs. Creates and changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
         let client = &session.client;
@@ -107,10 +107,10 @@ impl PostgresStore {
         roles::roles(schema)
     }
 
-    /// The newest events that pass a filter, newest first. Changes nothing.
+    /// The newest events that match a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::list(&client, config.schema_name(), filter)).await
@@ -119,7 +119,7 @@ impl PostgresStore {
     /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
@@ -134,7 +134,7 @@ impl PostgresStore {
         views::make(&mut config.connect_unchecked().await?, config.schema_name()).await
     }
 
-    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and
     /// changes nothing.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl PostgresStore {
     /// Whether the connection is treated as one through a transaction pooler; see [`Pooler`].
     ///
     /// # Errors
-    /// What the database says, if a new connection has to be made.
+    /// The database's error, if a new connection must be opened.
     pub async fn is_pooled(&self) -> Result<bool> {
         Ok(self.0.settler.lock().await?.sharing()? == Sharing::Pooled)
     }

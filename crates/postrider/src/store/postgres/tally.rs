@@ -1,4 +1,4 @@
-//! Counting events, of whichever layout.
+//! Counts events of any layout.
 
 use tokio_postgres::Client;
 
@@ -8,7 +8,7 @@ use super::statement::query_unnamed;
 use crate::Result;
 use crate::store::{Tally, TallyBy, TallyGroup};
 
-/// Reads every event once, without its payload. `$1`: groups at most. Index: none.
+/// Reads every event once, without its payload. `$1`: the maximum number of groups. Index: none.
 const TALLY: &str = "
     SELECT subscription, event_type, producer, in_hour,
            count(*),
@@ -34,7 +34,7 @@ const TALLY: &str = "
 
 const HOUR: &str = "(extract(epoch FROM date_trunc('hour', f.created_at, 'UTC')) * 1000000)";
 
-/// Counts `events`, a SELECT of what [`tally`](crate::store::tally) names.
+/// Counts `events`, a SELECT with the columns of [`tally`](crate::store::tally).
 pub(super) async fn tally(client: &Client, by: TallyBy, groups_max: usize, events: &str) -> Result<Tally> {
     let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
     let rows = query_unnamed(client, &by.put_into(TALLY, HOUR, events), &[&limit]).await.map_err(failed)?;
