@@ -1,4 +1,4 @@
-//! Events of one answer, within a budget; and reading events again by position.
+//! Builds a page from the rows of a query, within a budget; and reads events again by position.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -24,13 +24,13 @@ pub(super) fn small(budget: Budget) -> Params {
     params![limit, limit, limit]
 }
 
-/// Takes the event of the next row in, as far as the budget goes.
+/// Adds the event of the next row to the page, if the budget allows.
 pub(super) fn take(page: &mut PageBuilder, row: Row) -> Result<()> {
     let (position, widths) = (row::position(&row, 0)?, row::widths(&row)?);
     page.take(position, widths.size_bytes(), || row::event(row, &widths)).map(|_| ())
 }
 
-/// Reads the columns that did not come along.
+/// Reads the deferred columns.
 pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> Result<()> {
     if page.deferred().len() == 0 {
         return Ok(());
@@ -44,7 +44,7 @@ pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> R
     for row in session.autocommit(Access::Reads, &sql, Params::new()).await? {
         found.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), row);
     }
-    // With the id, so that an event never gets the payload of another.
+    // Matched by id as well, so that an event never gets the payload of another.
     let columns = page.deferred().map(|event| match found.remove(&(event.position, event.event.id)) {
         Some(row) => row::deferred(row),
         None => Err(Error::new(Code::StoreBusy, "an event was deleted while it was read")),
