@@ -63,17 +63,17 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The text, of a column that holds one.
+    /// The text of a text column.
     pub(super) fn text(self) -> Option<&'a str> {
         if let Self::Text(text) = self { text } else { None }
     }
 
-    /// The bytes, of a column that holds some.
+    /// The bytes of a bytes column.
     pub(super) fn bytes(self) -> &'a [u8] {
         if let Self::Bytes(bytes) = self { bytes } else { &[] }
     }
 
-    /// The number, of a column that holds one.
+    /// The number of a number or time column.
     pub(super) fn number(self) -> Option<i64> {
         if let Self::Number(number) = self { number } else { None }
     }
@@ -139,7 +139,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// All rows of a batch. An event that cannot be made into a row is refused here, before any SQL runs.
+    /// All rows of a batch. An event that cannot be converted is refused here, before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
         if let Some(table) = batch.rows() {
             return Err(super::rows::unwritable(table));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_every_layout_is_taken() {
+    fn an_event_that_fits_is_accepted() {
         assert_eq!(reported(RowLayout::EventOutbox, order("7")), "fits");
         assert_eq!(reported(RowLayout::OutboxEvents, order("7")), "fits");
         let id = Uuid::nil().to_string();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_column_cannot_hold_is_named() {
+    fn the_error_names_what_does_not_fit() {
         use RowLayout::{EventOutbox, Outbox, OutboxEvents};
         let id = Uuid::nil().to_string();
         for (layout, event, why) in [

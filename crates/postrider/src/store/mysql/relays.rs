@@ -26,7 +26,9 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
                    leads = VALUES(leads), down = VALUES(down),
                    seen_at = VALUES(seen_at), expires_at = VALUES(expires_at)";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
-    session.autocommit_changes(sql, params![subscription, relay, leading, down, micros_of(*duration)]).await?;
+    session
+        .autocommit_changes(sql, params![subscription, relay, leading, down, micros_of(*duration)])
+        .await?;
     // Index: the primary key (subscription, relay), its first part.
     let old = "DELETE FROM {schema}.relays
                WHERE subscription = ? AND expires_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND";

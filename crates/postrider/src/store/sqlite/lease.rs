@@ -122,14 +122,14 @@ pub(super) fn take(
 /// See [`Store::renew`](crate::store::Store::renew).
 pub(super) fn renew(tx: &Connection, ledger: Ledger, lease: &LeaseRequest, epoch: Epoch) -> Attempt<Renewed> {
     // Index: the primary key (name), of both tables.
-    let prolonged = tx
+    let renewed = tx
         .prepare_cached(&ledger.put_into(
             "UPDATE {leases}
              SET expires_at = ?4
              WHERE name = ?1 AND holder = ?2 AND epoch = ?3",
         ))?
         .execute(params![lease.subscription, lease.holder, epoch.0, end(lease.duration, now(tx)?)])?;
-    if prolonged == 0 {
+    if renewed == 0 {
         return Ok(Renewed::Lost);
     }
     let paused = tx
@@ -151,8 +151,8 @@ pub(super) fn release(
         .prepare_cached(&ledger.put_into("DELETE FROM {leases} WHERE name = ?1 AND epoch = ?2"))?
         .execute(params![subscription, epoch.0])?;
     if freed > 0 {
-        let left = "UPDATE {subscriptions} SET clean = ?3 WHERE name = ?1 AND epoch = ?2";
-        tx.prepare_cached(&ledger.put_into(left))?.execute(params![subscription, epoch.0, clean])?;
+        let set_clean = "UPDATE {subscriptions} SET clean = ?3 WHERE name = ?1 AND epoch = ?2";
+        tx.prepare_cached(&ledger.put_into(set_clean))?.execute(params![subscription, epoch.0, clean])?;
     }
     Ok(())
 }
