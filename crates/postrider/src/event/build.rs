@@ -85,7 +85,7 @@ impl Event {
         self
     }
 
-    /// Sets the topic to send it to, if no routing rule decides otherwise.
+    /// Sets the topic to send it to. Routing rules, if there are any, decide instead.
     #[must_use]
     pub fn with_topic(mut self, topic: impl Into<String>) -> Self {
         self.topic = Some(topic.into());

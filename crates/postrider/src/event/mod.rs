@@ -44,7 +44,7 @@ pub struct Event {
     pub headers: Headers,
     /// When it happened.
     pub time: Timestamp,
-    /// The topic to send it to, if the writer sets it and no routing rule decides otherwise.
+    /// The topic to send it to, set by the writer. Routing rules, if there are any, decide instead.
     pub topic: Option<String>,
     /// The number of attempts before it is given up; overrides the relay's policy. A failure that may be the destination's
     /// fault is retried once before it counts.

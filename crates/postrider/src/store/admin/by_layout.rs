@@ -78,7 +78,7 @@ macro_rules! by_layout {
                 }
                 let migrated = $Log::migrate(&self.$at)$(.$await)??;
                 if extras.views {
-                    $Log::make_views(&self.$at)$(.$await)??;
+                    $Log::create_views(&self.$at)$(.$await)??;
                 }
                 Ok(migrated.into())
             }))

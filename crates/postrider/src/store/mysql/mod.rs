@@ -110,8 +110,8 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn make_views(config: &MySqlConfig) -> Result<()> {
-        views::make(&mut config.connect_unchecked().await?).await
+    pub async fn create_views(config: &MySqlConfig) -> Result<()> {
+        views::create(&mut config.connect_unchecked().await?).await
     }
 
     /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and

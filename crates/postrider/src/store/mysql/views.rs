@@ -17,10 +17,10 @@ pub(super) fn events() -> String {
 }
 
 /// Creates or replaces the views. Several processes may do so at once. If it is interrupted, run it again.
-pub(super) async fn make(session: &mut Session) -> Result<()> {
+pub(super) async fn create(session: &mut Session) -> Result<()> {
     migrate::check(session).await?;
     let lock = migrate::lock(session).await?;
-    let made = session.several(Access::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
+    let created = session.several(Access::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
     migrate::unlock(session, &lock).await?;
-    made.map(drop)
+    created.map(drop)
 }

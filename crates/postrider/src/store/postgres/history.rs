@@ -56,7 +56,7 @@ macro_rules! on_server {
 pub(super) use on_server;
 
 /// The identity of the server, for a pooled connection, whose server may change. Reads no table.
-pub(super) const WHO: &str = concat!("SELECT ", started!(), ", ", timeline!());
+pub(super) const SERVER_IDENTITY: &str = concat!("SELECT ", started!(), ", ", timeline!());
 
 impl Incarnation {
     pub(super) async fn of(client: &Client) -> Result<(Self, Kind)> {

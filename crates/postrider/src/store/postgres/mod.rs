@@ -130,8 +130,8 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn make_views(config: &PostgresConfig) -> Result<()> {
-        views::make(&mut config.connect_unchecked().await?, config.schema_name()).await
+    pub async fn create_views(config: &PostgresConfig) -> Result<()> {
+        views::create(&mut config.connect_unchecked().await?, config.schema_name()).await
     }
 
     /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
-use super::history::{Incarnation, Kind, WHO};
+use super::history::{Incarnation, Kind, SERVER_IDENTITY};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Params, Ready, RowsReceived, Statements};
@@ -145,18 +145,18 @@ impl Session {
             return ready.query(client, params).await.map_err(unanswered);
         }
         let begin = if access == Access::Writes { &begins.write } else { &begins.read };
-        let who = statements.get(client, WHO, &[]).await?;
+        let identity = statements.get(client, SERVER_IDENTITY, &[]).await?;
         // Each future sends its statement when it is first polled, and `biased` polls them in this order. All statements
         // are sent before any answer is awaited, so a caller that is cancelled leaves no lock behind.
-        let (begun, who, rows, ended) = tokio::join!(
+        let (begun, identity, rows, ended) = tokio::join!(
             biased;
             client.batch_execute(begin),
-            who.query(client, &[]),
+            identity.query(client, &[]),
             ready.query(client, params),
             client.batch_execute("COMMIT"),
         );
         begun.map_err(unanswered)?;
-        trust.check(incarnation, who, unanswered)?;
+        trust.check(incarnation, identity, unanswered)?;
         let rows = rows.map_err(unanswered)?;
         ended.map_err(unanswered)?;
         Ok(rows)
@@ -166,8 +166,8 @@ impl Session {
     pub(super) async fn hold(&self) -> Result<()> {
         let begin = async {
             self.client.batch_execute(&self.begins.hold).await.map_err(failed)?;
-            let who = self.statements.get(&self.client, WHO, &[]).await?;
-            self.trust.check(&self.incarnation, who.query(&self.client, &[]).await, failed)
+            let identity = self.statements.get(&self.client, SERVER_IDENTITY, &[]).await?;
+            self.trust.check(&self.incarnation, identity.query(&self.client, &[]).await, failed)
         };
         self.in_time(Access::Reads, begin).await
     }
@@ -199,10 +199,11 @@ impl Session {
         let first = begins.after[usize::from(!writes)].as_str();
         let client = transaction.client();
         if *sharing == Sharing::Pooled {
-            let who = statements.get(client, WHO, &[]).await?;
-            let (set, who) = tokio::join!(biased; client.batch_execute(first), who.query(client, &[]));
+            let identity = statements.get(client, SERVER_IDENTITY, &[]).await?;
+            let (set, identity) =
+                tokio::join!(biased; client.batch_execute(first), identity.query(client, &[]));
             set.map_err(failed)?;
-            trust.check(incarnation, who, failed)?;
+            trust.check(incarnation, identity, failed)?;
         } else if !first.is_empty() {
             let set = async { client.batch_execute(first).await.map_err(failed) };
             trust.in_time(1, Access::Reads, set).await?;
@@ -315,22 +316,22 @@ impl Trust {
         answer
     }
 
-    /// Refuses the answer to [`WHO`] if it comes from another server, or from a standby, which cannot answer it. Any other
+    /// Refuses the answer to [`SERVER_IDENTITY`] if it comes from another server, or from a standby, which cannot answer it. Any other
     /// error is returned as it is.
     fn check(
         &self,
         known: &Incarnation,
-        who: Result<Vec<Row>, SqlError>,
+        identity: Result<Vec<Row>, SqlError>,
         otherwise: fn(SqlError) -> Error,
     ) -> Result<()> {
-        let who = match who {
-            Ok(who) => who,
+        let identity = match identity {
+            Ok(identity) => identity,
             Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
                 return Err(self.replaced().with_source(error));
             }
             Err(error) => return Err(otherwise(error)),
         };
-        let same = match who.first() {
+        let same = match identity.first() {
             Some(row) => known.is_same(get(row, 0)?, get(row, 1)?),
             None => false,
         };

@@ -19,7 +19,7 @@ pub(super) fn events(schema: &Ident) -> String {
 }
 
 /// Creates or replaces the views, all of them or none. Several processes may do so at once.
-pub(super) async fn make(session: &mut Session, schema: &Ident) -> Result<()> {
+pub(super) async fn create(session: &mut Session, schema: &Ident) -> Result<()> {
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;
     migrate::check(tx.client(), schema).await?;

@@ -109,8 +109,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub fn make_views(path: impl AsRef<Path>) -> Result<()> {
-        Ok(views::make(&mut Self::connect(path)?)?)
+    pub fn create_views(path: impl AsRef<Path>) -> Result<()> {
+        Ok(views::create(&mut Self::connect(path)?)?)
     }
 
     /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and

@@ -19,7 +19,7 @@ pub(super) fn events() -> String {
 }
 
 /// Creates or replaces the views, all of them or none.
-pub(super) fn make(connection: &mut Connection) -> Attempt<()> {
+pub(super) fn create(connection: &mut Connection) -> Attempt<()> {
     migrate::check(connection)?;
     in_transaction(connection, TransactionBehavior::Immediate, |tx| {
         Ok(tx.execute_batch(&VIEWS.replace("{state}", STATE.trim_end()))?)
