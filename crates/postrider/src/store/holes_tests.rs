@@ -32,10 +32,20 @@ impl Claimer {
     }
 
     fn scan(&mut self, found: &[i64], facts: Facts, now: Duration) -> Vec<(i64, i64)> {
+        self.scan_up_to(100, found, facts, now)
+    }
+
+    fn scan_up_to(
+        &mut self,
+        events_max: usize,
+        found: &[i64],
+        facts: Facts,
+        now: Duration,
+    ) -> Vec<(i64, i64)> {
         let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
         let held: Vec<Position> = facts.held.iter().copied().map(Position::new).collect();
         let scan = Scan {
-            asked: self.0.ranges(100),
+            asked: self.0.ranges(events_max),
             found: &found,
             left: facts.left.map(Position::new),
             stamp: facts.stamp,
@@ -278,18 +288,9 @@ fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() 
             let left = (found.len() == 4).then(|| found.pop()).flatten();
             let horizon = (time > 20).then_some(1);
             let facts = Facts { left, stamp: Some(1), horizon, ..Facts::default() };
-            let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
-            let scan = Scan {
-                asked: claimer.0.ranges(3),
-                found: &positions,
-                left: facts.left.map(Position::new),
-                stamp: facts.stamp,
-                horizon: facts.horizon,
-                writers: None,
-                taken: Position::ZERO,
-                held: &[],
-            };
-            claimer.0.apply(scan, SOON).into_iter().for_each(|(a, b)| dead.insert_range(a, b));
+            for (first, last) in claimer.scan_up_to(3, &found, facts, SOON) {
+                dead.insert_range(Position::new(first), Position::new(last));
+            }
             handed.extend(found);
         }
         let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();
