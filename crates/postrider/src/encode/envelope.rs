@@ -11,9 +11,9 @@ use crate::{Code, Error, Event, Headers, Position, Result, event};
 
 /// Sends one JSON object with all fields of the event.
 ///
-/// A JSON payload is embedded byte for byte, except for whitespace around it: numbers, key order and escapes do not change.
-/// Any other payload is embedded as base64. Destinations that expect JSON lines refuse a body with a line break, so they
-/// do not accept a JSON payload with line breaks.
+/// A JSON payload is embedded byte for byte, except for whitespace around it: numbers, key order and escapes do not
+/// change. Any other payload is embedded as base64. Destinations that expect JSON lines refuse a body with a line
+/// break, so they do not accept a JSON payload with line breaks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Envelope;
 

@@ -20,16 +20,16 @@ pub const JSON: &str = "application/json";
 
 /// Encodes an event. Implement it to add a format.
 pub trait Encoder: Send + Sync + 'static {
-    /// Encodes one event. The same event at the same position with the same key must always give the same bytes: a consumer
-    /// may receive it twice. Must not do I/O or block.
+    /// Encodes one event. The same event at the same position with the same key must always give the same bytes: a
+    /// consumer may receive it twice. Must not do I/O or block.
     ///
     /// # Errors
     /// [`Code::Encode`](crate::Code::Encode) if this event can never be encoded in this format. The event is
     /// then dead for the subscription, as if the destination had rejected it.
     fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded>;
 
-    /// Headers to send in addition to those of the event and of its rule; they replace headers of the same name. Called only
-    /// for sinks that send headers.
+    /// Headers to send in addition to those of the event and of its rule; they replace headers of the same name. Called
+    /// only for sinks that send headers.
     fn headers(&self, _outgoing: &Outgoing<'_>) -> Headers {
         Headers::default()
     }

@@ -92,8 +92,8 @@ impl Event {
         self
     }
 
-    /// Sets the number of attempts, at least 1, instead of the relay's policy. A failure that may be the destination's fault
-    /// is retried once before it counts, so even with 1 the event may be sent more than once.
+    /// Sets the number of attempts, at least 1, instead of the relay's policy. A failure that may be the destination's
+    /// fault is retried once before it counts, so even with 1 the event may be sent more than once.
     #[must_use]
     pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = Some(max_attempts);

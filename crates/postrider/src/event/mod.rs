@@ -35,8 +35,8 @@ pub struct Event {
     pub event_type: String,
     /// What it is about.
     pub aggregate: Option<Aggregate>,
-    /// Events of one key are delivered in order, and the key is sent with the message. `None`: events of one aggregate (type
-    /// and id) are delivered in order, and its id is sent as the key; without an aggregate there is no order.
+    /// Events of one key are delivered in order, and the key is sent with the message. `None`: events of one aggregate
+    /// (type and id) are delivered in order, and its id is sent as the key; without an aggregate there is no order.
     pub key: Option<String>,
     /// The content, delivered byte for byte.
     pub payload: Bytes,
@@ -46,8 +46,8 @@ pub struct Event {
     pub time: Timestamp,
     /// The topic to send it to, set by the writer. Routing rules, if there are any, decide instead.
     pub topic: Option<String>,
-    /// The number of attempts before it is given up; overrides the relay's policy. A failure that may be the destination's
-    /// fault is retried once before it counts.
+    /// The number of attempts before it is given up; overrides the relay's policy. A failure that may be the
+    /// destination's fault is retried once before it counts.
     pub max_attempts: Option<u32>,
     /// It is not delivered after this time.
     pub expires_at: Option<Timestamp>,
@@ -108,8 +108,8 @@ impl Event {
         self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()))
     }
 
-    /// The key that orders this event, if there is one: its key, else type and id of its aggregate as `type/id`. So `User` 2
-    /// does not wait for `Order` 2, although their messages have the same key.
+    /// The key that orders this event, if there is one: its key, else type and id of its aggregate as `type/id`. So
+    /// `User` 2 does not wait for `Order` 2, although their messages have the same key.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
         let of_aggregate = |aggregate: &Aggregate| Cow::Owned(aggregate.ordering_key());
         self.key.as_deref().map(Cow::Borrowed).or_else(|| self.aggregate.as_ref().map(of_aggregate))

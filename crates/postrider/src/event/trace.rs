@@ -1,8 +1,8 @@
 //! W3C trace context: how a trace continues through the outbox.
 //!
 //! The trace context of an event is in its headers `traceparent` and `tracestate`. A writer with a [`TraceSource`] sets
-//! them. The library depends on no tracing system: a source for OpenTelemetry is a closure that injects the current span's
-//! context with its propagator and passes the two texts to [`TraceContext::parse`].
+//! them. The library depends on no tracing system: a source for OpenTelemetry is a closure that injects the current
+//! span's context with its propagator and passes the two texts to [`TraceContext::parse`].
 
 use super::{Event, Headers};
 use crate::{Code, Error, Result};
@@ -33,8 +33,8 @@ impl TraceContext {
         Ok(Self { traceparent: traceparent.to_owned(), tracestate: tracestate.map(str::to_owned) })
     }
 
-    /// The context in an event's headers, if it is valid. As W3C requires, an invalid `traceparent` means no context, and an
-    /// invalid `tracestate` is dropped while its `traceparent` is kept.
+    /// The context in an event's headers, if it is valid. As W3C requires, an invalid `traceparent` means no context,
+    /// and an invalid `tracestate` is dropped while its `traceparent` is kept.
     pub fn from_headers(headers: &Headers) -> Option<Self> {
         let parent = headers.get(TRACEPARENT)?;
         Self::parse(parent, headers.get(TRACESTATE)).or_else(|_| Self::parse(parent, None)).ok()

@@ -5,14 +5,14 @@
 //! scan for all holes and for the positions after them, and declares a hole dead only if no transaction is left that
 //! could fill it. There are two proofs:
 //!
-//! - **Horizon.** After it noticed the hole, the claimer took a transaction id, the *stamp*. The writer got its id before
-//!   its position, so its id is lower. If a snapshot in which all lower ids have ended still shows no event at the
-//!   position, the writer rolled back. Any open transaction that writes delays this proof, whatever it writes.
+//! - **Horizon.** After it noticed the hole, the claimer took a transaction id, the *stamp*. The writer got its id
+//!   before its position, so its id is lower. If a snapshot in which all lower ids have ended still shows no event at
+//!   the position, the writer rolled back. Any open transaction that writes delays this proof, whatever it writes.
 //! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open for writing.
 //!   If none of them is in a later list, and a snapshot taken after that list still shows no event at the position, the
 //!   writer rolled back. A transaction that was idle while the position was taken does not count
-//!   ([`writer_watch`](super::writer_watch)), so only the writer itself, and transactions that are never idle, delay this
-//!   proof. The list is more expensive.
+//!   ([`writer_watch`](super::writer_watch)), so only the writer itself, and transactions that are never idle, delay
+//!   this proof. The list is more expensive.
 //!
 //! This module uses neither a database nor a clock: callers pass in what a scan found, and when.
 

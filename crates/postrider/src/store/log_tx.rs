@@ -138,8 +138,9 @@ async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u6
     Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
 }
 
-/// See [`Store::purge`](super::Store::purge). Settles may run concurrently: they only raise floors, and they park events
-/// above the floor. Floors are read before the parked rows, so a settle in between can only make the batch smaller.
+/// See [`Store::purge`](super::Store::purge). Settles may run concurrently: they only raise floors, and they park
+/// events above the floor. Floors are read before the parked rows, so a settle in between can only make the batch
+/// smaller.
 pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged> {
     tx.lock_retention().await?;
     let bounds = tx.purge_bounds().await?;

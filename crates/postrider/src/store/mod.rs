@@ -7,9 +7,9 @@
 //!
 //! A relay [subscribes](Store::subscribe) once, then [acquires](Store::acquire) the lease of its subscription. With the
 //! lease it gets an [epoch](Epoch) and the recorded [state](Loaded). While it [renews](Store::renew) the lease, it
-//! [claims](Claimer::claim) events, publishes them, and [settles](Store::settle) what was acknowledged or parked. At the
-//! end it [releases](Store::release) the lease. If it dies instead, the lease expires, and the next owner continues from
-//! the recorded state with a higher epoch.
+//! [claims](Claimer::claim) events, publishes them, and [settles](Store::settle) what was acknowledged or parked. At
+//! the end it [releases](Store::release) the lease. If it dies instead, the lease expires, and the next owner continues
+//! from the recorded state with a higher epoch.
 //!
 //! # What holds if the process dies
 //!
@@ -20,8 +20,8 @@
 //! # Errors
 //!
 //! The [recovery](crate::Code::recovery) of an error's code tells the caller what to do. After an error with
-//! [`Recovery::Again`], nothing was changed, and the caller may repeat the call. After any other error the outcome may be
-//! unknown, and the caller acquires the lease again, which loads the state.
+//! [`Recovery::Again`], nothing was changed, and the caller may repeat the call. After any other error the outcome may
+//! be unknown, and the caller acquires the lease again, which loads the state.
 //!
 //! [`Recovery::Again`]: crate::Recovery::Again
 
@@ -103,10 +103,10 @@ pub trait Store: Send + Sync + 'static {
     /// and `start` is ignored. Returns whether it was created.
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>>;
 
-    /// Takes the lease if it is free, expired, or already this holder's. Assigns the next epoch and loads the state of the
-    /// subscription. Waits for a settle in progress. Once this is committed, a settle with an older epoch changes
-    /// nothing. If the holder dies, the lease expires on the database's clock, and the next owner finds the subscription
-    /// not [cleanly released](Loaded::clean).
+    /// Takes the lease if it is free, expired, or already this holder's. Assigns the next epoch and loads the state of
+    /// the subscription. Waits for a settle in progress. Once this is committed, a settle with an older epoch changes
+    /// nothing. If the holder dies, the lease expires on the database's clock, and the next owner finds the
+    /// subscription not [cleanly released](Loaded::clean).
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if there is no such subscription.
@@ -123,8 +123,8 @@ pub trait Store: Send + Sync + 'static {
     /// A reader of the events that are not done in this progress.
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
-    /// The same for the state of a lease. It reads only from the server that the state was loaded from: a server that has
-    /// replaced it may contain other events.
+    /// The same for the state of a lease. It reads only from the server that the state was loaded from: a server that
+    /// has replaced it may contain other events.
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
@@ -137,10 +137,10 @@ pub trait Store: Send + Sync + 'static {
         self.fetch(positions, bytes_max)
     }
 
-    /// Records progress if the epoch is still current: all of it or nothing, except that a table with a state per row may
-    /// record it in several transactions. Events that were published and not settled when a relay dies are published
-    /// again by the next owner. A parked row that another process has changed since this owner loaded or settled it is
-    /// not overwritten; the next renewal reports the change.
+    /// Records progress if the epoch is still current: all of it or nothing, except that a table with a state per row
+    /// may record it in several transactions. Events that were published and not settled when a relay dies are
+    /// published again by the next owner. A parked row that another process has changed since this owner loaded or
+    /// settled it is not overwritten; the next renewal reports the change.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
     /// Sets the operator's pause with its reason, or removes it. The relay learns about it with its next renewal.
@@ -159,28 +159,28 @@ pub trait Store: Send + Sync + 'static {
     /// prevent it: then the database was restored to an older state.
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
-    /// Continues a halted subscription with the database as it is now, from `start`. Rows parked at or above `start` are
-    /// removed, because their events are read again. Rows whose position now holds another event are removed, too,
+    /// Continues a halted subscription with the database as it is now, from `start`. Rows parked at or above `start`
+    /// are removed, because their events are read again. Rows whose position now holds another event are removed, too,
     /// because the parked event no longer exists. The other rows below `start` stay, and so does a pause.
     fn accept_history(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes one batch of events that are old enough and done in every subscription, in one short transaction. Parked
-    /// events stay, and so does the highest event that each subscription has seen. Creating or moving a subscription waits
-    /// until the batch is deleted.
+    /// events stay, and so does the highest event that each subscription has seen. Creating or moving a subscription
+    /// waits until the batch is deleted.
     ///
     /// # Errors
     /// [`Code::StoreBusy`](crate::Code::StoreBusy) if another process is deleting events, or is creating or moving a
     /// subscription.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
-    /// Records a relay's report about itself, which [`overview`](Self::overview) returns. Reports are only for operators:
-    /// they need no lease, and no decision depends on them.
+    /// Records a relay's report about itself, which [`overview`](Self::overview) returns. Reports are only for
+    /// operators: they need no lease, and no decision depends on them.
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted only if
-    /// that is configured, and its column map may lack an order of rows.
+    /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted only
+    /// if that is configured, and its column map may lack an order of rows.
     fn row_table(&self) -> Option<&RowTable> {
         None
     }
@@ -189,18 +189,18 @@ pub trait Store: Send + Sync + 'static {
     /// publishers. Does nothing for the default layout, which has no other publishers.
     fn trace_deliveries(&self) {}
 
-    /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing. The
-    /// backlog of each subscription is counted up to `backlog_max` events.
+    /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing.
+    /// The backlog of each subscription is counted up to `backlog_max` events.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// A writer for this outbox, with the schema and table of the store. It holds no connection. Set other options, such
-    /// as the [`namespace`](Outbox::namespace), on it.
+    /// A writer for this outbox, with the schema and table of the store. It holds no connection. Set other options,
+    /// such as the [`namespace`](Outbox::namespace), on it.
     fn outbox(&self) -> Outbox {
         outbox(self.row_table())
     }
 
-    /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups only
-    /// reduce the latency: if one is missed, polling finds the events.
+    /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups
+    /// only reduce the latency: if one is missed, polling finds the events.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }
@@ -247,15 +247,15 @@ impl IntoStore for Arc<dyn Store> {
 /// Reads committed events in position order, each once per claimer. Tracks holes: positions without an event that may
 /// still get one. All of that is in memory; after a crash the next owner starts from the recorded progress.
 pub trait Claimer: Send {
-    /// Reads the next page: holes and tail from one snapshot, with a check that the history did not change before it. If
-    /// the future is dropped, no event is lost: a later claim, or the next claimer, reads it.
+    /// Reads the next page: holes and tail from one snapshot, with a check that the history did not change before it.
+    /// If the future is dropped, no event is lost: a later claim, or the next claimer, reads it.
     fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
 }
 
 /// Wake-ups from a database; see [`Store::wakes`].
 pub trait Wakes: Send {
-    /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be combined
-    /// into one. If the future is dropped, no wake-up is lost.
+    /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be
+    /// combined into one. If the future is dropped, no wake-up is lost.
     fn next(&mut self) -> BoxFuture<'_, ()>;
 }
 
@@ -282,8 +282,8 @@ pub enum Claimed {
 pub struct Page {
     /// The events, by ascending position.
     pub events: Vec<StoredEvent>,
-    /// Ranges of positions that were proven never to get an event, both ends included. They may overlap positions that are
-    /// done.
+    /// Ranges of positions that were proven never to get an event, both ends included. They may overlap positions that
+    /// are done.
     pub dead: Vec<(Position, Position)>,
     /// Rows that cannot be read as events, and why. Each is returned once, like an event.
     pub damaged: Vec<(Position, String)>,
@@ -408,8 +408,8 @@ pub enum Renewed {
     Held {
         /// The reason of the operator's pause, if there is one.
         paused: Option<String>,
-        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Settles of
-        /// this owner do not overwrite these rows. It must acquire the lease again to load them.
+        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Settles
+        /// of this owner do not overwrite these rows. It must acquire the lease again to load them.
         parked_changed: bool,
     },
     /// Another relay has the lease, or it was removed.
@@ -429,8 +429,8 @@ pub struct Settlement {
     pub highest: Option<Mark>,
     /// The batch that is about to be published on trial, if any. If the process dies with it, the next owner loads it.
     pub trial: Option<Trial>,
-    /// Rows to park. Each replaces the row of the same position; if it has no key or destination, that of the old row is
-    /// kept.
+    /// Rows to park. Each replaces the row of the same position; if it has no key or destination, that of the old row
+    /// is kept.
     pub park: Vec<ParkedRow>,
     /// Positions whose row is removed.
     pub unpark: Vec<Position>,

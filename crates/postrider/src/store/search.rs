@@ -1,7 +1,7 @@
 //! Listing events of the default layout: the part that is the same on every database.
 //!
-//! The table has one index, on the position. Times roughly increase with positions, so a time is found by a binary search
-//! over the positions.
+//! The table has one index, on the position. Times roughly increase with positions, so a time is found by a binary
+//! search over the positions.
 
 use serde_json::Value;
 
@@ -95,8 +95,8 @@ pub(super) fn passes(event: &ListedEvent, part: Option<&Value>) -> bool {
     })
 }
 
-/// Whether a JSON value contains another, as PostgreSQL's `@>` defines it: every member of an object, every element of an
-/// array in any order. An array also contains a scalar that is one of its elements.
+/// Whether a JSON value contains another, as PostgreSQL's `@>` defines it: every member of an object, every element of
+/// an array in any order. An array also contains a scalar that is one of its elements.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Array(whole), part) if !part.is_object() && !part.is_array() => {

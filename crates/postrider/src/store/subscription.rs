@@ -20,8 +20,8 @@ pub(super) struct SubscriptionRow {
 }
 
 impl SubscriptionRow {
-    /// The whole state for the owner of a new epoch, and the parked rows as this owner knows them. `rows` are all parked
-    /// rows.
+    /// The whole state for the owner of a new epoch, and the parked rows as this owner knows them. `rows` are all
+    /// parked rows.
     pub(super) fn into_loaded(
         self,
         epoch: Epoch,

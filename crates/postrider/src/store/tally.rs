@@ -1,8 +1,8 @@
 //! Events counted by type, hour or producer: shows operators where a backlog comes from.
 //!
-//! Each layout has a SELECT of its events with the same columns: `subscription`, `event_type`, `producer`, `created_at`,
-//! `delivered_at`, `state` (pending, failed or done), `is_due` and `attempts`. Each database counts them in one
-//! statement, for every layout.
+//! Each layout has a SELECT of its events with the same columns: `subscription`, `event_type`, `producer`,
+//! `created_at`, `delivered_at`, `state` (pending, failed or done), `is_due` and `attempts`. Each database counts them
+//! in one statement, for every layout.
 
 use crate::Timestamp;
 

@@ -1,7 +1,7 @@
 //! Which transactions could still fill a hole: the writers of one list, until they have ended.
 //!
-//! A listed writer is excluded in two cases. If it is not in a later list, it has ended. If it was idle from one list to
-//! another, and the position was taken in between, another writer took the position. The second case matters for a
+//! A listed writer is excluded in two cases. If it is not in a later list, it has ended. If it was idle from one list
+//! to another, and the position was taken in between, another writer took the position. The second case matters for a
 //! transaction that stays open for hours: otherwise it would keep the holes of all later rollbacks open.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ pub(super) type Writers = BTreeMap<String, Option<String>>;
 pub(super) struct WriterWatches {
     /// The writers of the last list.
     present: BTreeMap<String, Writer>,
-    /// For each watch: the writers that were listed when it began and have not ended, each with the position above which
-    /// it has taken none.
+    /// For each watch: the writers that were listed when it began and have not ended, each with the position above
+    /// which it has taken none.
     open: BTreeMap<u64, BTreeMap<String, Position>>,
     /// The number of the last watch.
     last: u64,
@@ -32,8 +32,8 @@ struct Writer {
 }
 
 impl WriterWatches {
-    /// Applies a list: writers that are not in it have ended. `taken` is a position that was read after the list: higher
-    /// positions were taken later.
+    /// Applies a list: writers that are not in it have ended. `taken` is a position that was read after the list:
+    /// higher positions were taken later.
     pub(super) fn list(&mut self, writers: &Writers, taken: Position) {
         let before = std::mem::take(&mut self.present);
         for (name, idle_token) in writers {

@@ -1,7 +1,7 @@
 //! Writing: events go into the outbox in the caller's own transaction, next to the rows that they describe.
 //!
-//! Every driver has the same method: [`Outbox::write`] with the caller's transaction. It returns a result with rusqlite,
-//! and a future with the other drivers.
+//! Every driver has the same method: [`Outbox::write`] with the caller's transaction. It returns a result with
+//! rusqlite, and a future with the other drivers.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {

@@ -91,8 +91,8 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
         match insert_piece(driver, batch.schema(), piece).await {
             Ok(more) => written.extend(more),
             Err(error) => {
-                // Ignore an error here: after a deadlock the server has rolled back the whole transaction, including the
-                // savepoint, and the caller needs the deadlock, not the missing savepoint.
+                // Ignore an error here: after a deadlock the server has rolled back the whole transaction, including
+                // the savepoint, and the caller needs the deadlock, not the missing savepoint.
                 _ = driver.execute(SAVEPOINT[1]).await;
                 return Err(error);
             }

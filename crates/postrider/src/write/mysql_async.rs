@@ -1,5 +1,5 @@
-//! Writing in a mysql_async transaction; returns a future. One round trip, or two when a connection writes this number of
-//! events for the first time.
+//! Writing in a mysql_async transaction; returns a future. One round trip, or two when a connection writes this number
+//! of events for the first time.
 
 use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};

@@ -77,9 +77,9 @@ fn parameter_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The expression that converts a parameter to the column's type. Microseconds since 1970 are split, so that the arithmetic
-/// of intervals loses no digit. Operators are qualified with their schema, because the application's session may have any
-/// `search_path`.
+/// The expression that converts a parameter to the column's type. Microseconds since 1970 are split, so that the
+/// arithmetic of intervals loses no digit. Operators are qualified with their schema, because the application's session
+/// may have any `search_path`.
 fn value(kind: Kind, sent: &str) -> String {
     match kind {
         Kind::Id | Kind::Text | Kind::Bytes | Kind::Number => sent.to_owned(),

@@ -52,8 +52,8 @@ pub(super) async fn insert<D: Driver>(
         all.extend(values(table, &insert, event)?);
     }
     let first = driver.insert_texts(statement(table, &insert, events.len()), all).await?;
-    // Without a column for it, the event's id is derived from the row's number and creation time. Index: the primary key
-    // (id).
+    // Without a column for it, the event's id is derived from the row's number and creation time. Index: the primary
+    // key (id).
     let created = match spec.has_column(EventField::Id) {
         false => {
             let select = table.put_into_mysql(&format!(

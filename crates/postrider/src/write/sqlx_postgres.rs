@@ -24,7 +24,8 @@ async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Writ
     written_rows(&rows, reported)
 }
 
-/// Inserts into a table of another layout. The only texts inserted into the statement are checked [`Ident`](crate::Ident)s.
+/// Inserts into a table of another layout. The only texts inserted into the statement are checked
+/// [`Ident`](crate::Ident)s.
 async fn insert_into_layout(
     connection: &mut PgConnection,
     table: &RowTable,

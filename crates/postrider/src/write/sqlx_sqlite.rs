@@ -26,7 +26,8 @@ async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<
     written.map_err(error)
 }
 
-/// Inserts into a table of another layout. The only text inserted into the statement is a checked [`Ident`](crate::Ident).
+/// Inserts into a table of another layout. The only text inserted into the statement is a checked
+/// [`Ident`](crate::Ident).
 async fn insert_rows(
     connection: &mut SqliteConnection,
     statement: &str,

@@ -15,8 +15,8 @@ pub trait Transaction: Sized {
     ///
     /// # Contract
     /// - An error in `batch` is returned without touching the database.
-    /// - After any error the transaction is as it was before the call and can continue, unless the database aborted it (disk
-    ///   full, I/O error; on PostgreSQL after any failed statement).
+    /// - After any error the transaction is as it was before the call and can continue, unless the database aborted it
+    ///   (disk full, I/O error; on PostgreSQL after any failed statement).
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,

@@ -1,8 +1,8 @@
-//! The code around the INSERT of every driver: return an earlier error, return immediately if there are no events, convert
-//! the answer.
+//! The code around the INSERT of every driver: return an earlier error, return immediately if there are no events,
+//! convert the answer.
 
-/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The function
-/// takes the borrow and a batch that is not empty, and returns what was written.
+/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The
+/// function takes the borrow and a batch that is not empty, and returns what was written.
 macro_rules! impl_async_transaction {
     ($lifetime:lifetime, $insert:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {

@@ -7,8 +7,8 @@ use super::{SPECVERSION, Source};
 use crate::event::{TRACEPARENT, TRACESTATE};
 use crate::{Event, TraceContext};
 
-/// Attribute names of the specification and of Postrider: a header of the event with one of these names does not become an
-/// attribute.
+/// Attribute names of the specification and of Postrider: a header of the event with one of these names does not become
+/// an attribute.
 const TAKEN: [&str; 21] = [
     "specversion",
     "id",
@@ -80,7 +80,8 @@ fn facts<'a>(event: &'a Event, all: &mut Attributes<'a>) {
     }
 }
 
-/// The event's headers that can be extensions: lower-case letters and digits, not too long, not a taken name, with a value.
+/// The event's headers that can be extensions: lower-case letters and digits, not too long, not a taken name, with a
+/// value.
 fn extensions(event: &Event) -> impl Iterator<Item = (&str, &str)> {
     event.headers.iter().filter(|(name, value)| {
         let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

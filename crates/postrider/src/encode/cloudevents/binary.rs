@@ -6,8 +6,8 @@ use super::attributes::attributes;
 use super::source::percent_encoded;
 use crate::{Headers, Result};
 
-/// Sends a CloudEvent in binary mode: the payload byte for byte, without a copy, and each attribute in a header. The content
-/// type is the event's `content-type` header, else `application/json`.
+/// Sends a CloudEvent in binary mode: the payload byte for byte, without a copy, and each attribute in a header. The
+/// content type is the event's `content-type` header, else `application/json`.
 #[derive(Debug, Clone, Default)]
 pub struct CloudEventsBinary {
     source: Source,

@@ -18,8 +18,8 @@ const BYTES: &str = "application/octet-stream";
 
 /// Sends a CloudEvent in structured mode: attributes and data in one JSON object.
 ///
-/// A payload that is JSON, by its media type and its content, is in `data`, byte for byte except for whitespace around it.
-/// Any other payload is in `data_base64`.
+/// A payload that is JSON, by its media type and its content, is in `data`, byte for byte except for whitespace around
+/// it. Any other payload is in `data_base64`.
 #[derive(Debug, Clone, Default)]
 pub struct CloudEvents {
     source: Source,

@@ -1,8 +1,8 @@
 //! The operations that every database has for both kinds of layout: the default one, and a table with a state per row.
 //! The choice between the two stores depends only on the outbox and is written once, here.
 
-/// The part of an `impl Admin` that calls `log` or `rows`. Their functions take the field `at` and, for rows, the table;
-/// `await` is given if they are async.
+/// The part of an `impl Admin` that calls `log` or `rows`. Their functions take the field `at` and, for rows, the
+/// table; `await` is given if they are async.
 macro_rules! by_layout {
     (at: $at:ident, log: $Log:ident, rows: $Rows:ident, open: $open:ident $(, $await:tt)?) => {
         fn row_table(&self) -> Option<&RowTable> {

@@ -1,8 +1,9 @@
 //! Detects late rows: rows that appear at positions which were settled as empty.
 //!
-//! A user with the right to INSERT can also choose the position, with `SET insert_id`. If the position was not read yet,
-//! its event is delivered like any other. If it was settled as empty, the event would never be read. The claimer therefore
-//! tracks the newest of these positions, checks them regularly, and reports every row that it finds there, once (ADR 42).
+//! A user with the right to INSERT can also choose the position, with `SET insert_id`. If the position was not read
+//! yet, its event is delivered like any other. If it was settled as empty, the event would never be read. The claimer
+//! therefore tracks the newest of these positions, checks them regularly, and reports every row that it finds there,
+//! once (ADR 42).
 //!
 //! The positions are also recorded in the table `absent`, so that the next relay, and `doctor`, find a row that appears
 //! while no relay runs.
@@ -43,8 +44,8 @@ pub(super) struct Absent {
     floor: i64,
     checked_at: Option<Duration>,
     recorded_at: Option<Duration>,
-    /// Proven dead and not recorded yet. They must not be settled before: a row that appears before the next relay starts
-    /// would not be noticed.
+    /// Proven dead and not recorded yet. They must not be settled before: a row that appears before the next relay
+    /// starts would not be noticed.
     unrecorded: Vec<(Position, Position)>,
     /// Recorded and not returned by [`add`](Self::add) yet.
     recorded: Vec<(Position, Position)>,
@@ -64,7 +65,8 @@ impl Absent {
         Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
     }
 
-    /// Adds ranges that were proven never to get an event. Returns those that may be settled, because they are recorded.
+    /// Adds ranges that were proven never to get an event. Returns those that may be settled, because they are
+    /// recorded.
     pub(super) fn add(&mut self, dead: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
         for (first, last) in &dead {
             self.insert(first.get(), last.get());
@@ -81,8 +83,8 @@ impl Absent {
         std::mem::take(&mut self.late_rows)
     }
 
-    /// Records new ranges and checks for late rows, each if it is due. If this fails, nothing has changed, and the next call
-    /// does it.
+    /// Records new ranges and checks for late rows, each if it is due. If this fails, nothing has changed, and the next
+    /// call does it.
     pub(super) async fn check(
         &mut self,
         session: &mut Session,
@@ -104,7 +106,8 @@ impl Absent {
         self.extend_to_first_event(session).await?;
         let owner = self.owner.as_ref().map_or("", |(name, _)| name.as_str());
         let rows = rows_at(session, &self.ranges, owner).await?;
-        // Rows that were reported before are settled by now. Parked rows were reported, too, or an operator handles them.
+        // Rows that were reported before are settled by now. Parked rows were reported, too, or an operator handles
+        // them.
         let reported = std::mem::take(&mut self.reported);
         for (position, is_parked) in rows {
             if is_parked || reported.contains(&position) {
@@ -132,7 +135,8 @@ impl Absent {
         }
         let last = done.highest().get();
         let first = last.saturating_sub(WINDOW_POSITIONS).max(0) + 1;
-        // Index: the primary key (position), one range. One row per gap: the position before it and the position after it.
+        // Index: the primary key (position), one range. One row per gap: the position before it and the position after
+        // it.
         let sql = "SELECT before_it, position FROM (
                        SELECT COALESCE(LAG(position) OVER (ORDER BY position), ?) AS before_it, position
                        FROM {schema}.events WHERE position BETWEEN ? AND ?) AS steps
@@ -186,8 +190,8 @@ impl Absent {
         Ok(())
     }
 
-    /// A role that was created before the table `absent` has no right to use it. The ranges are then kept only in memory, and
-    /// a warning is logged once.
+    /// A role that was created before the table `absent` has no right to use it. The ranges are then kept only in
+    /// memory, and a warning is logged once.
     fn allowed<T: Default>(&mut self, answer: Result<T>) -> Result<T> {
         match answer {
             Err(error) if error.code() == Code::PrivilegeMissing => {

@@ -17,9 +17,9 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// From a URL, with the certificates that it names. MySQL's `ssl-mode`s have only two meanings here: no TLS, and TLS
-    /// with a verified certificate. `required`, `verify_ca` and `verify_identity` all verify the certificate for the
-    /// host. `preferred`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
+    /// From a URL, with the certificates that it names. MySQL's `ssl-mode`s have only two meanings here: no TLS, and
+    /// TLS with a verified certificate. `required`, `verify_ca` and `verify_identity` all verify the certificate for
+    /// the host. `preferred`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
     pub(super) fn parse(text: &str) -> Result<(Self, Certificates)> {
         let TlsUrl { url, certificates, mode } =
             TlsUrl::parse(text, |name, _| match name.replace('_', "-").as_str() {

@@ -73,8 +73,8 @@ pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str
     require_found(subscription, tx.execute(sql, params![reason, subscription]).await? > 0)
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that an
-/// owner that still uses the old history cannot overwrite the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
     log_tx::keep_events(tx).await?;
     let history = tx.server().history.clone();

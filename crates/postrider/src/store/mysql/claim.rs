@@ -1,11 +1,12 @@
-//! Claiming: committed events in position order, each once, and the holes: positions whose event may still be committed.
+//! Claiming: committed events in position order, each once, and the holes: positions whose event may still be
+//! committed.
 //!
 //! A claim queries in this order:
 //!
 //! 1. the list of writers, if there are old holes; it must be older than the snapshot that follows
 //! 2. the events: holes and tail in one statement, which is one snapshot
-//! 3. the history: whether the highest event seen still has its position. It is queried after the events, so that a change
-//!    before or between the two queries is detected before any event is handed out
+//! 3. the history: whether the highest event seen still has its position. It is queried after the events, so that a
+//!    change before or between the two queries is detected before any event is handed out
 //!
 //! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
 

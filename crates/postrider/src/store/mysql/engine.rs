@@ -2,14 +2,14 @@
 //! InnoDB.
 //!
 //! `INNODB_TRX` does not show the current moment. It is a copy that is not refreshed while it is read more often than
-//! every 0.1 s, and it contains a writer from its first row on, not from the moment it took its position. It proves a hole
-//! dead under these conditions, all of which are needed (ADR 26):
+//! every 0.1 s, and it contains a writer from its first row on, not from the moment it took its position. It proves a
+//! hole dead under these conditions, all of which are needed (ADR 26):
 //!
 //! - The copy was made during the statement that reads it: it shows this connection with that statement, by a unique
 //!   number in its text.
 //! - Transactions are identified by their numbers, which are never reused. No times are compared.
-//! - The hole was noticed longer ago than a statement may take between taking a position and writing there. So the writer
-//!   of the position has either written, and is listed for as long as it may commit, or never will write.
+//! - The hole was noticed longer ago than a statement may take between taking a position and writing there. So the
+//!   writer of the position has either written, and is listed for as long as it may commit, or never will write.
 //! - There is no uncommitted row in the hole; see [`uncommitted`](super::writers::uncommitted).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,8 @@ use super::session::{Params, Session, Tx};
 use crate::store::writer_watch::Writers;
 use crate::{Code, Error, Result};
 
-/// The shortest time between two lists of one claimer: a copy is refreshed only when it is 0.1 s old. Varying parts of it
-/// are added, so that several claimers do not prevent a refresh forever.
+/// The shortest time between two lists of one claimer: a copy is refreshed only when it is 0.1 s old. Varying parts of
+/// it are added, so that several claimers do not prevent a refresh forever.
 const PAUSE: Duration = Duration::from_millis(300);
 const PAUSE_PARTS: u32 = 7;
 
@@ -34,8 +34,8 @@ const TRANSACTIONS_MAX: usize = 1_000;
 /// Begins a transaction in InnoDB. Index: the primary key (version).
 const BEGIN: &str = "SELECT version FROM {schema}.migrations WHERE version = 1";
 
-/// All transactions: the number, whether it has written, and whether it is this statement's. A transaction that has only
-/// read has no number, or one outside this range. No index: memory of the server.
+/// All transactions: the number, whether it has written, and whether it is this statement's. A transaction that has
+/// only read has no number, or one outside this range. No index: memory of the server.
 const LIST: &str = "
     SELECT CAST(trx_id AS CHAR), trx_id BETWEEN 1 AND 281474976710655,
            trx_mysql_thread_id = CONNECTION_ID() AND COALESCE(trx_query, '') LIKE '%postrider list {number}.%'

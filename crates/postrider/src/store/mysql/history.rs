@@ -7,8 +7,8 @@ use super::session::{Params, Tx, params};
 use crate::ledger::Mark;
 use crate::{Position, Result};
 
-/// The next position that the counter will assign. By default, MySQL's `information_schema` returns a copy that may be a
-/// day old; our sessions turn that off. Index: that of the dictionary, by name.
+/// The next position that the counter will assign. By default, MySQL's `information_schema` returns a copy that may be
+/// a day old; our sessions turn that off. Index: that of the dictionary, by name.
 pub(super) const NEXT: &str = "
     SELECT COALESCE(auto_increment, 1)
     FROM information_schema.tables
@@ -23,8 +23,8 @@ pub(super) async fn last_position(tx: &mut Tx<'_>) -> Result<Position> {
     Ok(if last >= Position::LAST.previous() { last.max(last_row(tx).await?) } else { last })
 }
 
-/// The position before the one that the counter will assign next. The counter is unsigned, and above every position once
-/// the highest possible one was assigned.
+/// The position before the one that the counter will assign next. The counter is unsigned, and above every position
+/// once the highest possible one was assigned.
 pub(super) fn before(row: &Row) -> Result<Position> {
     get(row, 0).map(below)
 }

@@ -80,7 +80,8 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
     Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
 }
 
-/// See [`Store::release`](crate::store::Store::release). The caller has checked that the lease was taken on this server.
+/// See [`Store::release`](crate::store::Store::release). The caller has checked that the lease was taken on this
+/// server.
 pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, clean: bool) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let owned = "UPDATE {schema}.subscriptions AS s

@@ -1,8 +1,8 @@
 //! The metadata locks of a server: which sessions have a table open for writing.
 //!
 //! Besides the locks, the activity of their owners is queried. A writer that waits for its application gets an *idle
-//! token*, which changes as soon as it begins a statement: between two lists with the same token it was idle, and took no
-//! position. ADR 25 explains how the token is composed.
+//! token*, which changes as soon as it begins a statement: between two lists with the same token it was idle, and took
+//! no position. ADR 25 explains how the token is composed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ use crate::{Ident, Result};
 pub(super) enum Locks {
     /// `performance_schema.metadata_locks` of MySQL.
     MySql,
-    /// The same on MariaDB. A prepared transaction loses its lock when its connection ends, so `XA RECOVER` is needed, too.
+    /// The same on MariaDB. A prepared transaction loses its lock when its connection ends, so `XA RECOVER` is needed,
+    /// too.
     MariaDb,
     /// MariaDB's plugin `metadata_lock_info`, which reports only connections. It needs `XA RECOVER`, too.
     Plugin,
@@ -28,10 +29,11 @@ pub(super) enum Locks {
 /// The sessions and transactions that have a table open for writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// The idle token of each lock, by owner and lock. Two locks of the same owner may belong to one transaction or to two.
+    /// The idle token of each lock, by owner and lock. Two locks of the same owner may belong to one transaction or to
+    /// two.
     pub(super) locks: BTreeMap<(String, String), Option<String>>,
-    /// Prepared transactions, which may have lost their locks, of any table, with a token: they take no more positions, but
-    /// their names may be reused.
+    /// Prepared transactions, which may have lost their locks, of any table, with a token: they take no more positions,
+    /// but their names may be reused.
     pub(super) prepared: BTreeMap<String, Option<String>>,
 }
 
@@ -59,8 +61,8 @@ macro_rules! scan {
     };
 }
 
-/// Detects an incomplete list: locks or threads were lost for lack of memory, or the instruments are disabled. The last two
-/// columns: whether every statement of an instrumented thread gets a number.
+/// Detects an incomplete list: locks or threads were lost for lack of memory, or the instruments are disabled. The last
+/// two columns: whether every statement of an instrumented thread gets a number.
 macro_rules! reservations {
     () => {
         "SHOW GLOBAL STATUS WHERE variable_name IN
@@ -77,9 +79,10 @@ macro_rules! reservations {
 
 /// Two queries of the lock table: while a transaction is being prepared, its lock moves, and one query may miss it. The
 /// first query reads the statement numbers of the owner: `Questions` counts all statements that can take a position but
-/// restarts when the connection is reset; the number of the last statement never restarts. The second, later query shows
-/// whether the owner is idle: so the numbers are those of an idle owner, or will differ in the next list. An owner that
-/// does not exist has left a prepared transaction behind; the owner of a recovered transaction is the main thread.
+/// restarts when the connection is reset; the number of the last statement never restarts. The second, later query
+/// shows whether the owner is idle: so the numbers are those of an idle owner, or will differ in the next list. An
+/// owner that does not exist has left a prepared transaction behind; the owner of a recovered transaction is the main
+/// thread.
 const MYSQL: &str = concat!(
     scan!(
         "CONCAT((SELECT s.variable_value FROM performance_schema.status_by_thread AS s
@@ -119,10 +122,10 @@ const PLUGIN: &str = "
     WHERE lock_type = 'Table metadata lock' AND table_schema = '{name}' AND table_name = 'events'
       AND lock_mode NOT IN ('MDL_SHARED', 'MDL_SHARED_HIGH_PRIO', 'MDL_SHARED_READ', 'MDL_SHARED_READ_ONLY')";
 
-/// The connections of MariaDB: first the number of the last statement of each, which is unique on the server; then, later,
-/// which of them are idle. Then the prepared transactions: they are queried after the locks, so that a transaction that
-/// loses its lock in between is found here. Before and after them, how many were ever prepared. Without the right PROCESS,
-/// only connections of the same user are reported. No index: memory of the server.
+/// The connections of MariaDB: first the number of the last statement of each, which is unique on the server; then,
+/// later, which of them are idle. Then the prepared transactions: they are queried after the locks, so that a
+/// transaction that loses its lock in between is found here. Before and after them, how many were ever prepared.
+/// Without the right PROCESS, only connections of the same user are reported. No index: memory of the server.
 const OF_MARIADB: &str = ";
     SELECT CAST(id AS CHAR), CAST(query_id AS CHAR) FROM information_schema.processlist;
     SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE command = 'Sleep';
@@ -222,8 +225,8 @@ fn idle_connections(statements: &[Row], sleeping: &[Row]) -> Result<BTreeMap<Str
     Ok(known)
 }
 
-/// The prepared transactions. Their token is the number of transactions ever prepared, if it did not change while they were
-/// read: as long as it stays the same, no name was reused.
+/// The prepared transactions. Their token is the number of transactions ever prepared, if it did not change while they
+/// were read: as long as it stays the same, no name was reused.
 fn prepared(before: &[Row], found: &[Row], after: &[Row]) -> Result<BTreeMap<String, Option<String>>> {
     let count = |rows: &[Row]| rows.first().map(|row| get::<String>(row, 1)).transpose();
     let (before, after) = (count(before)?, count(after)?);

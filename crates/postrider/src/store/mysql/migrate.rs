@@ -10,8 +10,8 @@ use crate::{Code, Error, Ident, Result};
 const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
 
-/// The database, and the table of applied migrations, created before the first one. The row of the first migration is also
-/// the lock of retention.
+/// The database, and the table of applied migrations, created before the first one. The row of the first migration is
+/// also the lock of retention.
 const MIGRATIONS_TABLE: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 USE {schema};
 CREATE TABLE IF NOT EXISTS {schema}.migrations (
@@ -30,8 +30,8 @@ const PLACE: &str = "the database";
 /// How long to wait for another process that migrates, in seconds.
 const WAIT_SECONDS: i64 = 20;
 
-/// Applies the missing migrations. Several processes may do so at once: one of them applies the migrations, and the others
-/// wait for it. If it is interrupted, run it again.
+/// Applies the missing migrations. Several processes may do so at once: one of them applies the migrations, and the
+/// others wait for it. If it is interrupted, run it again.
 pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
     let lock = lock(session).await?;
     let migrated = apply(session).await;
@@ -90,8 +90,8 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     let name = session.schema().as_str().to_owned();
     schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;
     refuse_missing(session).await?;
-    // Another storage engine may not roll back and may not lock; positions must come from the counter. Index: that of the
-    // dictionary, by name.
+    // Another storage engine may not roll back and may not lock; positions must come from the counter. Index: that of
+    // the dictionary, by name.
     let sql = "SELECT t.engine = 'InnoDB' AND c.extra LIKE '%auto_increment%' AND c.column_key = 'PRI'
                FROM information_schema.tables AS t
                JOIN information_schema.columns AS c

@@ -114,8 +114,8 @@ impl MySqlStore {
         views::create(&mut config.connect_unchecked().await?).await
     }
 
-    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and
-    /// changes nothing.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -135,8 +135,8 @@ impl MySqlStore {
         Ok(store)
     }
 
-    /// As [`Store::overview`](super::Store::overview), for a user with only the right to read, and on servers that no relay
-    /// can use.
+    /// As [`Store::overview`](super::Store::overview), for a user with only the right to read, and on servers that no
+    /// relay can use.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), except `ServerUnfit`.
@@ -147,8 +147,8 @@ impl MySqlStore {
         tx.finish(seen).await
     }
 
-    /// The prepared transactions of the server, in the format of `XA COMMIT`. On MariaDB each of them may keep positions of
-    /// rolled-back transactions undecided, whatever it has written.
+    /// The prepared transactions of the server, in the format of `XA COMMIT`. On MariaDB each of them may keep
+    /// positions of rolled-back transactions undecided, whatever it has written.
     ///
     /// # Errors
     /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user has no right to list them.
@@ -164,8 +164,8 @@ impl MySqlStore {
         locks::triggers(&mut config.client().await?, config.schema_name()).await
     }
 
-    /// The number of sessions and prepared transactions that have the outbox open for writing now, as the proof of holes
-    /// counts them; `None` if the server does not report all of them. Reads no table of the outbox.
+    /// The number of sessions and prepared transactions that have the outbox open for writing now, as the proof of
+    /// holes counts them; `None` if the server does not report all of them. Reads no table of the outbox.
     ///
     /// # Errors
     /// The database's error.
@@ -173,8 +173,8 @@ impl MySqlStore {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
-    /// Rows at positions that a subscription has settled as empty and has not parked, by subscription: their writers chose
-    /// the positions. A running relay parks them as dead within seconds. Changes nothing.
+    /// Rows at positions that a subscription has settled as empty and has not parked, by subscription: their writers
+    /// chose the positions. A running relay parks them as dead within seconds. Changes nothing.
     ///
     /// # Errors
     /// The database's error.

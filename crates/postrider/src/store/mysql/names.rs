@@ -7,9 +7,9 @@ use crate::store::writer_watch::Writers;
 
 /// Assigns names that transactions keep from one list to the next.
 ///
-/// The server's identifiers are not stable: MySQL replaces a lock when its transaction is prepared, MariaDB removes it when
-/// the connection of a prepared transaction ends, and the plugin reports no transactions at all. In doubt, a transaction
-/// is therefore listed under all names that it may have had:
+/// The server's identifiers are not stable: MySQL replaces a lock when its transaction is prepared, MariaDB removes it
+/// when the connection of a prepared transaction ends, and the plugin reports no transactions at all. In doubt, a
+/// transaction is therefore listed under all names that it may have had:
 ///
 /// - A lock that was in the previous list counts as the same transaction.
 /// - A new lock may be the successor of a lock of the same owner in the previous list: while a transaction is being
@@ -26,8 +26,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of all transactions that may still commit, with the tokens of idle ones. A name that only may be right has
-    /// no token.
+    /// The names of all transactions that may still commit, with the tokens of idle ones. A name that only may be right
+    /// has no token.
     pub(super) fn of(&mut self, holders: Holders) -> Writers {
         let before = std::mem::take(&mut self.present);
         let of_owner = |owner: &str| -> BTreeSet<String> {

@@ -8,12 +8,12 @@ use crate::Position;
 const SHORT_POSITIONS_MAX: i64 = 64;
 const SINGLE_POSITIONS_MAX: usize = 20_000;
 
-/// A condition for the positions of some ranges, both ends included, ascending. The server reads the ranges of the primary
-/// key in order, and no further than a LIMIT needs.
+/// A condition for the positions of some ranges, both ends included, ascending. The server reads the ranges of the
+/// primary key in order, and no further than a LIMIT needs.
 ///
 /// It also evaluates the condition for every row it reads, so the condition is written for speed: the tail first, which
-/// has most rows; single positions in one IN, which is a binary search; long ranges last. Ten thousand holes with one OR
-/// each take a minute per query.
+/// has most rows; single positions in one IN, which is a binary search; long ranges last. Ten thousand holes with one
+/// OR each take a minute per query.
 pub(super) fn within(ranges: impl Iterator<Item = (i64, i64)>) -> String {
     let (mut tail, mut single, mut long) = (String::new(), String::new(), String::new());
     let (mut lowest, mut singles) = (None, 0);

@@ -8,8 +8,8 @@ use super::session::{Tx, params};
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
-/// See [`Store::report`](crate::store::Store::report). Each statement is a separate transaction: no decision depends on the
-/// reports.
+/// See [`Store::report`](crate::store::Store::report). Each statement is a separate transaction: no decision depends on
+/// the reports.
 pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result<()> {
     let RelayReport { subscription, relay, role, duration, down } = report;
     let (subscription, relay) = (subscription.as_str(), relay.as_str());

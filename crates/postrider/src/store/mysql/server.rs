@@ -33,8 +33,8 @@ impl fmt::Display for Product {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
     pub(super) product: Product,
-    /// Distinguishes it from other copies of its data: MySQL's `server_uuid`. MariaDB has none; there it is `server_id`,
-    /// which differs between the servers of a replication.
+    /// Distinguishes it from other copies of its data: MySQL's `server_uuid`. MariaDB has none; there it is
+    /// `server_id`, which differs between the servers of a replication.
     pub(super) history: String,
     /// The source of its metadata locks, if it reports them.
     pub(super) locks: Option<Locks>,
@@ -96,8 +96,8 @@ impl Server {
         Ok(())
     }
 
-    /// Its identity, as the public type. The start time does not matter: a restart loses no committed event, and ends all
-    /// connections.
+    /// Its identity, as the public type. The start time does not matter: a restart loses no committed event, and ends
+    /// all connections.
     pub(super) fn origin(&self) -> Origin {
         Origin { history: self.history.clone(), started: String::new() }
     }

@@ -119,10 +119,12 @@ impl Session {
         Ok(self.conn.affected_rows())
     }
 
-    /// Runs one statement that reads, as a transaction, and passes every row to `take` as it arrives: rows are processed
-    /// while the server prepares the next ones. After an error of `take`, the remaining rows are read and discarded.
+    /// Runs one statement that reads, as a transaction, and passes every row to `take` as it arrives: rows are
+    /// processed while the server prepares the next ones. After an error of `take`, the remaining rows are read and
+    /// discarded.
     ///
-    /// The statement is prepared: then values are sent in binary form. Sent as text, they cost the server twice as much.
+    /// The statement is prepared: then values are sent in binary form. Sent as text, they cost the server twice as
+    /// much.
     pub(super) async fn each(
         &mut self,
         prepared: Prepared,
@@ -155,8 +157,8 @@ impl Session {
         answer.and(taken)
     }
 
-    /// Sends several statements without parameters at once, and reads all answers. The server runs them to the end even if
-    /// the caller stops waiting. After an error, the statements that follow are not run.
+    /// Sends several statements without parameters at once, and reads all answers. The server runs them to the end even
+    /// if the caller stops waiting. After an error, the statements that follow are not run.
     pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);
@@ -240,8 +242,8 @@ impl Session {
     }
 }
 
-/// A transaction of several statements. If it is dropped before [`finish`](Self::finish), the connection is not used any
-/// more.
+/// A transaction of several statements. If it is dropped before [`finish`](Self::finish), the connection is not used
+/// any more.
 pub(super) struct Tx<'a> {
     session: &'a mut Session,
 }

@@ -47,9 +47,9 @@ const SET_VARIABLES: &str = "
         @postrider_trial = :trial, @postrider_deaths = :trial_deaths,
         @postrider_parked = :parked, @postrider_removed = :removed";
 
-/// Begins with the lock on the progress row: either a takeover waits for it, or the takeover came first, the epoch is not
-/// found and nothing is changed. A parked row that another process has changed does not have the expected seal `w` and is
-/// not written. JSON_TABLE needs a current database, hence `USE`.
+/// Begins with the lock on the progress row: either a takeover waits for it, or the takeover came first, the epoch is
+/// not found and nothing is changed. A parked row that another process has changed does not have the expected seal `w`
+/// and is not written. JSON_TABLE needs a current database, hence `USE`.
 ///
 /// `{removed}` and `{written}` are the positions of these rows, with which the server uses the index.
 ///

@@ -32,8 +32,8 @@ impl TakeoverTx for Tx<'_> {
         self.server().origin()
     }
 
-    /// Two of these servers share no identifier that proves a common history. Only the events can prove it, so there must be a
-    /// highest event seen.
+    /// Two of these servers share no identifier that proves a common history. Only the events can prove it, so there
+    /// must be a highest event seen.
     fn may_succeed(_: &str, _: &str, progress: &Progress) -> bool {
         progress.highest.is_some()
     }

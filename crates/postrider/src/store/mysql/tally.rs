@@ -5,8 +5,8 @@ use super::session::{Params, Session};
 use crate::Result;
 use crate::store::{Tally, TallyBy, TallyGroup};
 
-/// The percentiles of a column of `keyed`, per group, by linear interpolation between two neighbours: a row's weight is one
-/// minus its distance from the percentile's rank, if that is less than one.
+/// The percentiles of a column of `keyed`, per group, by linear interpolation between two neighbours: a row's weight is
+/// one minus its distance from the percentile's rank, if that is less than one.
 macro_rules! percentiles {
     ($seconds:literal) => {
         concat!(
@@ -29,8 +29,8 @@ macro_rules! percentiles {
     };
 }
 
-/// Reads every event, and sorts only those with percentiles: with a long history, the sort takes most of the time. Index:
-/// none.
+/// Reads every event, and sorts only those with percentiles: with a long history, the sort takes most of the time.
+/// Index: none.
 const TALLY: &str = concat!(
     "WITH keyed AS (
          SELECT f.subscription, {type} AS event_type, {producer} AS producer, {hour} AS in_hour, f.state, f.is_due,

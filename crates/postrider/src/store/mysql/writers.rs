@@ -1,8 +1,8 @@
 //! Which transactions may still commit an event at a position that was taken earlier.
 //!
 //! Every writer of a table holds a metadata lock on it, from before it takes a position until after its transaction has
-//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`Names`]. ADR 18 explains why
-//! each part is needed. On a server that does not report metadata locks, [`Engine`] lists the transactions.
+//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`Names`]. ADR 18 explains
+//! why each part is needed. On a server that does not report metadata locks, [`Engine`] lists the transactions.
 
 use std::time::Duration;
 
@@ -105,8 +105,8 @@ pub(super) async fn count(session: &mut Session) -> Result<Option<usize>> {
     Ok(found.map(|(holders, _)| holders.locks.len() + holders.prepared.len()))
 }
 
-/// Uncommitted rows in old holes. On MariaDB, and with the list of the engine, a transaction may be in no list and still
-/// have rows (ADR 26); then its holes stay open.
+/// Uncommitted rows in old holes. On MariaDB, and with the list of the engine, a transaction may be in no list and
+/// still have rows (ADR 26); then its holes stay open.
 ///
 /// Reads without a lock and without a snapshot, so that nothing waits for it, and it does not count as a writer.
 pub(super) async fn uncommitted(
@@ -128,8 +128,8 @@ pub(super) async fn uncommitted(
     rows.iter().map(|row| position(row, 0)).collect()
 }
 
-/// How many times, and how often, [`decided_up_to`] checks whether the writers have ended. Most transactions are shorter
-/// than that, and a lease is longer.
+/// How many times, and how often, [`decided_up_to`] checks whether the writers have ended. Most transactions are
+/// shorter than that, and a lease is longer.
 const CHECKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 

@@ -18,8 +18,8 @@ pub(super) struct Address {
 
 impl Address {
     /// From a URL or a libpq connection string. libpq's `sslmode`s have only two meanings here: no TLS, and TLS with a
-    /// verified certificate. `require`, `verify-ca` and `verify-full` all verify the certificate for the host. `prefer`,
-    /// `allow`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
+    /// verified certificate. `require`, `verify-ca` and `verify-full` all verify the certificate for the host.
+    /// `prefer`, `allow`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let TlsUrl { url, certificates, mode } = TlsUrl::parse(text, |name, value| match name {
             "sslmode" => Some(TlsParameter::Mode),

@@ -104,8 +104,8 @@ fn settled(subscription: &str, rows: &[Row]) -> Result<Settled> {
     Ok(if row::get(row, 0)? { Settled::Done } else { Settled::Fenced })
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that an
-/// owner that still uses the old history cannot overwrite the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
     log_tx::keep_events(tx).await?;
     // Index: the primary key (name), of both tables.

@@ -44,8 +44,8 @@ impl Begins {
     }
 }
 
-/// The statement that waits until no process rewrites the table, and prevents rewrites until the transaction ends. It does
-/// not conflict with readers and writers.
+/// The statement that waits until no process rewrites the table, and prevents rewrites until the transaction ends. It
+/// does not conflict with readers and writers.
 fn lock(schema: &Ident) -> String {
     schema.put_into(LOCK)
 }

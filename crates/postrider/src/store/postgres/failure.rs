@@ -38,8 +38,8 @@ pub fn failed(error: SqlError) -> Error {
 /// The error of a failed `COMMIT`, or of a failed statement outside a transaction.
 ///
 /// After an `ERROR` of the server, nothing was committed. Without an answer the outcome is unknown, and the code is
-/// [`OutcomeUnknown`](Code::OutcomeUnknown). The same holds for `FATAL` and `PANIC`: the connection ended before or after
-/// the commit. A pooler sends `FATAL` if it has lost its server.
+/// [`OutcomeUnknown`](Code::OutcomeUnknown). The same holds for `FATAL` and `PANIC`: the connection ended before or
+/// after the commit. A pooler sends `FATAL` if it has lost its server.
 #[doc(hidden)]
 pub fn commit_failed(error: SqlError) -> Error {
     match error.as_db_error() {

@@ -104,9 +104,9 @@ impl From<Origin> for Incarnation {
     }
 }
 
-/// The last position that the sequence assigned, for a SELECT from the sequence. Not its column `last_value`: that is read
-/// without a lock, and may show 32 more for a moment while a writer logs ahead. The FROM requires the right to read the
-/// sequence; without that right, newer servers return NULL here.
+/// The last position that the sequence assigned, for a SELECT from the sequence. Not its column `last_value`: that is
+/// read without a lock, and may show 32 more for a moment while a writer logs ahead. The FROM requires the right to
+/// read the sequence; without that right, newer servers return NULL here.
 macro_rules! last_taken {
     () => {
         "coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0)"
@@ -137,14 +137,14 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
 /// The number of events that [`positions_reused`] examines, from the highest position down.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Detects that the sequence was set back: a position that is `done` holds an event that was written later, which a relay
-/// would never read. Returns a sentence for operators. A sequence that is still below the positions that are done is
-/// detected elsewhere. One that has passed them has left events at the free positions on its way, of which the highest
-/// are examined.
+/// Detects that the sequence was set back: a position that is `done` holds an event that was written later, which a
+/// relay would never read. Returns a sentence for operators. A sequence that is still below the positions that are done
+/// is detected elsewhere. One that has passed them has left events at the free positions on its way, of which the
+/// highest are examined.
 ///
 /// An event in a gap of the positions that are done proves nothing: its writer may have committed late, and it will be
-/// read. Neither does an event from a dump of another server: its transaction id belongs to that server, and its row was
-/// stored before the progress.
+/// read. Neither does an event from a dump of another server: its transaction id belongs to that server, and its row
+/// was stored before the progress.
 pub(super) async fn positions_reused(
     tx: &Tx<'_>,
     done: &Intervals,

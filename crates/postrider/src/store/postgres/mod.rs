@@ -134,8 +134,8 @@ impl PostgresStore {
         views::create(&mut config.connect_unchecked().await?, config.schema_name()).await
     }
 
-    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and
-    /// changes nothing.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).

@@ -52,8 +52,8 @@ impl PostgresNotifier {
     }
 
     /// Reports that events were committed. Returns immediately, cannot fail, and may be called from anywhere. After the
-    /// last of many calls at least one NOTIFY follows. While the database cannot be reached, calls are combined into one
-    /// NOTIFY, which is sent when it is reachable again; polling finds the events in any case.
+    /// last of many calls at least one NOTIFY follows. While the database cannot be reached, calls are combined into
+    /// one NOTIFY, which is sent when it is reachable again; polling finds the events in any case.
     pub fn notify(&self) {
         self.0.requested.notify_one();
     }

@@ -1,16 +1,16 @@
 //! Detects whether a connection has a server process to itself.
 //!
-//! A pooler in transaction mode (such as PgBouncer with `pool_mode=transaction`) assigns a server process to a client for
-//! one transaction at a time. The state of a session there (prepared statements, settings and LISTEN) is lost between two
-//! transactions, or seen by another client of the pooler. The relay works through such a pooler: it then sends unnamed
-//! statements, applies its settings with `SET LOCAL`, and does not LISTEN.
+//! A pooler in transaction mode (such as PgBouncer with `pool_mode=transaction`) assigns a server process to a client
+//! for one transaction at a time. The state of a session there (prepared statements, settings and LISTEN) is lost
+//! between two transactions, or seen by another client of the pooler. The relay works through such a pooler: it then
+//! sends unnamed statements, applies its settings with `SET LOCAL`, and does not LISTEN.
 //!
 //! A connection counts as pooled unless it is proven to be private. It is opened with startup options that contain our
 //! settings and a random token, and then queries the token. Only a server process that was started for this connection
 //! knows it. A pooler has started its server processes before: it refuses such options (PgBouncer) or drops them, and
 //! the connection is treated as pooled. If the options do not arrive, our settings do not either, so they cannot leak
-//! into other clients' connections. Treating a private connection as pooled (PgBouncer in session mode) costs some speed
-//! and nothing else; [`Pooler::None`] prevents it.
+//! into other clients' connections. Treating a private connection as pooled (PgBouncer in session mode) costs some
+//! speed and nothing else; [`Pooler::None`] prevents it.
 //!
 //! The server behind a pooler may be replaced while the connection stays open. Each transaction there therefore queries
 //! the identity of its server, in the same round trip. If the server has changed, the connection counts as lost: leases
@@ -36,11 +36,11 @@ pub enum Pooler {
     None,
 }
 
-/// The settings that guard every session, with their values in SQL. Names are looked up in `pg_catalog` only: otherwise a
-/// user who may create a function or an operator in some schema could have it run with the relay's rights. If a policy
-/// would hide rows, the server returns an error instead. The role's time limits are for applications, so the relay sets
-/// its own. A statement that cannot get a lock fails, so that no relay waits longer than a lease for a stalled process;
-/// and the server ends a transaction that is left open.
+/// The settings that guard every session, with their values in SQL. Names are looked up in `pg_catalog` only: otherwise
+/// a user who may create a function or an operator in some schema could have it run with the relay's rights. If a
+/// policy would hide rows, the server returns an error instead. The role's time limits are for applications, so the
+/// relay sets its own. A statement that cannot get a lock fails, so that no relay waits longer than a lease for a
+/// stalled process; and the server ends a transaction that is left open.
 const SETTINGS: [(&str, &str); 6] = [
     ("search_path", "pg_catalog, pg_temp"),
     ("row_security", "off"),
@@ -50,8 +50,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("idle_in_transaction_session_timeout", "'30s'"),
 ];
 
-/// Further settings of a relay's connection. They make the planner use the only index: without statistics it might choose
-/// a sort of the whole outbox, which is noticed only when the outbox is large.
+/// Further settings of a relay's connection. They make the planner use the only index: without statistics it might
+/// choose a sort of the whole outbox, which is noticed only when the outbox is large.
 const PLANNER: [(&str, &str); 5] = [
     ("default_transaction_isolation", "'read committed'"),
     ("jit", "off"),

@@ -92,8 +92,8 @@ impl Session {
         &self.begins.events
     }
 
-    /// Runs one statement in a transaction that ends before the next statement. A pooled connection needs its settings in
-    /// the transaction.
+    /// Runs one statement in a transaction that ends before the next statement. A pooled connection needs its settings
+    /// in the transaction.
     pub(super) async fn in_own_transaction(
         &self,
         ready: &Ready,
@@ -146,8 +146,8 @@ impl Session {
         }
         let begin = if access == Access::Writes { &begins.write } else { &begins.read };
         let identity = statements.get(client, SERVER_IDENTITY, &[]).await?;
-        // Each future sends its statement when it is first polled, and `biased` polls them in this order. All statements
-        // are sent before any answer is awaited, so a caller that is cancelled leaves no lock behind.
+        // Each future sends its statement when it is first polled, and `biased` polls them in this order. All
+        // statements are sent before any answer is awaited, so a caller that is cancelled leaves no lock behind.
         let (begun, identity, rows, ended) = tokio::join!(
             biased;
             client.batch_execute(begin),
@@ -187,8 +187,8 @@ impl Session {
         self.in_time(Access::Reads, end).await
     }
 
-    /// Begins a transaction of several statements. It is rolled back if it is dropped without a commit. One that reads sees
-    /// one snapshot of the events.
+    /// Begins a transaction of several statements. It is rolled back if it is dropped without a commit. One that reads
+    /// sees one snapshot of the events.
     pub(super) async fn begin(&mut self, access: Access) -> Result<Tx<'_>> {
         let Self { client, statements, incarnation, sharing, begins, trust } = self;
         let writes = access == Access::Writes;
@@ -289,8 +289,8 @@ impl Trust {
             .with_hint("nothing to do: the subscription is loaded again")
     }
 
-    /// Waits for an answer as long as rows arrive. If none arrives for too long, the connection is marked as unusable: a
-    /// later statement on it would wait for this one.
+    /// Waits for an answer as long as rows arrive. If none arrives for too long, the connection is marked as unusable:
+    /// a later statement on it would wait for this one.
     async fn in_time<T>(
         &self,
         times: u32,
@@ -316,8 +316,8 @@ impl Trust {
         answer
     }
 
-    /// Refuses the answer to [`SERVER_IDENTITY`] if it comes from another server, or from a standby, which cannot answer it. Any other
-    /// error is returned as it is.
+    /// Refuses the answer to [`SERVER_IDENTITY`] if it comes from another server, or from a standby, which cannot
+    /// answer it. Any other error is returned as it is.
     fn check(
         &self,
         known: &Incarnation,

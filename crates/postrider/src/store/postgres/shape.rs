@@ -2,7 +2,8 @@
 //! its rows are visible.
 //!
 //! The check runs for every connection, for every lease that is taken or renewed, and in every claim that may declare a
-//! position dead: altering the outbox under a running relay stops that relay, as it would prevent a new one from starting.
+//! position dead: altering the outbox under a running relay stops that relay, as it would prevent a new one from
+//! starting.
 
 use tokio_postgres::Row;
 
@@ -11,9 +12,10 @@ use crate::{Code, Error, Result};
 
 /// What was altered, and which tables hide rows from this user; two empty texts if nothing is wrong.
 ///
-/// A sequence with a cache assigns positions long after they were taken from it; a cycling one assigns them twice. With tx
-/// after position, or with another default, a writer would have a position before its transaction id. A writer to a child
-/// table or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the catalog.
+/// A sequence with a cache assigns positions long after they were taken from it; a cycling one assigns them twice. With
+/// tx after position, or with another default, a writer would have a position before its transaction id. A writer to a
+/// child table or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the
+/// catalog.
 pub(super) const SHAPE: &str = "
     SELECT concat_ws('; ',
                CASE WHEN c.relkind <> 'r' THEN 'events is not a plain table' END,

@@ -93,8 +93,8 @@ impl Named {
         Self { text, numbered: OnceLock::new() }
     }
 
-    /// The text with numbers in place of the names, and the values in the order of the numbers. Every call must pass the
-    /// same names in the same order.
+    /// The text with numbers in place of the names, and the values in the order of the numbers. Every call must pass
+    /// the same names in the same order.
     pub(super) fn with<'a>(&'static self, params: &[NamedParam<'a>]) -> (&'static str, Vec<&'a dyn Param>) {
         let numbered = self.numbered.get_or_init(|| {
             let mut text = self.text.to_owned();

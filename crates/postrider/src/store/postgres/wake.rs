@@ -1,7 +1,7 @@
 //! Wake-ups by LISTEN, over a separate connection.
 //!
-//! The channel has the name of the schema. A `NOTIFY postrider` after a commit, from any language, wakes the relays that
-//! listen. A wake-up is only a hint: if one is lost, the next poll finds the events.
+//! The channel has the name of the schema. A `NOTIFY postrider` after a commit, from any language, wakes the relays
+//! that listen. A wake-up is only a hint: if one is lost, the next poll finds the events.
 
 use std::sync::Arc;
 use std::time::Duration;

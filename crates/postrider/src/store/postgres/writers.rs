@@ -15,11 +15,11 @@ use crate::{Position, Result};
 /// TRANSACTION may change the first. The lock table is read once, so that the names are consistent. No index: shared
 /// memory. One more name identifies the server: the writers of another server prove nothing.
 ///
-/// The second column is the idle token of a writer that waits for its application. It contains the time of the last state
-/// change, so it changes as soon as the writer runs anything. A prepared transaction never runs anything again. Only
-/// members of pg_read_all_stats see the sessions of other users; without it there is no token, and a transaction that
-/// stays open for long keeps more holes open. pg_stat_activity does not change within a transaction, so two lists in one
-/// transaction are equal.
+/// The second column is the idle token of a writer that waits for its application. It contains the time of the last
+/// state change, so it changes as soon as the writer runs anything. A prepared transaction never runs anything again.
+/// Only members of pg_read_all_stats see the sessions of other users; without it there is no token, and a transaction
+/// that stays open for long keeps more holes open. pg_stat_activity does not change within a transaction, so two lists
+/// in one transaction are equal.
 pub(super) const WRITERS: &str = concat!(
     "
     WITH locks AS MATERIALIZED (
@@ -60,17 +60,17 @@ pub(super) fn read(rows: &[Row]) -> Result<Writers> {
     rows.iter().map(|row| Ok((row::get(row, 0)?, row::get(row, 1)?))).collect()
 }
 
-/// How many times, and how often, [`decided_up_to`] checks whether the writers have ended. Most transactions are shorter
-/// than that, and a lease is longer.
+/// How many times, and how often, [`decided_up_to`] checks whether the writers have ended. Most transactions are
+/// shorter than that, and a lease is longer.
 const CHECKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// A position up to which every transaction has ended: an event that a later snapshot does not show there was deleted
 /// or rolled back, and will never appear. Zero if some writer takes too long.
 ///
-/// The proof is that of [holes](crate::store::holes). The sequence is read before the writers are listed, so a writer that
-/// took a position up to it is in the list, or has ended. The floors of other subscriptions are no proof: a subscription
-/// that began at a position of the operator's choice never examined the positions below.
+/// The proof is that of [holes](crate::store::holes). The sequence is read before the writers are listed, so a writer
+/// that took a position up to it is in the list, or has ended. The floors of other subscriptions are no proof: a
+/// subscription that began at a position of the operator's choice never examined the positions below.
 pub(super) async fn decided_up_to(tx: &Tx<'_>) -> Result<Position> {
     let last = last_position(tx).await?;
     let mut awaited = list(tx).await?;

@@ -83,8 +83,8 @@ fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt
     Ok(Epoch(epoch))
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that an
-/// owner that still uses the old history cannot overwrite the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
     let epoch = tx

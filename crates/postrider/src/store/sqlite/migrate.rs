@@ -116,8 +116,8 @@ fn version(connection: &Connection) -> Attempt<i64> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// Switches the file to WAL mode, in which readers and the writer do not block each other; the file keeps the mode. SQLite
-/// does not wait for other processes here, so after a failed try this waits for the write lock and tries again.
+/// Switches the file to WAL mode, in which readers and the writer do not block each other; the file keeps the mode.
+/// SQLite does not wait for other processes here, so after a failed try this waits for the write lock and tries again.
 pub(super) fn use_wal(connection: &mut Connection) -> Attempt<()> {
     for _ in 1..WAL_TRIES_MAX {
         match switch_to_wal(connection) {

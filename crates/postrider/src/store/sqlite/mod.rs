@@ -1,11 +1,11 @@
 //! The store on a SQLite file.
 //!
-//! There are two connections, each with a separate thread: one reads ahead, the other settles. In WAL mode neither waits
-//! for the other. Applications may write to the file with any driver meanwhile.
+//! There are two connections, each with a separate thread: one reads ahead, the other settles. In WAL mode neither
+//! waits for the other. Applications may write to the file with any driver meanwhile.
 //!
-//! The settling connection uses `synchronous = FULL`: its commits survive a power failure, because an epoch must never be
-//! assigned twice, and a parked row must not be lost. The durability of an event depends on the connection that writes it:
-//! with `synchronous = NORMAL`, a power failure may remove an event that was already published.
+//! The settling connection uses `synchronous = FULL`: its commits survive a power failure, because an epoch must never
+//! be assigned twice, and a parked row must not be lost. The durability of an event depends on the connection that
+//! writes it: with `synchronous = NORMAL`, a power failure may remove an event that was already published.
 //!
 //! The file must be on a local disk. Its clock is this machine's, with a resolution of milliseconds.
 
@@ -54,8 +54,8 @@ use crate::{Code, Error, Position, Result};
 /// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
 const LOCK_TRIES_MAX: i32 = 5_000;
 
-/// Waits a moment for the lock. SQLite's own wait grows to 100 ms; a caller that tries so rarely may find a file with busy
-/// writers always locked, and then a lease expires while its holder waits to renew it.
+/// Waits a moment for the lock. SQLite's own wait grows to 100 ms; a caller that tries so rarely may find a file with
+/// busy writers always locked, and then a lease expires while its holder waits to renew it.
 #[allow(
     clippy::disallowed_methods,
     reason = "SQLite has no signal for this, and the thread belongs to the connection"
@@ -94,8 +94,8 @@ impl Known {
 }
 
 impl SqliteStore {
-    /// Creates the file if it does not exist, and applies the migrations that it lacks, all of them or none. Safe to run
-    /// again, and in several processes at once. Blocks the calling thread.
+    /// Creates the file if it does not exist, and applies the migrations that it lacks, all of them or none. Safe to
+    /// run again, and in several processes at once. Blocks the calling thread.
     ///
     /// # Errors
     /// [`Code::SchemaNewer`] if a newer Postrider has migrated the file; then nothing was changed.
@@ -113,8 +113,8 @@ impl SqliteStore {
         Ok(views::create(&mut Self::connect(path)?)?)
     }
 
-    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event and
-    /// changes nothing. Blocks the calling thread.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -173,21 +173,21 @@ impl SqliteStore {
         migrate::all()
     }
 
-    /// A connection that only reads, to a file with or without Postrider's tables. Writers may use the file meanwhile, and
-    /// the disk may be read-only. If no other process uses the file, the connection leaves no files next to it.
+    /// A connection that only reads, to a file with or without Postrider's tables. Writers may use the file meanwhile,
+    /// and the disk may be read-only. If no other process uses the file, the connection leaves no files next to it.
     ///
     /// # Errors
     /// [`Code::SchemaMissing`] if the file does not exist, or the database's error.
     pub fn connect_read_only(path: impl AsRef<Path>) -> Result<Connection> {
         let path = path.as_ref();
         refuse_missing(path)?;
-        // Opened for writing nevertheless: a connection that can only read cannot remove the WAL when it is closed. If the
-        // file cannot be written, SQLite opens it for reading.
+        // Opened for writing nevertheless: a connection that can only read cannot remove the WAL when it is closed. If
+        // the file cannot be written, SQLite opens it for reading.
         let connection = connect(path, OpenFlags::empty()).or_else(|refused| {
             let mut wal = path.as_os_str().to_owned();
             wal.push("-wal");
-            // The shared memory of the WAL cannot be created next to the file. If there is no WAL, no process is writing,
-            // and none can on such a disk: the file is then read as immutable.
+            // The shared memory of the WAL cannot be created next to the file. If there is no WAL, no process is
+            // writing, and none can on such a disk: the file is then read as immutable.
             match refused.code() {
                 Code::StoreFailed | Code::StoreReadOnly if !Path::new(&wal).exists() => {
                     connect_immutable(path).map_err(|_| refused)
@@ -213,8 +213,8 @@ impl SqliteStore {
         Ok(overview?)
     }
 
-    /// The newest events that match a filter, newest first, from a file that may be on a read-only disk. Blocks the calling
-    /// thread.
+    /// The newest events that match a filter, newest first, from a file that may be on a read-only disk. Blocks the
+    /// calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if the filter has a state.

@@ -24,8 +24,8 @@ macro_rules! percentile {
     };
 }
 
-/// Reads every event once. Times are in microseconds. `?1`: the current time; `?2`: the maximum number of groups. Index:
-/// none.
+/// Reads every event once. Times are in microseconds. `?1`: the current time; `?2`: the maximum number of groups.
+/// Index: none.
 const TALLY: &str = concat!(
     "SELECT subscription, event_type, producer, in_hour,
             count(*),
