@@ -25,7 +25,7 @@ pub(super) fn text_list(sql: impl FnMut(&'static str) -> String) -> String {
 
 /// The values of a row, except its texts. A payload, headers or an action that is too large to be read together with
 /// the row is `None` here and has a [width](Widths).
-pub(super) struct EventColumns<J> {
+pub(super) struct EventValues<J> {
     pub(super) id: Uuid,
     pub(super) payload: Option<Bytes>,
     /// JSON.
@@ -37,7 +37,7 @@ pub(super) struct EventColumns<J> {
     pub(super) expires_at: Option<Timestamp>,
 }
 
-impl<J: AsRef<str>> EventColumns<J> {
+impl<J: AsRef<str>> EventValues<J> {
     /// The event, and whether some of its columns are deferred. `text` reads a text by its place in [`text_columns`].
     ///
     /// # Errors
@@ -139,8 +139,8 @@ pub(super) fn count(number: i64) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn columns(payload: Option<&'static str>, headers: Option<&'static str>) -> EventColumns<&'static str> {
-        EventColumns {
+    fn columns(payload: Option<&'static str>, headers: Option<&'static str>) -> EventValues<&'static str> {
+        EventValues {
             id: Uuid::nil(),
             payload: payload.map(Bytes::from),
             headers,
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    fn read(columns: EventColumns<&'static str>, widths: &Widths) -> Result<(Event, bool)> {
+    fn read(columns: EventValues<&'static str>, widths: &Widths) -> Result<(Event, bool)> {
         columns.into_event(widths, |place| Ok(text_columns().nth(place).map(str::to_owned)))
     }
 

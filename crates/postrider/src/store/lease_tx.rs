@@ -5,7 +5,7 @@ use super::{Acquired, Epoch, LeaseRequest};
 use crate::Result;
 
 /// A transaction that can take a lease.
-pub(super) trait LeaseTx: Send {
+pub(crate) trait LeaseTx: Send {
     /// The state of a subscription.
     type Row: Send;
 
@@ -21,7 +21,7 @@ pub(super) trait LeaseTx: Send {
 }
 
 /// The result of [`lock_if_free`].
-pub(super) enum Locked<R> {
+pub(crate) enum Locked<R> {
     /// The lease can be taken in this transaction.
     Free(R),
     /// It cannot, for this reason.
@@ -34,7 +34,7 @@ pub(super) enum Locked<R> {
 ///
 /// # Errors
 /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if there is no such subscription.
-pub(super) async fn lock_if_free<T: LeaseTx>(tx: &mut T, lease: &LeaseRequest) -> Result<Locked<T::Row>> {
+pub(crate) async fn lock_if_free<T: LeaseTx>(tx: &mut T, lease: &LeaseRequest) -> Result<Locked<T::Row>> {
     if let Some(refused) = tx.refusal(lease).await? {
         return Ok(Locked::Refused(refused));
     }

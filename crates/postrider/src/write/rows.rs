@@ -55,7 +55,12 @@ pub(super) fn written(
         let id = match &event.aggregate {
             Some(aggregate) if !has_id => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id::derived_id(
+                    created,
+                    &number.to_string(),
+                    Some(aggregate),
+                    &event.event_type,
+                )
             }
             _ => event.id,
         };

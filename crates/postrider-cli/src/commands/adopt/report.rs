@@ -127,12 +127,12 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
 
 /// What came of it.
 pub(super) fn reported(output: Output, adopted: &Adopted) {
-    let Adopted { copied, counts, strangers } = adopted;
+    let Adopted { copied, counts, delivered_elsewhere } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
-    if *strangers > 0 {
+    if *delivered_elsewhere > 0 {
         output.say(format!(
             "another publisher delivered {} from this table in the meantime: stop it; some of the moved events may arrive twice",
-            count(*strangers, "event")
+            count(*delivered_elsewhere, "event")
         ));
     }
 }

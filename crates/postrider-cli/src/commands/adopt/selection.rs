@@ -1,6 +1,6 @@
 //! Which outboxes and which subscription are meant.
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
@@ -88,7 +88,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
 /// The subscription that is asked for, else the only one.
 pub(super) async fn find_subscription(
     settings: &Settings,
-    source: &dyn HandsOver,
+    source: &dyn AdoptSource,
     from: NamedOutbox<'_>,
     to: NamedOutbox<'_>,
     wanted: Option<&str>,

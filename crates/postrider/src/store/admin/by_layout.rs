@@ -18,12 +18,12 @@ macro_rules! by_layout {
             }))
         }
 
-        fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+        fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn AdoptSource>>> {
             Box::pin(self.named(async move {
                 Ok(match &self.table {
                     Some(table) => {
                         let store = $Rows::$open(&self.$at, &super::exclusive(table))$(.$await)??;
-                        Arc::new(store) as Arc<dyn HandsOver>
+                        Arc::new(store) as Arc<dyn AdoptSource>
                     }
                     None => Arc::new($Log::$open(&self.$at)$(.$await)??),
                 })

@@ -24,7 +24,7 @@ pub use writer::EventWriter;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::adopt::HandsOver;
+use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
 use crate::{BoxFuture, Outbox, Result};
@@ -54,7 +54,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Admin::open`].
-    fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>>;
+    fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn AdoptSource>>>;
 
     /// Opens a connection that writes events through this handle.
     ///

@@ -7,7 +7,7 @@ use mysql_async::{Conn, TxOpts};
 use super::by_layout::by_layout;
 use super::writer::not_written;
 use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
-use crate::adopt::HandsOver;
+use crate::adopt::AdoptSource;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
 use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
@@ -45,7 +45,7 @@ fn placed(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
         return Err(Error::new(Code::LayoutDiffers, "this layout does not exist for MySQL and MariaDB"));
     }
     match config.database() {
-        _ if table.is_placed() => Ok(table),
+        _ if table.has_schema() => Ok(table),
         Some(database) => Ok(table.or_in_schema(Ident::new(&database)?)),
         None => Err(Error::new(
             Code::NameInvalid,

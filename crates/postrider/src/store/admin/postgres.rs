@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::by_layout::by_layout;
 use super::writer::not_written;
 use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
-use crate::adopt::HandsOver;
+use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::postgres::{
     BEGIN_GUARDED, GUARD, PostgresConfig, PostgresRowStore, PostgresStore, commit_failed, statement_failed,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::by_layout::by_layout;
 use super::{Admin, EventWriter, MigrationReport, script};
-use crate::adopt::HandsOver;
+use crate::adopt::AdoptSource;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::sqlite::{SqliteRowStore, SqliteStore};
 use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};

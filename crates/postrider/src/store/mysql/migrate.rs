@@ -7,8 +7,10 @@ use crate::{Code, Error, Ident, Result};
 
 /// Every migration, oldest first, numbered from 1. A released one never changes. These servers commit every CREATE
 /// immediately, so each migration must be safe to run again after an interruption.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
+    include_str!("migrations/0002_absent.sql"),
+];
 
 /// The database, and the table of applied migrations, created before the first one. The row of the first migration is
 /// also the lock of retention.

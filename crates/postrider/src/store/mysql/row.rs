@@ -12,7 +12,7 @@ use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
-use crate::store::event_row::{self, EventColumns, Widths, text_columns, text_list, unreadable_event};
+use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::store::page_builder::DeferredColumns;
 use crate::{Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
@@ -108,7 +108,7 @@ pub(super) fn event(row: Row, widths: &Widths) -> Result<(StoredEvent, bool)> {
 
 /// Moves texts and payload out of the row, without a copy.
 fn read(mut row: Row, widths: &Widths) -> Result<(Event, bool)> {
-    let columns = EventColumns {
+    let columns = EventValues {
         id: uuid(&row, 1)?,
         payload: bytes(&mut row, 2)?.map(Bytes::from),
         headers: text(&mut row, 4)?,

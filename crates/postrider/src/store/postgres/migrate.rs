@@ -12,7 +12,8 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
 /// Every migration, oldest first, numbered from 1. A released one never changes.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+const MIGRATIONS: &[&str] =
+    &[concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql"))];
 
 /// The table of applied migrations, created before the first one.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (

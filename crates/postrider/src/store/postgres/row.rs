@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type, accepts};
 
 use super::time::Time;
-use crate::store::event_row::{self, EventColumns, Widths, text_columns, text_list, unreadable_event};
+use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::{Code, Error, Event, Limits, Position, Result, StoredEvent, Timestamp};
 
 /// Place of the first [text column](text_columns) in the SELECT.
@@ -76,7 +76,7 @@ pub(super) fn event(row: &Row, widths: &Widths) -> Result<(StoredEvent, bool)> {
 
 fn read(row: &Row, widths: &Widths) -> Result<(Event, bool)> {
     let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
-    let columns = EventColumns {
+    let columns = EventValues {
         id: get(row, 1)?,
         payload: get::<Option<&[u8]>>(row, 2)?.map(Bytes::copy_from_slice),
         headers: json(4)?,

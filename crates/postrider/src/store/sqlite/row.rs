@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
 use super::failure::Attempt;
-use crate::store::event_row::{EventColumns, Widths, text_columns, text_list, unreadable_event};
+use crate::store::event_row::{EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::{Code, Error, Event, Position, StoredEvent, Timestamp};
 
 /// Place of the first [text column](text_columns) in the SELECT.
@@ -56,7 +56,7 @@ pub(super) fn event(row: &Row<'_>, widths: &Widths) -> Attempt<(StoredEvent, boo
 }
 
 fn read(row: &Row<'_>, widths: &Widths) -> Attempt<(Event, bool)> {
-    let columns = EventColumns {
+    let columns = EventValues {
         id: uuid(row.get_ref(1)?)?,
         payload: Some(bytes(row.get_ref(2)?)?),
         headers: text(row, 3)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresNotifier, PostgresStore};
