@@ -30,7 +30,7 @@ mod null {
     postrider_testkit::sink_conformance!(World);
 
     #[tokio::test]
-    async fn it_counts_what_it_forgets() {
+    async fn the_null_sink_counts_the_messages_it_discards() {
         let world = World::fresh().await;
         let batch = postrider_testkit::conformance::sink::batch("a", 0..3);
         world.sink().publish(&batch).await;

@@ -39,7 +39,7 @@ fn a_reopened_file_is_continued() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_cut_off_at_open() {
+fn an_incomplete_line_at_the_end_is_removed_at_open() {
     let long = "x".repeat(200_000);
     for (left, kept) in [("1\n2", "1\n"), ("1\n", "1\n"), ("half", ""), ("", ""), (&long, "")] {
         let place = place();
@@ -54,7 +54,7 @@ fn half_a_line_at_the_end_is_cut_off_at_open() {
 }
 
 #[test]
-fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
+fn an_incomplete_line_of_another_process_is_removed_at_the_next_batch() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -64,7 +64,7 @@ fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
 }
 
 #[test]
-fn the_file_is_put_aside_before_it_grows_too_large() {
+fn the_file_is_rotated_before_it_grows_too_large() {
     let place = place();
     let config = place.config.clone().with_rotate_bytes(4);
     let mut first = log(&config);
@@ -87,7 +87,7 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
 }
 
 #[test]
-fn a_number_is_never_used_twice() {
+fn a_rotation_number_is_never_used_twice() {
     let place = place();
     fs::write(beside(&place.config.path, ".9"), "old").unwrap();
     fs::write(beside(&place.config.path, ".old"), "old").unwrap();
@@ -98,7 +98,7 @@ fn a_number_is_never_used_twice() {
 }
 
 #[test]
-fn a_file_taken_away_is_made_anew() {
+fn a_removed_file_is_created_again() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -127,7 +127,7 @@ impl LogFile for Full {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
+fn a_full_disk_leaves_no_incomplete_line_and_writing_resumes_once_there_is_room() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
     log.append(b"1234\n").unwrap();
@@ -156,7 +156,7 @@ impl LogFile for Unsynced {
 }
 
 #[test]
-fn a_failed_sync_leaves_the_outcome_open() {
+fn a_failed_sync_makes_the_outcome_ambiguous() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
     let broken = log.append(b"1\n").unwrap_err();
@@ -165,7 +165,7 @@ fn a_failed_sync_leaves_the_outcome_open() {
 
 #[cfg(unix)]
 #[test]
-fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
+fn created_files_are_private_to_their_owner_and_rotation_keeps_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     let mode =

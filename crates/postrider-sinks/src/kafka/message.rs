@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_of_the_event_cannot_take_the_place_of_ours() {
+    fn an_event_header_cannot_replace_a_postrider_header() {
         let event = Event::new("a", "{}")
             .with_header("Content-Type", "text/csv")
             .with_header("CONTENT-TYPE", "forged")

@@ -37,7 +37,7 @@ fn a_batch_is_one_transaction() {
 }
 
 #[test]
-fn without_a_refused_message_its_key_goes_as_far_as_before_it_and_the_others_all_the_way() {
+fn a_refused_message_stops_its_own_key_and_no_other() {
     let mut messages = batch("a", 0..4);
     messages.extend(batch("b", 0..2));
     let refused = |_: &[usize], at| match at {
@@ -48,7 +48,7 @@ fn without_a_refused_message_its_key_goes_as_far_as_before_it_and_the_others_all
 }
 
 #[test]
-fn of_messages_refused_together_the_one_to_blame_is_found() {
+fn of_messages_refused_together_the_cause_is_found() {
     let mut messages: Vec<Message> = (0..6).map(|n| message(&format!("key-{n}"), 0)).collect();
     messages.extend(batch("key-4", 1..3));
     let together = |these: &[usize], _| match these.contains(&4) {
@@ -61,7 +61,7 @@ fn of_messages_refused_together_the_one_to_blame_is_found() {
 }
 
 #[test]
-fn an_aborted_batch_with_nobody_to_blame_counts_against_nobody() {
+fn an_aborted_batch_without_a_cause_counts_no_attempt() {
     let lost = |_: &[usize], at| match at {
         1 => Delivery::Not(Answer::MessageTimedOut),
         _ => Delivery::Not(Answer::PurgeInflight),
@@ -70,7 +70,7 @@ fn an_aborted_batch_with_nobody_to_blame_counts_against_nobody() {
 }
 
 #[test]
-fn what_the_client_purged_for_no_reason_is_tried_again_a_few_times() {
+fn messages_that_the_client_purged_without_a_reason_are_retried_a_few_times() {
     let left = Cell::new(3);
     let purged = |_: &[usize], _| match left.replace(left.get().max(1) - 1) {
         0 => WRITTEN,

@@ -38,7 +38,7 @@ fn a_value_of_any_script_is_percent_encoded_without_loss() {
 }
 
 #[test]
-fn a_header_of_the_event_cannot_take_the_place_of_ours() {
+fn an_event_header_cannot_replace_a_postrider_header() {
     let event = Event::new("a", "")
         .with_header("Host", "inside")
         .with_header("content-length", "0")
@@ -65,7 +65,7 @@ fn a_header_of_the_event_cannot_take_the_place_of_ours() {
 }
 
 #[test]
-fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
+fn an_event_header_cannot_change_the_sender_or_the_path() {
     let names = [
         "Authorization",
         "cookie",
@@ -90,7 +90,7 @@ fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
 }
 
 #[test]
-fn a_header_that_only_postrider_writes_cannot_be_forged_by_who_writes_sql() {
+fn reserved_headers_cannot_be_forged_with_sql() {
     let forged =
         || Event::new("a", "").with_header("postrider-id", "forged").with_header("Postrider-Type", "forged");
     let event = forged();
@@ -114,7 +114,7 @@ fn an_empty_body_has_a_length() {
 }
 
 #[test]
-fn names_only_a_foreign_writer_can_store_are_carried_or_refused() {
+fn header_names_that_only_other_writers_can_store_are_sent_or_refused() {
     let headers = request(Plain, Event::new("a", "").with_header("my header\r\n", "1"), &[]).unwrap();
     assert_header(&headers, "my%20header%0d%0a", "1");
     let twice = Event::new("a", "").with_header("Name", "1").with_header("name", "2");
@@ -125,7 +125,7 @@ fn names_only_a_foreign_writer_can_store_are_carried_or_refused() {
 }
 
 #[test]
-fn a_value_with_a_line_break_starts_no_header_of_its_own() {
+fn a_value_with_a_line_break_cannot_inject_a_header() {
     let event =
         Event::new("a", "").with_header("x", "1\r\nx-forged: 2").with_header("ce-x", "1\r\nx-forged: 2");
     let headers = request(Plain, event, &[]).unwrap();
@@ -134,7 +134,7 @@ fn a_value_with_a_line_break_starts_no_header_of_its_own() {
 }
 
 #[test]
-fn cloudevents_go_by_the_rules_of_their_http_binding() {
+fn cloudevents_follow_the_rules_of_their_http_binding() {
     let event = || Event::new("order.placed", "{}").with_namespace("a b").with_aggregate("Ordé", "4 2");
     let binary = request(CloudEventsBinary::default(), event(), &[]).unwrap();
     for (name, value) in [
@@ -152,7 +152,7 @@ fn cloudevents_go_by_the_rules_of_their_http_binding() {
 }
 
 #[test]
-fn a_trace_context_goes_as_it_is() {
+fn a_trace_context_is_sent_unchanged() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let event = Event::new("a", "").with_header(TRACEPARENT, parent).with_header(TRACESTATE, "a=50%25 b,c=d");
     let headers = request(Plain, event, &[]).unwrap();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use postrider::BoxFuture;
 use postrider::sink::Sink;
 use postrider_sinks::kafka::Kafka as KafkaSink;
-use postrider_testkit::conformance::sink::cases::an_outage_is_nobodys_fault_and_passes;
+use postrider_testkit::conformance::sink::cases::an_outage_counts_against_no_message_and_delivery_resumes;
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
@@ -109,11 +109,11 @@ mod transactions {
 }
 
 #[tokio::test]
-async fn a_stopped_broker_is_nobodys_fault_and_passes() {
-    an_outage_is_nobodys_fault_and_passes::<Stoppable<false>>().await;
+async fn a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
+    an_outage_counts_against_no_message_and_delivery_resumes::<Stoppable<false>>().await;
 }
 
 #[tokio::test]
-async fn a_stopped_broker_is_nobodys_fault_and_passes_with_transactions() {
-    an_outage_is_nobodys_fault_and_passes::<Stoppable<true>>().await;
+async fn with_transactions_a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
+    an_outage_counts_against_no_message_and_delivery_resumes::<Stoppable<true>>().await;
 }

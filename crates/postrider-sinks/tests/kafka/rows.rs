@@ -99,7 +99,7 @@ async fn topic_partition_key_and_headers_of_layout_outbox_arrive() -> Result<()>
 
 /// As docs/src/wire.md says: topic, key, value and the header `id` are those of Debezium's outbox event router.
 #[tokio::test(flavor = "multi_thread")]
-async fn debeziums_table_arrives_as_from_its_outbox_event_router() -> Result<()> {
+async fn rows_of_debeziums_table_arrive_as_from_its_outbox_event_router() -> Result<()> {
     let (Some(kafka), Some(url)) = (shared(), postgres::url()) else { return Ok(()) };
     let client = schema(url, "kafka_debezium").await?;
     let kind = name("order");

@@ -122,7 +122,7 @@ async fn every_event_arrives_once_and_each_key_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_lets_it_go_on() {
+async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_resumes_it() {
     let shop = Shop::open(70);
     let status = Arc::new(AtomicU16::new(410));
     let answer = status.clone();
@@ -144,7 +144,7 @@ async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_lets
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_token_costs_no_event() {
+async fn a_wrong_token_loses_no_event() {
     let shop = Shop::open(70);
     let requests = AtomicUsize::new(0);
     let refusing = move || if requests.fetch_add(1, Ordering::SeqCst) < 40 { 401 } else { 200 };
