@@ -19,7 +19,7 @@ fn theirs(program: &Program, sql: &str) -> Connection {
 }
 
 #[test]
-fn debeziums_outbox_is_delivered_and_left_as_it_is() {
+fn debeziums_outbox_is_delivered_and_not_modified() {
     let program = program("preset = 'debezium'\nretention = 'forever'");
     let theirs = theirs(
         &program,
@@ -52,7 +52,7 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
 }
 
 #[test]
-fn a_table_with_words_of_its_own_is_delivered_and_marked() {
+fn a_table_with_custom_state_values_is_delivered_and_marked() {
     let program = program(
         "table = 'Shop'\ncolumns = { id = 'nr', type = 'kind', payload = 'body', order = 'nr', status = 'step' }\n\
          states = { pending = 'not yet', done = 'out' }",
@@ -74,7 +74,7 @@ fn a_table_with_words_of_its_own_is_delivered_and_marked() {
 }
 
 #[test]
-fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
+fn an_invalid_column_map_is_refused_with_the_reason() {
     for (keys, why) in [
         ("table = 'shop'", "no column is mapped for `id`"),
         (
@@ -114,7 +114,7 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() {
+fn a_table_without_a_mapped_column_is_refused_and_nothing_is_created() {
     let program = program("preset = 'debezium'");
     let theirs =
         theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload INTEGER)");
@@ -131,7 +131,7 @@ fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() 
 }
 
 #[test]
-fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
+fn undelivered_events_can_be_moved_out_of_a_mapped_table_and_not_into_it() {
     let program = Program::with_config(
         "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'custom'\npreset = 'debezium'\n\
          [outbox.new]\nurl = 'sqlite:shop.db'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
@@ -164,7 +164,7 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
 }
 
 #[test]
-fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
+fn a_table_without_an_order_column_is_refused_unless_order_is_none() {
     let program = program("preset = 'debezium'");
     // No column tells an order, and rows have no number.
     theirs(
@@ -188,7 +188,7 @@ fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
 }
 
 #[test]
-fn a_row_that_no_event_can_be_made_of_is_given_up_with_a_line_in_the_log() {
+fn a_row_that_cannot_become_an_event_is_given_up_and_logged() {
     let columns = "id = 'nr', type = 'kind', payload = 'body', order = 'nr', headers = 'more'";
     let states = "states = { pending = 'new', done = 'out', failed = 'stuck' }";
     let program = program(&format!("table = 'shop'\ncolumns = {{ {columns}, status = 'step' }}\n{states}"));

@@ -80,7 +80,7 @@ fn found(program: &Program, code: &str) -> (String, String) {
 }
 
 #[test]
-fn an_event_is_written_delivered_and_seen() {
+fn an_event_is_written_delivered_and_listed() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(found(&program, "PD-0103").0, "fail", "there are no tables yet");
@@ -110,7 +110,7 @@ fn an_event_is_written_delivered_and_seen() {
 }
 
 #[test]
-fn the_printed_migrations_and_roles_run_as_they_are() {
+fn the_printed_migrations_and_roles_run_unchanged() {
     for shop in Shop::all() {
         let program = shop.program();
         let printed = program.run(&["migrate", "print"]);
@@ -127,7 +127,7 @@ fn the_printed_migrations_and_roles_run_as_they_are() {
 }
 
 #[test]
-fn the_doctor_looks_at_server_rights_and_tables() {
+fn the_doctor_checks_server_rights_and_tables() {
     for shop in Shop::all() {
         let program = shop.program();
         for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"], &["relay", "--drain"]] {
@@ -164,7 +164,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
 
 /// The server's zone is not that of its machine, in which the engine tells when a transaction began.
 #[test]
-fn the_doctor_does_not_call_a_transaction_old_that_has_just_begun() {
+fn the_doctor_does_not_report_a_transaction_that_has_just_begun() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -185,7 +185,7 @@ fn the_doctor_does_not_call_a_transaction_old_that_has_just_begun() {
 }
 
 #[test]
-fn a_server_that_tells_no_locks_is_used_at_a_price_that_doctor_tells() {
+fn a_server_that_reports_no_locks_is_used_and_the_doctor_reports_the_cost() {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting("performance_schema=OFF")) else { continue };
         let shop = Shop { url: server.url().to_owned(), schema: "postrider".to_owned() };
@@ -199,7 +199,7 @@ fn a_server_that_tells_no_locks_is_used_at_a_price_that_doctor_tells() {
 }
 
 #[test]
-fn a_wrong_password_is_refused_and_not_told() {
+fn a_wrong_password_is_refused_and_not_printed() {
     for shop in Shop::all() {
         let url = shop.url.replace("root@", "somebody:hush-hush@");
         let ran = Program::with_config(&shop.config(&url)).run(&["status"]);
@@ -209,7 +209,7 @@ fn a_wrong_password_is_refused_and_not_told() {
 }
 
 #[test]
-fn keys_that_mean_nothing_here_are_refused() {
+fn settings_without_effect_on_mysql_are_refused() {
     let shop = Shop { url: "mysql://h/db".to_owned(), schema: "shop".to_owned() };
     for key in ["listen = true", "pooler = 'transaction'", "layout = 'outbox'"] {
         let config = shop.config(&shop.url).replace("schema", &format!("{key}\nschema"));
@@ -227,7 +227,7 @@ pub(crate) fn rows(shop: &Shop, layout: &str) -> Program {
 }
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     let inserts = [
         (
             "event_outbox",
@@ -264,7 +264,7 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
 }
 
 #[test]
-fn an_event_written_to_another_layout_arrives_with_the_id_that_was_told() {
+fn an_event_written_to_another_layout_arrives_with_the_printed_id() {
     for shop in Shop::all() {
         let program = rows(&shop, "outbox_events");
         assert_eq!(program.run(&["migrate", "up", "--with", "aggregate-index"]).exit, Some(0));
@@ -352,7 +352,7 @@ fn rows_of_outbox_events_are_counted_by_type_hour_and_producer() {
 
 /// It would never be delivered: its position was settled as empty.
 #[test]
-fn an_event_at_a_position_that_its_writer_chose_is_told_by_doctor_and_parked_by_the_relay() {
+fn an_event_at_a_position_chosen_by_its_writer_is_reported_by_the_doctor_and_parked_by_the_relay() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));

@@ -18,7 +18,7 @@ fn program_with(layout: &str, keys: &str) -> Program {
 }
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     let program = program("outbox_events");
     let file = program.path().join("shop.db");
     // The table already exists, as somebody has it.
@@ -66,7 +66,7 @@ fn left(program: &Program) -> i64 {
 }
 
 #[test]
-fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
+fn retention_announces_what_it_will_delete_and_deletes_nothing_by_default() {
     for (keys, reported) in [
         ("", None),
         (
@@ -96,7 +96,7 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
 }
 
 #[test]
-fn a_layout_that_is_not_for_files_is_refused() {
+fn a_layout_that_does_not_exist_on_sqlite_is_refused() {
     for layout in ["outbox", "event_outbox"] {
         let refused = program(layout).run(&["status"]);
         assert!(

@@ -308,7 +308,7 @@ fn rows_of_a_file_are_counted_by_type_hour_and_producer() {
 }
 
 #[test]
-fn events_that_nobody_subscribed_to_are_counted_too() {
+fn events_without_a_subscription_are_counted() {
     let program = crate::shop::ready();
     let ran = program.run(&["status", "--by", "type", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();

@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::shop::{self, Running, until};
 
 #[test]
-fn an_event_of_ones_own_is_written_delivered_and_seen() {
+fn an_event_from_the_command_line_is_written_delivered_and_listed() {
     let program = Program::new();
     for args in [&["config", "init"][..], &["config", "check"], &["migrate", "up"]] {
         let ran = program.run(args);
@@ -54,7 +54,7 @@ fn an_event_of_ones_own_is_written_delivered_and_seen() {
 }
 
 #[test]
-fn a_drain_delivers_what_is_there_and_ends() {
+fn a_drain_delivers_every_event_and_exits() {
     let program = shop::ready();
     let ran = program.run(&["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"]);
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
@@ -63,7 +63,7 @@ fn a_drain_delivers_what_is_there_and_ends() {
 }
 
 #[test]
-fn a_drain_that_cannot_deliver_an_event_says_so() {
+fn a_drain_that_cannot_deliver_an_event_reports_it() {
     let program = shop::ready();
     // A line break cannot stand in a file of lines: the event is given up at once.
     program.run(&["write", "--type", "a", "--payload", "1\n2"]);
@@ -79,14 +79,14 @@ fn a_drain_that_cannot_deliver_an_event_says_so() {
 }
 
 #[test]
-fn a_relay_can_make_its_tables_first() {
+fn a_relay_can_create_its_tables_at_the_start() {
     let program = Program::with_config(shop::GOOD);
     assert_eq!(program.run(&["relay", "--migrate", "--drain"]).exit, Some(0));
     assert_eq!(shop::status(&program)["state"], "idle");
 }
 
 #[test]
-fn the_log_can_be_json_and_louder() {
+fn the_log_can_be_json_and_more_verbose() {
     let program = shop::ready();
     let ran = program.run(&["relay", "--drain", "-vv", "--set", "relay.log_format=json"]);
     let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -94,7 +94,7 @@ fn the_log_can_be_json_and_louder() {
 }
 
 #[test]
-fn what_a_file_sink_wrote_can_be_written_again() {
+fn the_output_of_a_file_sink_can_be_written_back_as_events() {
     let program = shop::delivered();
     let file = std::fs::read(program.path().join("events.jsonl")).unwrap();
     let ran = program.run_with(&["write", "--lines", "--json"], &file);
@@ -105,7 +105,7 @@ fn what_a_file_sink_wrote_can_be_written_again() {
 }
 
 #[test]
-fn migrations_are_told_and_safe_to_repeat() {
+fn migrations_are_reported_and_safe_to_repeat() {
     let program = Program::with_config(shop::GOOD);
     let state = |program: &Program| -> Value {
         let ran = program.run(&["migrate", "status", "--json"]);
@@ -122,7 +122,7 @@ fn migrations_are_told_and_safe_to_repeat() {
 }
 
 #[test]
-fn printed_migrations_make_the_same_tables() {
+fn printed_migrations_create_the_same_tables() {
     let program = Program::with_config(shop::GOOD);
     let sql = program.run(&["migrate", "print"]).stdout;
     shop::run_sql(&program, &sql);
@@ -132,7 +132,7 @@ fn printed_migrations_make_the_same_tables() {
 }
 
 #[test]
-fn rules_and_encoders_of_the_configuration_are_the_relays() {
+fn the_relay_uses_the_rules_and_encoders_of_the_configuration() {
     let rules = "[[subscription.orders.rule]]\ntypes = ['shop.*']\ndestination = 'shops'\n";
     let program = shop::ready().file("postrider.toml", &format!("{}{rules}", shop::GOOD));
     program.run(&["write", "--type", "user.born"]);
@@ -146,7 +146,7 @@ fn rules_and_encoders_of_the_configuration_are_the_relays() {
 }
 
 #[test]
-fn a_paused_subscription_waits_and_goes_on_when_told() {
+fn a_paused_subscription_waits_until_it_is_resumed() {
     let program = shop::ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "creates the subscription");
     let ran = program.run(&["pause", "orders", "--reason", "moving house"]);
@@ -170,7 +170,7 @@ fn a_paused_subscription_waits_and_goes_on_when_told() {
 }
 
 #[test]
-fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
+fn a_drain_that_exceeds_its_time_limit_exits_and_reports_remaining_events() {
     let program = shop::ready();
     // Nobody listens on this port.
     let sink = ["sink.out.type=webhook", "sink.out.url=http://127.0.0.1:9/", "sink.out.allow_private=true"];
@@ -183,7 +183,7 @@ fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn a_drain_does_not_wait_for_a_database_longer_than_it_may() {
+fn a_drain_waits_for_a_database_only_until_its_time_limit() {
     // Nobody listens on this port.
     let program =
         Program::with_config(&shop::GOOD.replace("sqlite:shop.db", "postgres://u@127.0.0.1:9/shop"));
@@ -193,7 +193,7 @@ fn a_drain_does_not_wait_for_a_database_longer_than_it_may() {
 }
 
 #[test]
-fn a_drain_ends_with_the_reason_where_only_a_person_can_help() {
+fn a_drain_exits_with_the_reason_if_an_operator_must_act() {
     let layout = "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_events'\n[sink.out]\ntype = 'null'\n\
         [subscription.orders]\nsink = 'out'\n";
     let program = Program::with_config(layout);
@@ -209,7 +209,7 @@ fn a_drain_ends_with_the_reason_where_only_a_person_can_help() {
 }
 
 #[test]
-fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
+fn a_new_subscription_starts_at_the_beginning_and_skips_events_only_on_request() {
     let program = Program::with_config(&shop::GOOD.replace("start = 'beginning'\n", ""));
     for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"]] {
         assert_eq!(program.run(args).exit, Some(0));
@@ -231,7 +231,7 @@ fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
 }
 
 #[test]
-fn an_accepted_history_is_delivered_from_where_the_operator_says() {
+fn after_accept_history_delivery_starts_where_the_operator_chose() {
     let program = shop::ready();
     let drain = ["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"];
     assert!(program.run(&drain).stdout.contains("\"type\":\"shop.opened\""));
@@ -245,7 +245,7 @@ fn an_accepted_history_is_delivered_from_where_the_operator_says() {
 }
 
 #[test]
-fn a_drain_sends_what_todays_rules_match_and_yesterdays_did_not() {
+fn a_drain_delivers_unrouted_events_that_the_current_rules_match() {
     let program = shop::ready();
     let config = program.path().join("postrider.toml");
     let text = std::fs::read_to_string(&config).unwrap();

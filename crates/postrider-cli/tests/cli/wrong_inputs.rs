@@ -163,7 +163,7 @@ const ALL: &[Wrong] = &[
 ];
 
 #[test]
-fn every_wrong_input_is_told_and_changes_nothing() {
+fn every_invalid_input_is_reported_and_changes_nothing() {
     assert!(ALL.len() >= 40);
     for Wrong { scene, args, input, exit, says } in ALL {
         let program = scene.program();
@@ -179,7 +179,7 @@ fn every_wrong_input_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn the_batches_before_a_wrong_line_stay_and_are_told() {
+fn batches_before_an_invalid_line_stay_committed_and_are_reported() {
     let program = shop::ready();
     let input = "{\"type\":\"a\",\"payload\":1}\n".repeat(5) + "{\n";
     let ran = program.run_with(&["write", "--lines", "--batch", "2"], input.as_bytes());
@@ -190,7 +190,7 @@ fn the_batches_before_a_wrong_line_stay_and_are_told() {
 }
 
 #[test]
-fn the_doctor_tells_what_it_cannot_look_at_and_changes_nothing() {
+fn the_doctor_reports_what_it_cannot_check_and_changes_nothing() {
     for (scene, code) in [
         (Configured, "PD-0101"),
         (Garbage, "PD-0101"),

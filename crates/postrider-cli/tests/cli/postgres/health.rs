@@ -21,7 +21,7 @@ pub(super) fn found_with(program: &Program, flags: &[&str], code: &str) -> (Stri
 }
 
 #[test]
-fn the_doctor_looks_at_server_rights_and_tables() {
+fn the_doctor_checks_server_rights_and_tables() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
@@ -50,7 +50,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
 }
 
 #[test]
-fn the_doctor_tells_a_server_that_is_down_and_one_without_tables() {
+fn the_doctor_reports_a_server_that_is_down_and_one_without_tables() {
     let nowhere = Program::with_config(&super::config("postgres://127.0.0.1:1/shop"));
     assert_eq!(found(&nowhere, "PD-0101").0, "fail");
     let Some(shop) = Shop::new() else { return };

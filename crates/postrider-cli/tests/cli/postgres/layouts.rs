@@ -35,7 +35,7 @@ pub(super) const INSERTS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in INSERTS {
         let Some(shop) = Shop::new() else { return };
         let program = program(&shop, layout);
@@ -94,7 +94,7 @@ fn an_event_is_written_to_the_table_and_one_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn the_flag_makes_a_layout_and_another_than_the_configured_is_refused() {
+fn the_layout_flag_creates_a_layout_and_refuses_one_that_is_not_configured() {
     let Some(shop) = Shop::new() else { return };
     let made = shop.program().run(&["migrate", "up", "--layout", "outbox"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
@@ -104,7 +104,7 @@ fn the_flag_makes_a_layout_and_another_than_the_configured_is_refused() {
 }
 
 #[test]
-fn a_table_that_differs_is_named_and_left_alone() {
+fn a_table_that_differs_is_reported_and_not_modified() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox_events");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -121,7 +121,7 @@ fn a_table_that_differs_is_named_and_left_alone() {
 }
 
 #[test]
-fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
+fn rows_abandoned_by_a_dead_publisher_are_reported_and_not_modified() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox_events");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -137,7 +137,7 @@ fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_key_that_the_inbox_of_seed_003_has() {
+fn the_doctor_checks_the_key_of_the_inbox_of_layout_outbox() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));

@@ -8,7 +8,7 @@ use super::Shop;
 use crate::shop::{Running, status, until};
 
 #[test]
-fn an_event_is_written_delivered_and_seen() {
+fn an_event_is_written_delivered_and_listed() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program();
     let made = program.run(&["migrate", "up"]);
@@ -62,7 +62,7 @@ fn relay_stderr(relay: &Running) -> std::io::Result<std::fs::File> {
 }
 
 #[test]
-fn a_subscription_is_paused_resumed_and_takes_another_history() {
+fn a_subscription_is_paused_resumed_and_accepts_another_history() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
@@ -75,7 +75,7 @@ fn a_subscription_is_paused_resumed_and_takes_another_history() {
 }
 
 #[test]
-fn printed_migrations_make_the_same_tables_in_another_schema() {
+fn printed_migrations_create_the_same_tables_in_another_schema() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", "shop_outbox");
     shop.sql(&program.run(&["migrate", "print"]).stdout);
@@ -85,7 +85,7 @@ fn printed_migrations_make_the_same_tables_in_another_schema() {
 }
 
 #[test]
-fn what_a_new_subscription_leaves_out_is_told() {
+fn events_that_a_new_subscription_skips_are_reported() {
     let Some(shop) = Shop::new() else { return };
     let ran = shop.ready().run(&["relay", "--drain", "--set", "subscription.orders.start=now"]);
     assert!(ran.stderr.contains("events before its start are not delivered to it"), "{ran:?}");
