@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jump_of_the_calendar_takes_no_time() {
+    fn setting_the_wall_clock_does_not_advance_elapsed_time() {
         let clock = ManualClock::default();
         let before = clock.now();
         clock.advance(Duration::from_secs(2));

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_taken_at_the_insert_and_seen_at_the_commit() {
+    fn a_position_is_taken_at_the_insert_and_visible_at_the_commit() {
         let mut log = Log::default();
         let (early, late) = (log.begin(), log.begin());
         assert_eq!(log.insert(early, event()), Some(Position::new(1)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_ends_the_transactions_that_were_open() {
+    fn a_restore_aborts_open_transactions() {
         let mut log = Log::default();
         log.write(event());
         let backup = log.backup();

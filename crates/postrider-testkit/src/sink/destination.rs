@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_safe_destination_keeps_the_rest_of_a_key_out() {
+    fn a_prefix_safe_destination_refuses_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::new(true);
         destination.script.mishap(Fate::TakeSilently);
         let mut passage = Passage::default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn another_destination_lets_the_rest_of_a_key_overtake() {
+    fn a_destination_that_is_not_prefix_safe_accepts_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::default();
         destination.script.mishap(Fate::Retry);
         let mut passage = Passage::default();

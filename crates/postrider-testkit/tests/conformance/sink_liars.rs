@@ -87,42 +87,42 @@ impl<const LIE: u8> SinkUnderTest for World<LIE> {
     }
 }
 
-mod an_honest_sink_passes {
+mod a_correct_sink_passes {
     postrider_testkit::sink_conformance!(super::World<{ super::HONEST }>);
 }
 
 #[tokio::test]
 #[should_panic = "messages seen and published"]
-async fn a_sink_that_forgets_is_found() {
+async fn a_sink_that_loses_a_message_is_detected() {
     cases::acknowledged_means_readable::<World<FORGETS>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "is not seen as published"]
-async fn a_sink_that_changes_the_order_is_found() {
+async fn a_sink_that_changes_the_order_is_detected() {
     cases::the_order_of_a_key_is_kept::<World<REVERSES>>().await;
 }
 
 #[tokio::test]
 #[should_panic]
-async fn a_sink_that_loses_an_outcome_is_found() {
+async fn a_sink_that_loses_an_outcome_is_detected() {
     cases::each_message_has_one_outcome_in_the_batchs_order::<World<MISCOUNTS>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "is not seen as published"]
-async fn a_sink_that_cuts_bodies_is_found() {
+async fn a_sink_that_truncates_bodies_is_detected() {
     cases::a_large_body_arrives_whole::<World<CUTS>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "Rejected"]
-async fn a_sink_that_goes_on_after_a_failure_is_found() {
+async fn a_sink_that_continues_after_a_failure_is_detected() {
     cases::after_a_refused_message_no_later_one_of_its_key_is_seen::<World<GOES_ON>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "messages seen and published"]
-async fn a_sink_that_writes_twice_is_found() {
+async fn a_sink_that_writes_twice_is_detected() {
     cases::batches_at_the_same_time_do_not_mix::<World<WRITES_TWICE>>().await;
 }

@@ -8,7 +8,7 @@ use super::stage::{NAME, Owner, PLENTY, failed, lease, owned, state};
 use super::{RowState, Tables};
 
 /// With no attempt counted.
-pub async fn a_released_lease_gives_its_rows_back(tables: &Tables) -> Result<()> {
+pub async fn releasing_a_lease_releases_its_rows(tables: &Tables) -> Result<()> {
     let (table, owner, ids, _) = owned(tables, 3).await?;
     owner.store.release(NAME, owner.loaded.epoch, true).await?;
     for id in &ids {

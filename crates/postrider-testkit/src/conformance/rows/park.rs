@@ -7,7 +7,7 @@ use super::stage::{Owner, failed, later, owned, parked, state};
 use super::{RowState, Tables};
 
 /// The next owner knows when, why, and of which key it is.
-pub async fn a_failed_try_is_counted_and_waits_for_its_time(tables: &Tables) -> Result<()> {
+pub async fn a_failed_attempt_is_counted_and_waits_for_its_retry_time(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
     assert_eq!(state(&*table, &ids[0]).await?, (RowState::Retry, 1));
@@ -65,7 +65,7 @@ pub async fn a_row_behind_another_is_untouched(tables: &Tables) -> Result<()> {
 }
 
 /// "Destination down" is no fault of the row.
-pub async fn a_row_whose_destination_is_down_burns_no_attempt(tables: &Tables) -> Result<()> {
+pub async fn a_row_whose_destination_is_down_counts_no_attempt(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Held, 0)]).await?;
     assert_eq!(state(&*table, &ids[0]).await?, (RowState::Waiting, 0));
@@ -80,7 +80,9 @@ pub async fn a_row_whose_destination_is_down_burns_no_attempt(tables: &Tables) -
 }
 
 /// It is done with, and stays as they left it.
-pub async fn a_waiting_row_that_somebody_else_delivered_is_taken(tables: &Tables) -> Result<()> {
+pub async fn a_waiting_row_delivered_by_another_publisher_is_reported_as_taken(
+    tables: &Tables,
+) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
     table.deliver_elsewhere(&ids[0]).await?;
@@ -95,9 +97,7 @@ pub async fn a_waiting_row_that_somebody_else_delivered_is_taken(tables: &Tables
 }
 
 /// Whatever it waits for next: its note alone tells, and the table must not say otherwise.
-pub async fn a_row_that_was_unrouted_is_not_lost_when_it_waits_for_something_else(
-    tables: &Tables,
-) -> Result<()> {
+pub async fn an_unrouted_row_is_not_lost_when_it_waits_for_another_reason(tables: &Tables) -> Result<()> {
     for waits in [ParkedState::Held, ParkedState::Retry] {
         let (table, mut owner, ids, events) = owned(tables, 1).await?;
         owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;

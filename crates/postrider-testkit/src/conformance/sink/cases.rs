@@ -173,7 +173,7 @@ pub async fn after_a_refused_message_no_later_one_of_its_key_is_seen<S: SinkUnde
 }
 
 /// While the destination is down nothing is acknowledged and no message is blamed; afterwards all goes on.
-pub async fn an_outage_is_nobodys_fault_and_passes<S: SinkUnderTest>() {
+pub async fn an_outage_counts_against_no_message_and_delivery_resumes<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let sink = world.sink();
     let per_batch = if sink.capabilities().prefix_safe { 10 } else { 1 };

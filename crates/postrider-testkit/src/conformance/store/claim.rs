@@ -79,7 +79,7 @@ pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<(
 }
 
 /// The gaps between done ranges first, then the tail; through small pages too.
-pub async fn after_a_load_exactly_what_is_not_done_is_read(databases: &Databases) -> Result<()> {
+pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(9)).await?;
     let owner = granted(&store, "a").await?;
@@ -123,7 +123,7 @@ pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databas
 }
 
 /// Nothing comes after it: no number may be counted beyond it, and nobody looks for more.
-pub async fn the_last_position_there_can_be_is_read_once_like_any_other(databases: &Databases) -> Result<()> {
+pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
     under_test.skip_to(Position::LAST.previous()).await?;
@@ -157,7 +157,7 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
 }
 
 /// It is neither skipped nor dead, and whoever asks for it again is told that it is gone.
-pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody(
+pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
@@ -240,7 +240,7 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
 }
 
 /// It is parked as dead by whoever is told; all others are read.
-pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody(databases: &Databases) -> Result<()> {
+pub async fn an_event_beyond_the_limits_is_reported_and_stops_no_other(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     under_test.widen(written[1], 5 * 1024 * 1024).await?;
@@ -261,7 +261,7 @@ pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody(databases: &Da
 }
 
 /// In the order asked; what is gone is named.
-pub async fn fetch_reads_again_and_says_what_is_gone(databases: &Databases) -> Result<()> {
+pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(4)).await?;
     let read = drain(&mut store.claimer(&Progress::default())).await?;

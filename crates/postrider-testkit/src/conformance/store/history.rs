@@ -52,7 +52,7 @@ pub async fn an_outbox_that_fell_behind_is_a_changed_history(databases: &Databas
 }
 
 /// An older copy is in place, and has come further than the one before: the positions are others'.
-pub async fn an_outbox_that_was_written_anew_is_a_changed_history(databases: &Databases) -> Result<()> {
+pub async fn an_outbox_that_was_rewritten_is_a_changed_history(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(2)).await?;
     let backup = under_test.back_up().await?;

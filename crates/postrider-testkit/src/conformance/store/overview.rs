@@ -24,7 +24,7 @@ async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, Subscrip
 }
 
 /// Those that nobody has read, and those around which others are done.
-pub async fn what_is_not_done_is_the_backlog(databases: &Databases) -> Result<()> {
+pub async fn the_backlog_is_every_event_that_is_not_done(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, before) = only(&*store, PLENTY).await?;
     assert_eq!((overview.last, overview.newest), (Position::ZERO, None));
@@ -64,7 +64,7 @@ pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
 }
 
 /// Until it is given up; an expired one is told as such.
-pub async fn the_owner_is_told_with_the_end_of_its_lease(databases: &Databases) -> Result<()> {
+pub async fn the_overview_contains_the_owner_and_the_end_of_its_lease(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, idle) = only(&*store, PLENTY).await?;
     assert_eq!((idle.lease.clone(), idle.clean, idle.leader(overview.now)), (None, true, None));
@@ -86,7 +86,7 @@ pub async fn the_owner_is_told_with_the_end_of_its_lease(databases: &Databases) 
 }
 
 /// With their reasons.
-pub async fn pauses_and_halts_are_told(databases: &Databases) -> Result<()> {
+pub async fn the_overview_contains_pauses_and_halts(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     store.pause(NAME, Some("maintenance")).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
@@ -132,7 +132,7 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
 }
 
 /// Relays that serve or stand by are told as long as their reports hold, with the destinations that are down.
-pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> Result<()> {
+pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let down = vec![DestinationDown {
         destination: "https://example.org/a".to_owned(),
@@ -163,7 +163,7 @@ pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> 
 }
 
 /// Neither the owner nor the events notice.
-pub async fn looking_changes_nothing(databases: &Databases) -> Result<()> {
+pub async fn reading_the_overview_changes_nothing(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;

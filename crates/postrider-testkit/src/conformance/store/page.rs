@@ -15,7 +15,7 @@ const DATABASES: [&str; 4] = ["SQLite", "PostgreSQL", "MySQL", "MariaDB"];
 const RUN: &str = "yes";
 
 const BEGIN: &str =
-    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_page_of_databases -->\n";
+    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_databases_page -->\n";
 
 /// One writes at a time.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -48,7 +48,7 @@ pub fn check(database: Option<&str>, cases: Cases<'_>) -> Result<(), String> {
     }
     Err(format!(
         "docs/src/databases.md does not tell what is run on {database}: \
-         UPDATE_DOCS=1 cargo test --workspace --all-features the_page_of_databases"
+         UPDATE_DOCS=1 cargo test --workspace --all-features the_databases_page"
     ))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     const CASES: Cases<'_> = &[("claim", &["it_reads", "it_ends"])];
 
     #[test]
-    fn a_column_tells_the_cases_that_are_run_and_no_others() {
+    fn a_column_lists_exactly_the_cases_that_run() {
         let first = written(CASES, &with_column(Table::new(), "MySQL", CASES));
         assert!(first.contains("| claim | it reads | no | no | yes | no |\n"), "{first}");
         let fewer: Cases<'_> = &[("claim", &["it_ends"])];
