@@ -123,7 +123,7 @@ fn each_broken_rule_has_its_code_and_a_message_that_names_the_event_and_not_its_
 }
 
 #[test]
-fn an_event_at_every_limit_is_taken() {
+fn an_event_at_every_limit_is_accepted() {
     let full = "f".repeat(255);
     let event = Event::new(full.clone(), vec![0; 1024 * 1024])
         .with_aggregate(full.clone(), full.clone())

@@ -96,7 +96,7 @@ async fn a_retry_sends_only_the_copies_that_are_missing() {
 }
 
 #[tokio::test]
-async fn another_ownership_of_the_lease_sends_all_copies_again() {
+async fn a_new_lease_epoch_sends_all_copies_again() {
     let bench = Bench::new();
     bench.answer([("b", Outcome::Down(failure("no")))]);
     bench.publish(&["order"]).await;
@@ -105,7 +105,7 @@ async fn another_ownership_of_the_lease_sends_all_copies_again() {
 }
 
 #[tokio::test]
-async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_up() {
+async fn the_outcome_of_an_event_is_that_of_its_copy_that_needs_the_most_retries() {
     let (down, ambiguous) = (Outcome::Down(failure("d")), Outcome::Ambiguous(failure("m")));
     let (retryable, failed) = (Outcome::Retryable(failure("r")), Outcome::Failed(failure("f")));
     let rejected = Outcome::Rejected(failure("x"));
@@ -121,7 +121,7 @@ async fn the_outcome_of_an_event_gives_every_copy_its_chance_before_it_is_given_
 }
 
 #[tokio::test]
-async fn a_refused_copy_is_told_with_its_destination_and_ends_the_event() {
+async fn a_refused_copy_is_reported_with_its_destination_and_fails_the_event() {
     let bench = Bench::new();
     bench.answer([("a", Outcome::Rejected(failure("too large"))), ("b", Outcome::Untried)]);
     assert_eq!(bench.publish(&["order"]).await.1, [Outcome::Rejected(failure("a: too large"))]);

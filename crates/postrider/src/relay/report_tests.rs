@@ -64,7 +64,7 @@ fn dead(position: i64, reason: &str) -> Report {
 }
 
 #[test]
-fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secret() {
+fn a_dead_event_is_logged_with_its_identity_and_reason_and_no_secret() {
     let lines = seen(|reports| reports.log(&dead(7, "topic orders does not exist")));
     let [line] = &lines[..] else { panic!("{lines:?}") };
     for part in [
@@ -86,7 +86,7 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
 }
 
 #[test]
-fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
+fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_logged() {
     let lines = seen(|reports| {
         reports.log(&Report::Failing { position: Position::new(1), about: about("404").unwrap() });
         let about = Some(Box::new(About { reason: "its headers are no JSON".into(), ..About::default() }));
@@ -104,7 +104,7 @@ fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
 }
 
 #[test]
-fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
+fn thousands_of_dead_events_at_once_are_logged_as_a_few_lines_and_a_count() {
     let lines = seen(|reports| {
         reports.log_suppressed(Duration::from_secs(1));
         for position in 0..5_000 {
@@ -121,7 +121,7 @@ fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
 }
 
 #[test]
-fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
+fn the_standby_logs_that_another_relay_has_its_name() {
     for (holder, is_clash) in [("twin#00000002", true), ("other#00000002", false), ("relay-1", false)] {
         let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
         assert_eq!(lines.len(), 1);
@@ -131,7 +131,7 @@ fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
 }
 
 #[test]
-fn what_goes_on_by_itself_is_not_told() {
+fn events_that_wait_for_a_retry_are_not_logged() {
     let lines = seen(|reports| {
         for state in [ParkedState::Retry, ParkedState::Behind, ParkedState::Held] {
             reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, about: None });

@@ -56,7 +56,7 @@ fn writer(word: &str) -> (String, Option<String>) {
 const MAX: i64 = i64::MAX;
 
 #[test]
-fn a_missing_position_below_a_found_one_is_asked_for_again() {
+fn a_missing_position_below_a_found_one_is_queried_again() {
     let mut story = Story::from("0");
     assert_eq!(story.asks(100), [(1, MAX)]);
     story.look(&[1, 2, 5, 6, 8], Told::default(), SOON);
@@ -75,7 +75,7 @@ fn nothing_above_the_last_event_is_a_hole() {
 }
 
 #[test]
-fn after_a_load_the_gaps_are_asked_for_in_order_and_not_more_than_fit() {
+fn after_a_load_the_gaps_are_queried_in_order_and_within_the_limit() {
     let story = Story::from("4 6-8 20");
     assert_eq!(story.asks(100), [(5, 5), (9, 19), (21, MAX)]);
     assert_eq!(story.asks(12), [(5, 5), (9, 19)]);
@@ -91,7 +91,7 @@ fn gaps_of_a_load_become_holes_where_no_event_was_found() {
 }
 
 #[test]
-fn a_full_page_says_nothing_about_what_lies_beyond_it() {
+fn a_full_page_proves_nothing_about_later_positions() {
     let mut story = Story::from("0");
     story.look(&[2, 3], Told { left: Some(7), ..Told::default() }, SOON);
     assert_eq!(story.asks(100), [(1, 1), (4, 6), (7, MAX)]);
@@ -114,7 +114,7 @@ fn a_hole_dies_when_the_horizon_passes_its_stamp() {
 }
 
 #[test]
-fn a_stamp_is_not_for_holes_of_the_same_look() {
+fn a_stamp_does_not_apply_to_holes_of_the_same_poll() {
     let mut story = Story::from("0");
     let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
     assert_eq!(story.look(&[3], reported, SOON), [], "the holes were noticed after the stamp");
@@ -122,7 +122,7 @@ fn a_stamp_is_not_for_holes_of_the_same_look() {
 }
 
 #[test]
-fn a_filled_hole_is_not_buried_by_the_look_that_fills_it() {
+fn a_filled_hole_is_not_declared_dead_by_the_poll_that_fills_it() {
     let mut story = Story::from("0");
     story.look(&[4], Told::default(), SOON);
     let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
@@ -130,7 +130,7 @@ fn a_filled_hole_is_not_buried_by_the_look_that_fills_it() {
 }
 
 #[test]
-fn an_old_hole_dies_when_every_writer_of_its_time_is_gone() {
+fn an_old_hole_dies_when_every_writer_from_its_time_has_finished() {
     let mut story = Story::from("0");
     story.look(&[3], Told::default(), SOON);
     assert!(!story.0.wants_writers(SOON), "it is young");
@@ -159,7 +159,7 @@ fn list(writers: &'static [&'static str]) -> Told {
 }
 
 #[test]
-fn a_writer_that_did_nothing_while_the_position_was_taken_keeps_only_older_holes_alive() {
+fn a_writer_that_was_idle_while_the_position_was_taken_keeps_only_older_holes_alive() {
     let mut story = two_holes_behind(&["idle:noon"], 4);
     assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
     assert_eq!(story.asks(100), [(1, 1), (7, MAX)], "it may have taken the first before it fell silent");
@@ -167,13 +167,13 @@ fn a_writer_that_did_nothing_while_the_position_was_taken_keeps_only_older_holes
 }
 
 #[test]
-fn a_writer_that_fell_silent_after_the_position_was_taken_keeps_the_hole_alive() {
+fn a_writer_that_became_idle_after_the_position_was_taken_keeps_the_hole_alive() {
     let mut story = two_holes_behind(&["idle:noon"], 5);
     assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), []);
 }
 
 #[test]
-fn a_writer_that_did_something_in_between_keeps_the_hole_alive() {
+fn a_writer_that_was_active_in_between_keeps_the_hole_alive() {
     let mut story = two_holes_behind(&["idle:noon"], 4);
     assert_eq!(story.look(&[], list(&["idle:one"]), MUCH_LATER), []);
     // That it is silent from now on does not help the hole of before.
@@ -181,7 +181,7 @@ fn a_writer_that_did_something_in_between_keeps_the_hole_alive() {
 }
 
 #[test]
-fn a_writer_nothing_is_known_of_keeps_the_hole_alive() {
+fn an_unknown_writer_keeps_the_hole_alive() {
     let mut story = two_holes_behind(&["idle"], 4);
     assert_eq!(story.look(&[], list(&["idle"]), MUCH_LATER), []);
     let mut story = two_holes_behind(&["idle:noon"], 4);
@@ -189,21 +189,21 @@ fn a_writer_nothing_is_known_of_keeps_the_hole_alive() {
 }
 
 #[test]
-fn a_hole_waits_for_the_busy_writer_beside_the_silent_one() {
+fn a_hole_waits_for_the_active_writer_beside_the_idle_one() {
     let mut story = two_holes_behind(&["idle:noon"], 4);
     assert_eq!(story.look(&[], list(&["idle:noon", "busy"]), MUCH_LATER), []);
     assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
 }
 
 #[test]
-fn an_old_hole_dies_at_once_when_nobody_writes() {
+fn an_old_hole_dies_at_once_without_writers() {
     let mut story = Story::from("0");
     story.look(&[3], Told::default(), SOON);
     assert_eq!(story.look(&[], Told { writers: Some(&[]), ..Told::default() }, LATER), [(1, 2)]);
 }
 
 #[test]
-fn a_young_hole_is_not_judged_by_the_writers_of_the_old_ones() {
+fn a_new_hole_is_not_judged_by_the_writers_of_older_holes() {
     let mut story = Story::from("0");
     story.look(&[2], Told::default(), SOON);
     story.look(&[4], Told::default(), LATER);
@@ -212,7 +212,7 @@ fn a_young_hole_is_not_judged_by_the_writers_of_the_old_ones() {
 }
 
 #[test]
-fn too_many_holes_stop_the_tail_and_not_the_holes() {
+fn too_many_holes_pause_the_tail_and_not_their_own_resolution() {
     let mut story = Story::from("0");
     story.look(&[2, 4, 6, 8], Told::default(), SOON);
     assert!(story.0.is_full());
@@ -223,7 +223,7 @@ fn too_many_holes_stop_the_tail_and_not_the_holes() {
 
 /// No list knows who wrote it; it is there all the same.
 #[test]
-fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
+fn a_hole_with_an_uncommitted_event_is_never_dead() {
     let mut story = Story::from("0");
     story.look(&[2, 4, 6], Told::default(), SOON);
     let held = Told { writers: Some(&[]), held: &[3], ..Told::default() };
@@ -234,7 +234,7 @@ fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
 }
 
 #[test]
-fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
+fn a_writer_that_began_after_an_uncommitted_event_is_not_waited_for() {
     let mut story = Story::from("0");
     story.look(&[2], Told::default(), SOON);
     let reported = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
@@ -244,7 +244,7 @@ fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
 }
 
 #[test]
-fn a_counter_that_is_told_late_counts_from_then_on() {
+fn a_counter_that_is_reported_late_counts_from_then_on() {
     let mut story = Story::from("0");
     let reported = |taken| Told { writers: Some(&["a:noon"]), taken, ..Told::default() };
     story.look(&[1, 2, 4], Told::default(), SOON);
@@ -254,7 +254,7 @@ fn a_counter_that_is_told_late_counts_from_then_on() {
 }
 
 #[test]
-fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
+fn every_position_is_delivered_or_declared_dead_once_in_any_commit_order() {
     let mut seed = 11_u64;
     for _ in 0..300 {
         let mut random = |below: u64| {

@@ -72,7 +72,7 @@ fn the_page_names_the_versions_of_the_drivers() {
 }
 
 #[tokio::test]
-async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() {
+async fn the_page_lists_every_column_of_postgres_and_the_required_ones() {
     if !database::is_available() {
         return;
     }
@@ -86,7 +86,7 @@ async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() 
 }
 
 #[tokio::test]
-async fn the_page_names_every_column_of_mysql_and_those_that_must_be_given() {
+async fn the_page_lists_every_column_of_mysql_and_the_required_ones() {
     for kind in Kind::ALL {
         let Some(server) = servers::mysql::own(Options::of(kind)) else { continue };
         let database = mysql::Database::new(server, super::ORDERS).await;
@@ -101,7 +101,7 @@ async fn the_page_names_every_column_of_mysql_and_those_that_must_be_given() {
 }
 
 #[test]
-fn the_page_names_every_column_of_sqlite_and_those_that_must_be_given() {
+fn the_page_lists_every_column_of_sqlite_and_the_required_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     SqliteStore::migrate(&path).unwrap();
@@ -132,7 +132,7 @@ async fn text_for_a_payload_of_postgres_is_read_as_bytea_unless_it_is_converted(
 }
 
 #[tokio::test]
-async fn a_writer_cannot_give_what_completeness_rests_on() {
+async fn a_writer_cannot_set_the_columns_that_completeness_depends_on() {
     if !database::is_available() {
         return;
     }

@@ -55,7 +55,7 @@ async fn a_rejected_event_is_dead_and_visible_and_all_others_arrive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_fails_is_tried_again_before_the_later_ones_of_its_key() {
+async fn a_failed_event_is_retried_before_later_events_of_its_key() {
     let shop = Shop::open();
     let failures = AtomicUsize::new(2);
     let sink = Kept::that(move |message| {
@@ -102,7 +102,7 @@ async fn an_aggregate_does_not_wait_for_another_type_with_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_an_earlier_version_parked_under_its_aggregates_id_goes_on() {
+async fn an_event_that_an_earlier_version_parked_under_its_aggregate_id_is_delivered() {
     let shop = Shop::open();
     let failing = Kept::that(|_| Outcome::Failed(Failure::new("the handler failed")));
     Outbox::new().write_all(&shop.connect(), (0..2).map(|_| order(2))).unwrap();
@@ -137,12 +137,12 @@ async fn a_dead_destination_delays_only_its_own_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_burns_no_attempt() {
+async fn an_outage_counts_no_attempt() {
     wait_out(|_| Outcome::Retryable(Failure::new("no answer"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_that_begins_in_the_middle_of_a_batch_burns_no_attempt() {
+async fn an_outage_that_begins_in_the_middle_of_a_batch_counts_no_attempt() {
     wait_out(|number| {
         // The sink heard of this one first, and of the others when nothing was acknowledged any more.
         if number == 0 {
@@ -191,7 +191,7 @@ fn trace_attempts(shop: &Shop) {
 
 /// A sink that cannot say which came first: what was acknowledged of the batch seems to prove the destination up.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_in_the_middle_of_a_batch_burns_no_attempt_though_the_sink_cannot_tell() {
+async fn an_outage_in_the_middle_of_a_batch_counts_no_attempt_even_if_the_sink_cannot_detect_it() {
     wait_out(|number| match number {
         0 => acknowledged(),
         _ => Outcome::Retryable(Failure::new("no answer")),
@@ -226,7 +226,7 @@ async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_the_sink_panics_on_takes_no_other_with_it() {
+async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
     let shop = Shop::open();
     let sink = Kept::that(|message| match number(&message.event) {
         10 => panic!("a bug in the sink"),
@@ -253,7 +253,7 @@ impl Sink for HangsOnce {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_without_an_answer_is_sent_again() {
+async fn a_batch_without_a_response_is_sent_again() {
     let shop = Shop::open();
     let kept = Kept::new();
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
@@ -263,7 +263,7 @@ async fn a_batch_without_an_answer_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_past_its_time_is_expired_and_not_delivered() {
+async fn an_event_past_its_expiry_is_not_delivered() {
     let shop = Shop::open();
     let sink = Kept::new();
     let late = order(0).with_expires_at(Timestamp::from_micros(1));
@@ -307,7 +307,7 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_the_sink_never_tries_is_given_up_and_not_sent_for_ever() {
+async fn an_event_that_the_sink_never_tries_is_given_up_eventually() {
     let shop = Shop::open();
     let sink = Kept::that(|message| match number(&message.event) {
         10 => Outcome::Untried,
@@ -321,7 +321,7 @@ async fn an_event_the_sink_never_tries_is_given_up_and_not_sent_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_nothing_can_be_settled_nothing_is_published_again() {
+async fn while_settling_fails_nothing_is_published_again() {
     let shop = Shop::open();
     let sink = Kept::new();
     let connection = shop.connect();
@@ -355,7 +355,7 @@ impl Sink for Silent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
+async fn a_shutdown_waits_for_an_unresponsive_sink_only_until_its_time_limit() {
     let shop = Shop::open();
     Outbox::new().write_all(&shop.connect(), (0..7).map(order)).unwrap();
     let policy = Policy {
@@ -392,7 +392,7 @@ async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_destination_that_wants_no_more_pauses_its_subscription_and_loses_nothing() {
+async fn a_destination_that_requests_a_pause_pauses_its_subscription_and_loses_nothing() {
     let shop = Shop::open();
     let gone = Arc::new(AtomicBool::new(true));
     let sink = Kept::that({

@@ -37,7 +37,7 @@ fn broken() -> (Arc<AtomicBool>, Kept) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_running_relay_and_once() {
+async fn a_dead_event_that_an_operator_resets_by_sql_is_delivered_once_by_the_running_relay() {
     let shop = Shop::open();
     let (is_broken, sink) = broken();
     Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
@@ -78,7 +78,7 @@ async fn a_parked_row_without_a_key_is_delivered_in_the_order_of_its_events_key(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_event_that_an_operator_removes_by_sql_lets_the_others_of_its_key_go_on() {
+async fn removing_a_waiting_event_by_sql_releases_the_other_events_of_its_key() {
     let shop = Shop::open();
     let (_is_broken, sink) = broken();
     Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();

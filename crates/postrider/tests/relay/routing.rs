@@ -40,7 +40,7 @@ fn of_region(events: &[Arc<Event>], region: usize) -> Vec<usize> {
 const KEYS_PARKED: &str = "SELECT count(*) FROM postrider_parked WHERE key = 'r1'";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_of_a_rule_orders_delivery_and_goes_with_the_message() {
+async fn the_key_of_a_rule_orders_delivery_and_is_sent_with_the_message() {
     let shop = Shop::open();
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
@@ -62,7 +62,7 @@ async fn the_key_of_a_rule_orders_delivery_and_goes_with_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_wait_for_a_rule_go_before_newer_ones_of_the_key_it_gives_them() {
+async fn events_that_waited_for_a_rule_are_delivered_before_newer_events_of_their_new_key() {
     let shop = Shop::open();
     let outbox = Outbox::new();
     outbox.write_all(&shop.connect(), (0..30).map(regional)).unwrap();

@@ -118,7 +118,7 @@ fn the_span_of_a_batch_links_once_to_each_sampled_span_that_wrote_an_event() {
 }
 
 #[test]
-fn the_span_of_a_batch_says_what_was_sent_and_what_became_of_it() {
+fn the_span_of_a_batch_records_the_messages_and_their_outcomes() {
     let spans = published((0..7).map(order).collect(), acknowledged);
     let [batch] = &spans[..] else { panic!("seven keys are one batch: {spans:?}") };
     assert_eq!(batch.span_kind, SpanKind::Producer);
@@ -131,7 +131,7 @@ fn the_span_of_a_batch_says_what_was_sent_and_what_became_of_it() {
 }
 
 #[test]
-fn the_span_of_a_batch_that_failed_says_why() {
+fn the_span_of_a_failed_batch_records_the_reason() {
     let spans = published(vec![order(0)], || Outcome::Rejected(Failure::new("too large for this shop")));
     let reasons: BTreeSet<String> = spans.iter().map(|span| format!("{:?}", span.status)).collect();
     let expected = Status::error("too large for this shop");

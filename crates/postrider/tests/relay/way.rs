@@ -36,7 +36,7 @@ async fn committed_events_arrive_in_order_and_rolled_back_ones_never_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_goes_on_where_the_last_one_left_off() {
+async fn a_relay_resumes_where_the_previous_one_stopped() {
     let shop = Shop::open();
     let outbox = Outbox::new();
     let connection = shop.connect();

@@ -139,7 +139,7 @@ pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Tabl
     Ok(())
 }
 
-pub(crate) async fn an_outage_burns_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
+pub(crate) async fn an_outage_counts_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
     let answers = Arc::new(AtomicU32::new(0));
     let counted = answers.clone();
     let sink = Taker::new(move |_, _| {
@@ -155,7 +155,7 @@ pub(crate) async fn an_outage_burns_no_attempt_of_any_row<T: Table>(table: T) ->
     Ok(())
 }
 
-pub(crate) async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next<T: Table>(
+pub(crate) async fn rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next<T: Table>(
     table: T,
 ) -> Result<()> {
     write(&table, ROWS).await?;
@@ -215,7 +215,7 @@ async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
 }
 
 /// On a table where rows are marked.
-pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order<T: Table>(
+pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order<T: Table>(
     table: T,
 ) -> Result<()> {
     write(&table, ROWS).await?;

@@ -21,20 +21,20 @@ use super::writers::KEYS;
 use super::wrong::{Hunt, WRONG_PHASE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mysql_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mysql_finds_no_error() -> Result<()> {
     let Some(url) = Kind::MySql.url() else { return Ok(()) };
     storm(Kind::MySql, url, "MySQL").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_finds_no_error() -> Result<()> {
     let Some(url) = Kind::MariaDb.url() else { return Ok(()) };
     storm(Kind::MariaDb, url, "MariaDB").await
 }
 
 /// The plugin tells connections and no transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_with_nothing_but_its_plugin_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_with_only_its_plugin_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let options = options.setting("performance_schema=OFF").setting("plugin_load_add=metadata_lock_info");
     let Some(server) = own(options) else { return Ok(()) };
@@ -43,7 +43,7 @@ async fn a_storm_on_mariadb_with_nothing_but_its_plugin_finds_nothing_wrong() ->
 
 /// Nothing is told but the transactions of the engine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mysql_that_tells_no_locks_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mysql_that_reports_no_locks_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MySql).setting("max_connections=300");
     let off = "performance_schema_instrument=wait/lock/metadata/sql/mdl=OFF";
     let Some(server) = own(options.setting(off)) else { return Ok(()) };
@@ -51,7 +51,7 @@ async fn a_storm_on_mysql_that_tells_no_locks_finds_nothing_wrong() -> Result<()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_that_tells_no_locks_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_that_reports_no_locks_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let Some(server) = own(options.setting("performance_schema=OFF")) else { return Ok(()) };
     ours(Kind::MariaDb, server.url(), "MariaDB, INNODB_TRX", MySql::without_locks).await
@@ -102,7 +102,7 @@ async fn ours(kind: Kind, url: &str, name: &str, server: fn(MySql) -> MySql) -> 
 async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()> {
     let mut hunt = Hunt::of(WRONG_WITHOUT_NUMBERS.as_slice());
     hunt.storm(first, async || MySql::new(kind, url, KEYS).await).await?;
-    hunt.caught.push(catch_who_believes_the_engine(kind, url, first).await?);
+    hunt.caught.push(catch_the_design_that_trusts_the_engine(kind, url, first).await?);
     let need_a_moment = [
         Design::TwoStatements,
         Design::WritersAfterRows,
@@ -116,7 +116,7 @@ async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()
 
 /// The naive rule in a quiet storm: one slow writer, one quick one, and somebody who reads the engine's list all the time. It
 /// was read first when nobody wrote, and is not made anew: nobody is ever in it.
-async fn catch_who_believes_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
+async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
     let mut verdict = Verdict::default();
     for seed in first..first + TRIES_MAX as u64 {
         let database = Arc::new(MySql::new(kind, url, KEYS).await?);

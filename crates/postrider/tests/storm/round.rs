@@ -209,7 +209,7 @@ mod tests {
 
     /// A key whose row somebody holds, and somebody who waits for it.
     #[tokio::test]
-    async fn a_storm_that_is_stuck_ends_and_says_who_waits_for_whom() -> Result<()> {
+    async fn a_stuck_storm_ends_and_reports_which_session_waits_for_which() -> Result<()> {
         let Some(url) = servers::postgres::url() else { return Ok(()) };
         let database = Arc::new(Postgres::new(url, 1).await?);
         let (mut holds, mut waits) = (database.connect().await?, database.connect().await?);

@@ -67,7 +67,7 @@ impl Recorder for Silent {
 }
 
 #[tokio::test]
-async fn rows_beyond_the_bytes_of_one_look_are_looked_at_in_the_next() {
+async fn rows_beyond_the_byte_limit_of_one_read_are_read_in_the_next() {
     let (known, plan) = delivered(10);
     let session = RowSession::default();
     session.begin("mail".to_owned(), known);
@@ -81,7 +81,7 @@ async fn rows_beyond_the_bytes_of_one_look_are_looked_at_in_the_next() {
 }
 
 #[test]
-fn an_error_that_is_no_refusal_stays_one() {
+fn an_error_that_is_not_a_refusal_is_returned() {
     let (mut known, plan) = delivered(2);
     let mut pieces = Pieces::of("mail", plan);
     let plan = pieces.next(&known).unwrap();
@@ -91,7 +91,7 @@ fn an_error_that_is_no_refusal_stays_one() {
 }
 
 #[test]
-fn what_was_refused_is_forgotten_once_its_row_says_that_it_is_delivered() {
+fn a_refused_row_is_forgotten_once_it_is_marked_as_delivered() {
     let note = |is_done| NotedRow {
         id: "7".to_owned(),
         key: None,

@@ -78,7 +78,7 @@ macro_rules! behind {
             }
 
             #[tokio::test]
-            async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost() -> Result<()> {
+            async fn nothing_is_lost_when_the_response_to_a_commit_is_lost() -> Result<()> {
                 survives::<$stage>(RowLayout::$layout, &LOST).await
             }
 

@@ -47,11 +47,11 @@ async fn is_left_to_the_poller(layout: RowLayout) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_row_of_event_outbox_that_a_skip_locked_poller_has_is_left_to_it() -> Result<()> {
+async fn a_row_of_event_outbox_that_a_skip_locked_poller_holds_is_not_moved() -> Result<()> {
     is_left_to_the_poller(RowLayout::EventOutbox).await
 }
 
 #[tokio::test]
-async fn a_row_of_outbox_that_a_skip_locked_poller_has_is_left_to_it() -> Result<()> {
+async fn a_row_of_outbox_that_a_skip_locked_poller_holds_is_not_moved() -> Result<()> {
     is_left_to_the_poller(RowLayout::Outbox).await
 }

@@ -109,31 +109,31 @@ async fn back<S: OnServer>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_postgres() -> Result<()> {
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_postgres() -> Result<()> {
     forth::<Postgres>().await
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_mysql() -> Result<()> {
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_mysql() -> Result<()> {
     forth::<Server<OfMySql>>().await
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_mariadb() -> Result<()> {
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_mariadb() -> Result<()> {
     forth::<Server<OfMariaDb>>().await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_postgres() -> Result<()> {
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_postgres() -> Result<()> {
     back::<Postgres>().await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_mysql() -> Result<()> {
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_mysql() -> Result<()> {
     back::<Server<OfMySql>>().await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_mariadb() -> Result<()> {
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_mariadb() -> Result<()> {
     back::<Server<OfMariaDb>>().await
 }

@@ -97,7 +97,8 @@ pub(crate) async fn goes_on_once_accepted<W: TestServer>(
     Ok(())
 }
 
-pub(crate) async fn a_failover_that_lost_events_halts_and_goes_on_once_accepted<W: Followed>() -> Result<()> {
+pub(crate) async fn a_failover_that_lost_events_halts_and_continues_once_accepted<W: Followed>() -> Result<()>
+{
     let Some(pair) = Pair::<W>::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = pair.relay(AfterFailover::Halt, &sink).await?;
@@ -108,7 +109,7 @@ pub(crate) async fn a_failover_that_lost_events_halts_and_goes_on_once_accepted<
     goes_on_once_accepted(&pair.follower, &sink, relay).await
 }
 
-pub(crate) async fn a_checked_failover_that_kept_everything_goes_on_by_itself<W: Followed>() -> Result<()> {
+pub(crate) async fn a_checked_failover_that_kept_everything_continues_by_itself<W: Followed>() -> Result<()> {
     let Some(pair) = Pair::<W>::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = pair.relay(AfterFailover::Check, &sink).await?;
@@ -135,7 +136,7 @@ pub(crate) async fn a_checked_failover_halts_the_relay_that_saw_events_it_lost<W
     goes_on_once_accepted(&pair.follower, &sink, relay).await
 }
 
-pub(crate) async fn a_checked_failover_halts_where_the_last_event_seen_is_gone<W: Followed>() -> Result<()> {
+pub(crate) async fn a_checked_failover_halts_if_the_last_event_seen_is_missing<W: Followed>() -> Result<()> {
     let Some(pair) = Pair::<W>::new().await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = pair.relay(AfterFailover::Check, &sink).await?;

@@ -8,8 +8,7 @@ pub(crate) async fn accept<W: TestServer>(server: &W, next: i64) -> Result<()> {
     store.accept_history("mail", Start::Position(Position::new(next))).await
 }
 
-pub(crate) async fn a_server_put_back_to_an_older_state_halts_the_relay_that_knew_better<W: TestServer>()
--> Result<()> {
+pub(crate) async fn a_restored_server_halts_the_relay_that_saw_later_events<W: TestServer>() -> Result<()> {
     let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = relay(&server, &sink).await?;
@@ -58,7 +57,7 @@ async fn halts_after<W: TestServer>(taken_back: Change) -> Result<()> {
     second.shutdown().await
 }
 
-pub(crate) async fn events_put_back_without_their_ledger_halt_the_subscription<W: TestServer>() -> Result<()>
+pub(crate) async fn events_restored_without_their_ledger_halt_the_subscription<W: TestServer>() -> Result<()>
 {
     halts_after::<W>(Change::LastEventsGone).await
 }

@@ -47,7 +47,7 @@ pub(crate) async fn nothing_is_lost_when_connections_are_cut<W: TestServer>() ->
     survives::<W>(&[Fault::None; 5]).await
 }
 
-pub(crate) async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
+pub(crate) async fn nothing_is_lost_when_the_response_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
     survives::<W>(&[Fault::LoseAnswer; 5]).await
 }
 
@@ -81,12 +81,12 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn a_server_that_falls_silent_on_an_open_connection_is_given_up_in_time<W: TestServer>()
+pub(crate) async fn a_server_that_stops_responding_on_an_open_connection_times_out<W: TestServer>()
 -> Result<()> {
     notices_a_silent_server::<W>(Fault::Unheard(Side::Server)).await
 }
 
-pub(crate) async fn a_network_that_swallows_everything_is_given_up_in_time<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_network_that_drops_everything_times_out<W: TestServer>() -> Result<()> {
     notices_a_silent_server::<W>(Fault::Blackhole).await
 }
 
@@ -124,6 +124,6 @@ pub(crate) async fn a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing<W
     moves_on::<W>(Fault::Blackhole).await
 }
 
-pub(crate) async fn a_relay_that_is_heard_and_hears_nothing_loses_its_lease<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_relay_that_receives_no_responses_loses_its_lease<W: TestServer>() -> Result<()> {
     moves_on::<W>(Fault::Unheard(Side::Server)).await
 }

@@ -28,8 +28,8 @@ pub(crate) async fn a_relay_without_a_free_connection_waits_for_one<W: TestServe
     Ok(())
 }
 
-pub(crate) async fn a_server_full_of_others_is_waited_for_at_the_start_and_later<W: TestServer>() -> Result<()>
-{
+pub(crate) async fn a_relay_waits_for_a_server_without_free_connections_at_start_and_later<W: TestServer>()
+-> Result<()> {
     let Some(server) = W::new(Wanted::FewConnections).await? else { return Ok(()) };
     let mut others = server.take_all_connections().await;
     let refused = server.connect(To::default()).await.err().unwrap();
@@ -67,7 +67,7 @@ pub(crate) async fn a_server_full_of_others_is_waited_for_at_the_start_and_later
     Ok(())
 }
 
-pub(crate) async fn a_read_only_server_is_waited_for_and_delivers_nothing_over_and_over<W: TestServer>()
+pub(crate) async fn a_relay_waits_for_a_read_only_server_and_delivers_nothing_repeatedly<W: TestServer>()
 -> Result<()> {
     let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
     let sink = Recorder::new();
@@ -90,8 +90,7 @@ pub(crate) async fn a_read_only_server_is_waited_for_and_delivers_nothing_over_a
     Ok(())
 }
 
-pub(crate) async fn who_has_the_wrong_password_is_told_so_at_once_and_not_the_password<W: TestServer>()
--> Result<()> {
+pub(crate) async fn a_wrong_password_is_reported_at_once_and_not_printed<W: TestServer>() -> Result<()> {
     let Some(server) = W::new(Wanted::Passwords).await? else { return Ok(()) };
     let store = server.store(To { user: Some("life_relay:wrong-word"), ..To::default() })?;
     let error = relay_at(store, &Recorder::new()).await.unwrap_err();
@@ -101,7 +100,8 @@ pub(crate) async fn who_has_the_wrong_password_is_told_so_at_once_and_not_the_pa
     Ok(())
 }
 
-pub(crate) async fn a_password_changed_under_a_running_relay_is_waited_out<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_running_relay_waits_until_a_changed_password_works_again<W: TestServer>() -> Result<()>
+{
     let Some(server) = W::new(Wanted::Passwords).await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = relay(&server, &sink).await?;
@@ -128,7 +128,7 @@ pub(crate) async fn a_schema_of_another_name_is_named_in_the_error<W: TestServer
     Ok(())
 }
 
-pub(crate) async fn a_user_that_may_not_settle_is_told_which_right_it_lacks<W: TestServer>() -> Result<()> {
+pub(crate) async fn the_right_that_a_user_lacks_for_settling_is_named<W: TestServer>() -> Result<()> {
     let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = relay(&server, &sink).await?;
@@ -150,7 +150,8 @@ pub(crate) async fn a_user_that_may_not_settle_is_told_which_right_it_lacks<W: T
     Ok(())
 }
 
-pub(crate) async fn a_full_disk_loses_nothing_and_is_over_when_there_is_room<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_full_disk_loses_nothing_and_delivery_resumes_once_there_is_room<W: TestServer>()
+-> Result<()> {
     let Some(server) = W::new(Wanted::SmallDisk).await? else { return Ok(()) };
     let sink = Recorder::new();
     let relay = relay(&server, &sink).await?;

@@ -69,7 +69,7 @@ fn settlement(owner: &Loaded, done: Intervals) -> Settlement {
 
 case! {
     /// The claimer of the next owner names it, once; and tells no lie about others.
-    async fn an_event_written_where_a_rollback_was_settled_is_named_by_the_relay_that_is_started_next(case) {
+    async fn an_event_written_at_a_settled_rolled_back_position_is_reported_by_the_next_relay(case) {
         let store = case.store().await?;
         let empty = with_an_empty_position(&case, &store).await?;
         let loaded = granted(&store).await?;
@@ -99,7 +99,7 @@ case! {
 
 case! {
     /// They are named in words that can be used in `XA COMMIT`.
-    async fn prepared_transactions_and_triggers_are_named(case) {
+    async fn prepared_transactions_and_triggers_are_reported(case) {
         let id = format!("forgotten-{}", case.schema);
         let mut client = case.another().await?;
         case.on(&mut client, "CREATE TABLE {schema}.unrelated (a INT)").await?;
@@ -119,7 +119,7 @@ case! {
 
 case! {
     /// What retention has deleted is as empty as what was rolled back.
-    async fn an_event_written_where_others_were_deleted_is_named(case) {
+    async fn an_event_written_at_a_deleted_position_is_reported(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;
         case.run("DELETE FROM {schema}.events WHERE type = 'first'").await?;
@@ -134,7 +134,7 @@ case! {
 
 case! {
     /// The writers are stopped by the server; relay and `status` are not, and an operator can put it right.
-    async fn a_position_near_the_end_of_the_numbers_stops_no_relay(case) {
+    async fn a_position_near_the_maximum_stops_no_relay(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;
         write_at(&case, i64::MAX).await?;

@@ -68,20 +68,20 @@ async fn holes_live_as_long_as_their_writers<W: Which>(server: &Server) -> Resul
 }
 
 #[tokio::test]
-async fn holes_live_as_long_as_their_writers_on_a_mysql_that_tells_no_locks() -> Result<()> {
+async fn holes_live_as_long_as_their_writers_on_a_mysql_that_reports_no_locks() -> Result<()> {
     let Some(server) = silent(Kind::MySql) else { return Ok(()) };
     holes_live_as_long_as_their_writers::<MySql>(&server).await
 }
 
 #[tokio::test]
-async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_tells_no_locks() -> Result<()> {
+async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_reports_no_locks() -> Result<()> {
     let Some(server) = silent(Kind::MariaDb) else { return Ok(()) };
     holes_live_as_long_as_their_writers::<MariaDb>(&server).await
 }
 
 /// Somebody else reads the engine's list all the time, so that it is never made anew; it was made when nobody wrote.
 #[tokio::test]
-async fn a_list_that_is_not_new_is_not_believed() -> Result<()> {
+async fn a_stale_list_of_transactions_is_not_used() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let case = outbox::<MySql>(&server).await?;
@@ -101,7 +101,7 @@ async fn a_list_that_is_not_new_is_not_believed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hole_younger_than_a_statement_may_run_stays() -> Result<()> {
+async fn a_hole_younger_than_the_statement_time_limit_stays() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let mut case = outbox::<MySql>(&server).await?;
@@ -118,7 +118,7 @@ async fn a_hole_younger_than_a_statement_may_run_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_do() -> Result<()> {
+async fn a_relay_without_the_right_to_list_transactions_is_refused_with_a_hint() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let case = outbox::<MySql>(&server).await?;

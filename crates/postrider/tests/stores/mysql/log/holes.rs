@@ -69,7 +69,7 @@ impl Reader {
 }
 
 case! {
-    async fn a_late_committer_is_delivered_after_those_who_were_faster(case) {
+    async fn a_late_commit_is_delivered_after_earlier_commits(case) {
         let mut reader = Reader::on(&case).await?;
         for _ in 1..=4 {
             case.committed("early").await?;
@@ -108,7 +108,7 @@ case! {
 
 case! {
     /// It has written events, and then rests: what others take and give back meanwhile is not its own.
-    async fn a_transaction_left_open_does_not_keep_the_holes_of_others(case) {
+    async fn an_open_transaction_does_not_keep_holes_of_others_alive(case) {
         let mut open = case.writing("open").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
@@ -130,7 +130,7 @@ case! {
 case! {
     /// It waits for something before it takes its position. That it has begun no other statement since, and rests now, does
     /// not mean that it did nothing in between.
-    async fn a_statement_that_runs_while_it_is_listed_is_not_silent(case) {
+    async fn a_statement_that_runs_while_it_is_listed_is_not_idle(case) {
         let mut gate = case.another().await?;
         case.on(&mut gate, "DO GET_LOCK('{schema}', 0)").await?;
         let mut late = case.writing("late").await?;
@@ -158,7 +158,7 @@ case! {
 
 case! {
     /// What counts its statements begins again at every reset, as a pool of connections does it.
-    async fn a_connection_that_was_reset_and_did_the_same_again_is_not_silent(case) {
+    async fn a_connection_that_was_reset_and_repeated_its_statements_is_not_idle(case) {
         let mut busy = case.another().await?;
         let mut reader = Reader::on(&case).await?;
         let mut expected = Vec::new();
@@ -177,13 +177,13 @@ case! {
 }
 
 case! {
-    async fn a_prepared_transaction_that_nobody_decides_does_not_keep_the_holes_of_others(case) {
-        undecided_transactions_keep_their_own_holes(&case).await?;
+    async fn an_undecided_prepared_transaction_does_not_keep_holes_of_others_alive(case) {
+        undecided_transactions_keep_only_their_own_holes_alive(&case).await?;
     }
 }
 
 /// Prepared and left behind, and prepared and held on to.
-async fn undecided_transactions_keep_their_own_holes<W: Which>(case: &Case<W>) -> Result<()> {
+async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: &Case<W>) -> Result<()> {
     let (mut left, mut held) = (case.another().await?, case.another().await?);
     for (client, name) in [(&mut left, "left"), (&mut held, "held")] {
         case.on(client, &format!("XA START '{{schema}} {name}'")).await?;
@@ -211,7 +211,7 @@ async fn undecided_transactions_keep_their_own_holes<W: Which>(case: &Case<W>) -
 
 case! {
     /// Its next transactions are not the one that took the position.
-    async fn a_connection_that_writes_on_and_on_does_not_keep_its_old_holes(case) {
+    async fn a_connection_that_keeps_writing_does_not_keep_its_old_holes_alive(case) {
         let mut busy = case.writing("gone").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
@@ -268,7 +268,7 @@ case! {
 }
 
 #[tokio::test]
-async fn a_prepared_transaction_keeps_its_positions_alive_where_the_plugin_is_all_there_is() -> Result<()> {
+async fn a_prepared_transaction_keeps_its_positions_alive_with_only_the_plugin() -> Result<()> {
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
@@ -277,16 +277,16 @@ async fn a_prepared_transaction_keeps_its_positions_alive_where_the_plugin_is_al
 
 /// The plugin knows connections, and what they do is asked elsewhere.
 #[tokio::test]
-async fn who_rests_is_not_waited_for_where_the_plugin_is_all_there_is() -> Result<()> {
+async fn an_idle_transaction_is_not_waited_for_with_only_the_plugin() -> Result<()> {
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
-    undecided_transactions_keep_their_own_holes(&case).await
+    undecided_transactions_keep_only_their_own_holes_alive(&case).await
 }
 
 /// Its lock was taken while nobody wrote locks down, so no list will ever have it.
 #[tokio::test]
-async fn an_event_that_is_not_committed_keeps_its_position_alive_whoever_wrote_it() -> Result<()> {
+async fn an_uncommitted_event_keeps_its_position_alive_whichever_session_wrote_it() -> Result<()> {
     let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
@@ -358,7 +358,7 @@ async fn a_prepared_transaction_recovered_by_mariadb_keeps_its_positions_alive()
 }
 
 case! {
-    async fn what_a_savepoint_took_back_dies_and_the_rest_is_delivered(case) {
+    async fn positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(case) {
         let mut writer = case.another().await?;
         case.on(&mut writer, "START TRANSACTION; SAVEPOINT s").await?;
         case.insert(&mut writer, &[Event::new("taken back", "")]).await?;
@@ -375,7 +375,7 @@ case! {
 
 case! {
     /// Under `LOCK TABLES` an INSERT uses a lock that is not the usual one.
-    async fn who_has_locked_the_table_is_a_writer(case) {
+    async fn a_session_that_locked_the_table_counts_as_a_writer(case) {
         let mut locker = case.another().await?;
         case.on(&mut locker, "SET autocommit = 0; LOCK TABLES {schema}.events WRITE").await?;
         case.insert(&mut locker, &[Event::new("late", "")]).await?;
@@ -410,7 +410,7 @@ case! {
 }
 
 case! {
-    async fn too_many_holes_stop_the_tail_visibly_and_only_for_a_while(case) {
+    async fn too_many_holes_pause_the_tail_and_are_reported_until_one_closes(case) {
         let mut open = Vec::new();
         for _ in 0..2 {
             open.push(case.writing("open").await?);
@@ -434,7 +434,7 @@ case! {
 
 case! {
     /// The server's default would let an open locking read at the end of the table block every INSERT.
-    async fn a_relay_that_locks_blocks_no_writer(case) {
+    async fn the_locks_of_a_relay_block_no_writer(case) {
         case.committed("first").await?;
         let store = case.store().await?;
         store.subscribe("s", postrider::store::Start::Now).await?;

@@ -251,8 +251,8 @@ macro_rules! relays {
 relays! {
     every_key_arrives_in_its_order_and_once
     a_poison_row_is_given_up_and_delays_only_its_own_key
-    an_outage_burns_no_attempt_of_any_row
-    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+    an_outage_counts_no_attempt_of_any_row
+    rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
 }
 
 async fn refused<W: Which>() -> Result<()> {
@@ -285,7 +285,7 @@ async fn refused<W: Which>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result<()> {
+async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Result<()> {
     refused::<MySql>().await?;
     refused::<MariaDb>().await
 }

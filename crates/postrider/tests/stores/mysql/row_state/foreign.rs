@@ -92,12 +92,12 @@ async fn beside<W: Which>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_queries_of_seed_004_run_beside_us_on_mysql() -> Result<()> {
+async fn the_queries_of_seed_004_run_beside_a_relay_on_mysql() -> Result<()> {
     beside::<MySql>().await
 }
 
 #[tokio::test]
-async fn the_queries_of_seed_004_run_beside_us_on_mariadb() -> Result<()> {
+async fn the_queries_of_seed_004_run_beside_a_relay_on_mariadb() -> Result<()> {
     beside::<MariaDb>().await
 }
 
@@ -132,11 +132,11 @@ async fn at_work<W: Which>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stranger_at_work_keeps_us_from_starting_on_mysql() -> Result<()> {
+async fn a_relay_does_not_start_while_another_publisher_works_on_mysql() -> Result<()> {
     at_work::<MySql>().await
 }
 
 #[tokio::test]
-async fn a_stranger_at_work_keeps_us_from_starting_on_mariadb() -> Result<()> {
+async fn a_relay_does_not_start_while_another_publisher_works_on_mariadb() -> Result<()> {
     at_work::<MariaDb>().await
 }

@@ -7,7 +7,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::Store;
 use postrider_testkit::conformance::rows::Refusing;
-use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
+use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
 
 use super::case::{LAYOUTS, RowCase};
 use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
@@ -93,8 +93,8 @@ macro_rules! relays {
         relays! { $name: $which, $layout,
             every_key_arrives_in_its_order_and_once
             a_poison_row_is_given_up_and_delays_only_its_own_key
-            an_outage_burns_no_attempt_of_any_row
-            what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+            an_outage_counts_no_attempt_of_any_row
+            rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
             a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
         }
     };
@@ -115,13 +115,13 @@ async fn reports<W: Which>() -> Result<()> {
     locking.query_drop(case.sql("LOCK TABLES {ledger}.relays WRITE")).await.map_err(failed)?;
     let waiting = "SELECT COUNT(*) > 0 FROM information_schema.processlist
                    WHERE state LIKE 'Waiting for table%' AND info LIKE '%{ledger}%relays%'";
-    let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+    let report = a_renewal_does_not_wait_for_a_report(store, async || case.one(waiting).await).await?;
     locking.query_drop("UNLOCK TABLES").await.map_err(failed)?;
     report.await.unwrap()
 }
 
 #[tokio::test]
-async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
+async fn no_renewal_waits_for_a_blocked_report() -> Result<()> {
     reports::<MySql>().await?;
     reports::<MariaDb>().await
 }
@@ -133,11 +133,11 @@ async fn kept_rows<W: Which>() -> Result<()> {
     let mut case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     case.table = case.table.shared(true);
     let table = Of::<W, 1>(case);
-    relay_cases::rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order(table).await
+    relay_cases::rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order(table).await
 }
 
 #[tokio::test]
-async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order() -> Result<()> {
     kept_rows::<MySql>().await?;
     kept_rows::<MariaDb>().await
 }

@@ -65,12 +65,12 @@ async fn written_arrives<W: Which>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written_on_mysql() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged_on_mysql() -> Result<()> {
     written_arrives::<MySql>().await
 }
 
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written_on_mariadb() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged_on_mariadb() -> Result<()> {
     written_arrives::<MariaDb>().await
 }
 
@@ -100,11 +100,11 @@ async fn carried<W: Which>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_payload_of_a_text_column_is_carried_byte_for_byte_on_mysql() -> Result<()> {
+async fn a_payload_from_a_text_column_arrives_byte_for_byte_on_mysql() -> Result<()> {
     carried::<MySql>().await
 }
 
 #[tokio::test]
-async fn a_payload_of_a_text_column_is_carried_byte_for_byte_on_mariadb() -> Result<()> {
+async fn a_payload_from_a_text_column_arrives_byte_for_byte_on_mariadb() -> Result<()> {
     carried::<MariaDb>().await
 }

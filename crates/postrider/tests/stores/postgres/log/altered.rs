@@ -43,7 +43,7 @@ const CHANGES: [[&str; 3]; 5] = [
 ];
 
 case! {
-    async fn a_running_relay_stops_at_an_outbox_that_a_new_one_refuses_and_goes_on_when_it_is_mended(case) {
+    async fn a_running_relay_stops_at_an_altered_outbox_and_continues_once_it_is_repaired(case) {
         let sink = Kept::new();
         let relay = relay(&case, &sink).await?;
         for (number, [change, said, undone]) in CHANGES.into_iter().enumerate() {
@@ -81,7 +81,7 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
 
 case! {
     /// A session that was given twenty positions at once uses the second long after others have used theirs.
-    async fn no_position_is_buried_once_positions_are_given_ahead(case) {
+    async fn no_position_is_declared_dead_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
         let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
         case.committed("before").await?;

@@ -19,7 +19,7 @@ async fn reported(config: Result<PostgresConfig>) -> String {
 }
 
 case! {
-    async fn no_password_is_told_whatever_goes_wrong(case) {
+    async fn no_error_contains_a_password(case) {
         let server = postrider_testkit::servers::postgres::url().unwrap_or_default();
         let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
         let nobody = "127.0.0.1:1";

@@ -96,7 +96,7 @@ async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Resul
 }
 
 #[tokio::test]
-async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_nothing_as_us() -> Result<()> {
+async fn functions_operators_and_tables_planted_on_the_search_path_are_never_used() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -164,7 +164,7 @@ async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_n
 
 case! {
     /// Rows that a policy hides look as if they were rolled back.
-    async fn a_relay_from_which_a_policy_hides_events_is_refused_at_its_start_and_stopped_later(case) {
+    async fn a_relay_from_which_a_policy_hides_events_is_refused_at_start_and_stopped_later(case) {
         let sink = Kept::new();
         let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);

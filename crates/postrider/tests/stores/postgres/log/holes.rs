@@ -34,7 +34,7 @@ impl Reader {
     }
 
     /// One that never lists the writers.
-    async fn with_the_cheap_rule(case: &Case) -> Result<Self> {
+    async fn with_the_horizon_rule(case: &Case) -> Result<Self> {
         let config = case.config.clone().list_writers_after(Duration::MAX);
         Ok(Self::of(&PostgresStore::connect(&config).await?))
     }
@@ -72,7 +72,7 @@ impl Reader {
 }
 
 case! {
-    async fn a_late_committer_is_delivered_after_those_who_were_faster(case) {
+    async fn a_late_commit_is_delivered_after_earlier_commits(case) {
         let mut reader = Reader::on(&case).await?;
         for _ in 1..=4 {
             case.committed("early").await?;
@@ -92,7 +92,7 @@ case! {
 }
 
 case! {
-    async fn a_damaged_row_of_a_late_committer_fills_its_hole(case) {
+    async fn a_damaged_row_of_a_late_commit_fills_its_hole(case) {
         let late = case.another().await?;
         let insert = "BEGIN; INSERT INTO {schema}.events (type, payload, action) VALUES ('late', '', '{}')";
         late.batch_execute(&case.sql(insert)).await.map_err(failed)?;
@@ -107,8 +107,8 @@ case! {
 }
 
 case! {
-    async fn a_rolled_back_position_dies_by_the_cheap_rule(case) {
-        let mut reader = Reader::with_the_cheap_rule(&case).await?;
+    async fn a_rolled_back_position_dies_by_the_horizon_rule(case) {
+        let mut reader = Reader::with_the_horizon_rule(&case).await?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
         reader.stays_alive(1).await?;
@@ -126,7 +126,7 @@ case! {
         open.batch_execute(&insert).await.map_err(failed)?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
-        let (mut cheap, mut listing) = (Reader::with_the_cheap_rule(&case).await?, Reader::on(&case).await?);
+        let (mut cheap, mut listing) = (Reader::with_the_horizon_rule(&case).await?, Reader::on(&case).await?);
         listing.stays_alive(1).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
         listing.until_dead(1).await?;
@@ -137,7 +137,7 @@ case! {
 }
 
 case! {
-    async fn an_old_hole_is_looked_up_in_the_lock_table_after_a_second(case) {
+    async fn an_old_hole_is_checked_against_the_lock_table_after_a_second(case) {
         let patient = case.config.clone().list_writers_after(Duration::from_secs(1));
         let open = case.another().await?;
         open.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.map_err(failed)?;
@@ -204,7 +204,7 @@ case! {
 
 case! {
     /// Without the right to see what others do, nobody is taken for silent.
-    async fn a_relay_that_may_not_see_the_sessions_of_others_waits_for_all_of_them(case) {
+    async fn a_relay_without_the_right_to_see_other_sessions_waits_for_all_of_them(case) {
         case.run(
             "CREATE ROLE {schema} LOGIN;
              GRANT USAGE ON SCHEMA {schema} TO {schema};
@@ -226,7 +226,7 @@ case! {
 }
 
 case! {
-    async fn what_a_savepoint_took_back_dies_and_the_rest_is_delivered(case) {
+    async fn positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(case) {
         let writer = case.another().await?;
         writer.batch_execute("BEGIN; SAVEPOINT s").await.map_err(failed)?;
         case.outbox().write(&writer, Event::new("taken back", "")).await?;
@@ -242,7 +242,7 @@ case! {
 }
 
 case! {
-    async fn a_statement_that_failed_leaves_a_hole_that_dies(case) {
+    async fn a_failed_statement_leaves_a_hole_that_dies(case) {
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('', '')").await.unwrap_err();
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
@@ -268,7 +268,7 @@ case! {
 }
 
 case! {
-    async fn too_many_holes_stop_the_tail_visibly_and_only_for_a_while(case) {
+    async fn too_many_holes_pause_the_tail_and_are_reported_until_one_closes(case) {
         let mut open = Vec::new();
         for _ in 0..2 {
             open.push(case.writing("open").await?);
@@ -292,7 +292,7 @@ case! {
 
 case! {
     /// Undocumented, and what the cheap rule stands on: whoever took a position already had a transaction id.
-    async fn defaults_are_evaluated_in_the_order_of_the_columns(case) {
+    async fn defaults_are_evaluated_in_column_order(case) {
         case.run(
             "CREATE SEQUENCE {schema}.step;
              CREATE TABLE {schema}.probe (
@@ -316,7 +316,7 @@ case! {
 }
 
 case! {
-    async fn whoever_has_a_position_has_a_transaction_id(case) {
+    async fn a_transaction_with_a_position_has_a_transaction_id(case) {
         // A writer may not read what it wrote.
         let writer = case.another().await?;
         writer.batch_execute("BEGIN").await.map_err(failed)?;

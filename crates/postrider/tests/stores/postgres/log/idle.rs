@@ -70,7 +70,7 @@ fn granted() -> Acquisition {
 }
 
 #[test]
-fn an_idle_subscription_looks_twice_a_second_and_renews_every_five_seconds() {
+fn an_idle_subscription_polls_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(Policy::default()), (1_200, 120));
     let rarely = Policy { poll_max: Duration::from_secs(5), ..Policy::default() };
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
@@ -91,7 +91,7 @@ async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64>
 }
 
 case! {
-    async fn a_look_at_an_idle_outbox_is_one_transaction(case) {
+    async fn a_poll_of_an_idle_outbox_is_one_transaction(case) {
         let database = format!("{}_idle", case.schema.as_str());
         case.run(&format!("CREATE DATABASE {database}")).await?;
         let url = postgres::url().unwrap().rsplit_once('/').unwrap().0.to_owned();

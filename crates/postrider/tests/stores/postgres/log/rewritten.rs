@@ -23,7 +23,7 @@ const REWRITES: [&str; 8] = [
 ];
 
 case! {
-    async fn a_relay_goes_on_through_every_rewrite_of_the_table(case) {
+    async fn a_relay_keeps_working_through_every_rewrite_of_the_table(case) {
         let sink = Kept::new();
         let policy = Policy { lease: Duration::from_secs(3), ..Policy::default() };
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
@@ -45,7 +45,7 @@ case! {
 }
 
 /// Waits until somebody waits for a lock on the events.
-async fn somebody_waits(case: &Case) {
+async fn a_session_waits(case: &Case) {
     let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.events'::regclass";
     eventually("somebody waits for the lock", async || {
         case.one::<i64>(sql).await.is_ok_and(|waits| waits > 0)
@@ -55,7 +55,7 @@ async fn somebody_waits(case: &Case) {
 
 case! {
     /// The worst moment: the claim and the fetch are under way and wait when the table is rewritten.
-    async fn who_waited_for_the_rewrite_sees_every_event(case) {
+    async fn a_reader_that_waited_for_the_rewrite_sees_every_event(case) {
         let store = Arc::new(case.store().await?);
         let position = postrider::Position::new(case.committed("one").await?);
         let mut claimer = store.claimer(&Default::default());
@@ -70,7 +70,7 @@ case! {
             let fetch = async { store.fetch(vec![position], 1 << 20).await };
             let subscribe = async { store.subscribe(&format!("late.{number}"), Start::Time(Default::default())).await };
             let rewrite = async {
-                somebody_waits(&case).await;
+                a_session_waits(&case).await;
                 let sql = format!("ALTER TABLE {{schema}}.events ADD COLUMN t{number} uuid DEFAULT gen_random_uuid(); COMMIT");
                 rewriter.batch_execute(&case.sql(&sql)).await.map_err(failed)
             };

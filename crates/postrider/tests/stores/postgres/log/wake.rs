@@ -32,7 +32,7 @@ async fn listener(case: &Case) -> Result<(tokio_postgres::Client, mpsc::Unbounde
 }
 
 case! {
-    async fn many_calls_become_one_notification_and_none_is_left_out(case) {
+    async fn many_calls_become_one_notification_and_none_is_lost(case) {
         let (_client, mut hears) = listener(&case).await?;
         let notifier = PostgresNotifier::new(&case.config);
         for _ in 0..5 {
@@ -49,7 +49,7 @@ case! {
 }
 
 case! {
-    async fn a_notifier_whose_connection_was_cut_goes_on(case) {
+    async fn a_notifier_whose_connection_was_cut_continues(case) {
         let (_client, mut hears) = listener(&case).await?;
         let notifier = PostgresNotifier::new(&case.config);
         for _ in 0..3 {
@@ -61,7 +61,7 @@ case! {
 }
 
 case! {
-    async fn a_notifier_without_a_database_disturbs_nobody(_case) {
+    async fn a_notifier_without_a_database_does_not_disturb_its_caller(_case) {
         let nowhere = postrider::store::postgres::PostgresConfig::new("postgres://127.0.0.1:1/postgres")?;
         let notifier = PostgresNotifier::new(&nowhere);
         for _ in 0..1_000 {
@@ -107,7 +107,7 @@ async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<
 }
 
 case! {
-    async fn a_notification_wakes_an_idle_relay_and_goes_on_doing_so_after_its_connection_was_cut(case) {
+    async fn a_notification_wakes_an_idle_relay_even_after_its_connection_was_cut(case) {
         let sink = Kept::new();
         let relay = sleeper(&case, &sink).await?;
         let first = listening(&case, 0).await?;

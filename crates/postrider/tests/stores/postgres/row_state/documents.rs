@@ -86,8 +86,8 @@ fn after_comment(comment: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_003_are_those_of_its_document", "003") else {
+async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_seed_003_equal_its_document", "003") else {
         return Ok(());
     };
     if !Case::is_available() {
@@ -105,8 +105,8 @@ async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
-    let Some(text) = document("the_table_of_seed_004_is_that_of_its_document", "004") else { return Ok(()) };
+async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
+    let Some(text) = document("the_table_of_seed_004_equals_its_document", "004") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }

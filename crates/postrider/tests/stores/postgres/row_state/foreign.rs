@@ -57,7 +57,8 @@ async fn publish_as_seed_004(client: Client) -> Result<Vec<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_six_queries_of_seed_004_run_beside_us_and_nobody_publishes_a_row_of_the_other() -> Result<()> {
+async fn the_six_queries_of_seed_004_run_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()>
+{
     if !Case::is_available() {
         return Ok(());
     }
@@ -81,7 +82,7 @@ async fn the_six_queries_of_seed_004_run_beside_us_and_nobody_publishes_a_row_of
 }
 
 #[tokio::test]
-async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() -> Result<()> {
+async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_is_shared() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

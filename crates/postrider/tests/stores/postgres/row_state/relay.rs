@@ -108,17 +108,17 @@ async fn a_poison_row_is_given_up_and_delays_only_its_own_key() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_outage_burns_no_attempt_of_any_row() -> Result<()> {
-    on_every_layout(relay_cases::an_outage_burns_no_attempt_of_any_row).await
+async fn an_outage_counts_no_attempt_of_any_row() -> Result<()> {
+    on_every_layout(relay_cases::an_outage_counts_no_attempt_of_any_row).await
 }
 
 #[tokio::test]
-async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next() -> Result<()> {
-    on_every_layout(relay_cases::what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next).await
+async fn rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next() -> Result<()> {
+    on_every_layout(relay_cases::rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next).await
 }
 
 #[tokio::test]
-async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_as_they_were() -> Result<()> {
+async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_unchanged() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         let asked = Arc::new(AtomicU32::new(0));
@@ -157,15 +157,14 @@ async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other() -> Resu
 
 /// Two ways to say that rows are to be marked.
 #[tokio::test]
-async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order() -> Result<()> {
     for timeout in [None, Some(Duration::from_secs(3_600))] {
         if !Case::is_available() {
             return Ok(());
         }
         let mut case = Case::new(RowLayout::OutboxEvents).await?;
         case.table = case.table.shared(timeout.is_none()).foreign_claim_timeout(timeout);
-        relay_cases::rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order(case)
-            .await?;
+        relay_cases::rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order(case).await?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
+async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_deleted() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         for number in 0..100 {
@@ -61,7 +61,7 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
 }
 
 #[tokio::test]
-async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> Result<()> {
+async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -83,8 +83,8 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
 }
 
 #[tokio::test]
-async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being_worked_and_cleaned()
--> Result<()> {
+async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention_of_the_outbox() -> Result<()>
+{
     if !Case::is_available() {
         return Ok(());
     }
@@ -117,7 +117,7 @@ async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being
 
 /// Rows of several partitions stand at the same place, each in its own.
 #[tokio::test]
-async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_asked_for() -> Result<()> {
+async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_the_batch() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use super::case::Case;
 const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
 
 #[tokio::test]
-async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()> {
+async fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -26,7 +26,7 @@ async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()>
 }
 
 #[tokio::test]
-async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() -> Result<()> {
+async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -40,7 +40,7 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_d
 }
 
 #[tokio::test]
-async fn the_printed_sql_makes_the_same_tables() -> Result<()> {
+async fn the_printed_sql_creates_the_same_tables() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -62,7 +62,7 @@ async fn the_printed_sql_makes_the_same_tables() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_under_another_name_has_indexes_of_its_own() -> Result<()> {
+async fn a_table_under_another_name_has_its_own_indexes() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -82,7 +82,7 @@ async fn a_table_under_another_name_has_indexes_of_its_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()> {
+async fn an_incompatible_table_is_refused_and_never_altered() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -108,7 +108,7 @@ async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Resu
 }
 
 #[tokio::test]
-async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> Result<()> {
+async fn a_slightly_different_table_is_used_and_the_differences_are_reported() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -159,7 +159,7 @@ async fn an_optional_index_belongs_to_its_own_layout() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_six_views_of_seed_002_answer_their_questions() -> Result<()> {
+async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -250,7 +250,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -> Result<()> {
+async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_created() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -32,7 +32,7 @@ pub(crate) async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
 }
 
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -76,7 +76,7 @@ async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Resul
 }
 
 #[tokio::test]
-async fn an_event_that_does_not_fit_is_refused_and_the_transaction_goes_on() -> Result<()> {
+async fn an_event_that_does_not_fit_is_refused_and_the_transaction_continues() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -92,7 +92,7 @@ async fn an_event_that_does_not_fit_is_refused_and_the_transaction_goes_on() -> 
 }
 
 #[tokio::test]
-async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
+async fn an_event_key_that_is_not_a_uuid_is_sent_in_a_header() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -110,7 +110,7 @@ async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_payload_of_a_text_column_is_carried_byte_for_byte() -> Result<()> {
+async fn a_payload_from_a_text_column_arrives_byte_for_byte() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -229,12 +229,12 @@ macro_rules! relays {
 relays! {
     every_key_arrives_in_its_order_and_once
     a_poison_row_is_given_up_and_delays_only_its_own_key
-    an_outage_burns_no_attempt_of_any_row
-    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+    an_outage_counts_no_attempt_of_any_row
+    rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
 }
 
 #[test]
-fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result<()> {
+fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Result<()> {
     let case = Of::<2>::unmapped()?;
     for (field, column, why) in [
         (Field::Topic, "route", "has no column \"route\", which the column map names for `topic`"),
@@ -258,7 +258,7 @@ fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result
 }
 
 #[test]
-fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
+fn a_table_that_reuses_row_numbers_or_is_shared_is_refused() -> Result<()> {
     let case = Case::without_tables()?;
     case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
     let map =
@@ -274,7 +274,7 @@ fn a_table_that_gives_numbers_again_or_is_shared_is_refused() -> Result<()> {
 
 /// Between two tries somebody cancels the row: it is theirs from then on.
 #[tokio::test]
-async fn a_waiting_row_in_a_state_of_somebody_elses_is_neither_sent_nor_changed() -> Result<()> {
+async fn a_waiting_row_in_an_unknown_state_is_neither_sent_nor_changed() -> Result<()> {
     let case = Of::<0>::new()?;
     Table::write(&case, "k", 0).await?;
     let store = case.0.store()?;

@@ -51,7 +51,7 @@ fn stranger(connection: &Connection) -> Result<HashMap<String, usize>, rusqlite:
 }
 
 #[tokio::test]
-async fn the_queries_of_seed_004_run_beside_us_and_nobody_publishes_a_row_of_the_other() -> Result<()> {
+async fn the_queries_of_seed_004_run_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
     let mut case = Case::new()?;
     case.table = case.table.shared(true);
     for number in 0..60 {

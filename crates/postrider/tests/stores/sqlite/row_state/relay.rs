@@ -70,19 +70,18 @@ macro_rules! relays {
 relays! {
     every_key_arrives_in_its_order_and_once
     a_poison_row_is_given_up_and_delays_only_its_own_key
-    an_outage_burns_no_attempt_of_any_row
-    what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next
+    an_outage_counts_no_attempt_of_any_row
+    rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
     a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
 }
 
 /// Two ways to say that rows are to be marked.
 #[tokio::test]
-async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order() -> Result<()> {
+async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order() -> Result<()> {
     for timeout in [None, Some(Duration::from_secs(3_600))] {
         let mut case = Case::new()?;
         case.table = case.table.shared(timeout.is_none()).foreign_claim_timeout(timeout);
-        relay_cases::rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order(case)
-            .await?;
+        relay_cases::rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order(case).await?;
     }
     Ok(())
 }

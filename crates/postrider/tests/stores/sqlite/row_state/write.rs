@@ -34,7 +34,7 @@ async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
 }
 
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     let case = Case::new()?;
     let outbox = Outbox::new().rows(case.table.clone());
     let mut connection = case.connect()?;
@@ -64,7 +64,7 @@ async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Resul
 }
 
 #[tokio::test]
-async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> Result<()> {
+async fn a_payload_arrives_byte_for_byte_and_the_attempt_limit_of_the_row_applies() -> Result<()> {
     let case = Case::new()?;
     case.run("ALTER TABLE outbox_events ADD max_attempts INTEGER")?;
     case.run(
@@ -85,7 +85,7 @@ async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> R
 }
 
 #[tokio::test]
-async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() -> Result<()> {
+async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_is_shared() -> Result<()> {
     let mut case = Case::new()?;
     assert_eq!(case.table.layout(), RowLayout::OutboxEvents);
     case.run(&Case::insert("k", 0))?;

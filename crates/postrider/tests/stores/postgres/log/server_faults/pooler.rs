@@ -9,7 +9,7 @@ use super::*;
 use crate::server_faults::{Act, TestServer as _};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_away_behind_a_pooler_is_not_taken_for_another_one() -> Result<()> {
+async fn a_server_that_is_down_behind_a_pooler_is_not_mistaken_for_another_one() -> Result<()> {
     let Some(test_server) = PostgresServer::new(Wanted::Plain).await? else { return Ok(()) };
     let started = PgBouncer::start_with(test_server.server.url(), 4, "query_wait_timeout = 2");
     let Ok(pooler) = started.inspect_err(|reason| skipped("pgbouncer", reason)) else { return Ok(()) };

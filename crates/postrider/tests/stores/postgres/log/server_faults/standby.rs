@@ -50,7 +50,7 @@ impl Followed for PostgresServer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failover_behind_a_pooler_halts_and_goes_on_once_accepted() -> Result<()> {
+async fn a_failover_behind_a_pooler_halts_and_continues_once_accepted() -> Result<()> {
     let Some(pair) = Pair::<PostgresServer>::new().await? else { return Ok(()) };
     let started = PgBouncer::start(pair.primary.server.url(), 4);
     let Ok(mut pooler) = started.inspect_err(|reason| skipped("pgbouncer", reason)) else { return Ok(()) };

@@ -81,12 +81,12 @@ async fn a_poison_row_of_a_mapped_table_is_given_up_and_delays_only_its_own_key(
 }
 
 #[tokio::test]
-async fn an_outage_burns_no_attempt_of_a_mapped_row() -> Result<()> {
-    on_every_kind(relay_cases::an_outage_burns_no_attempt_of_any_row).await
+async fn an_outage_counts_no_attempt_of_a_mapped_row() -> Result<()> {
+    on_every_kind(relay_cases::an_outage_counts_no_attempt_of_any_row).await
 }
 
 #[tokio::test]
-async fn mapped_rows_are_listed_with_what_became_of_them() -> Result<()> {
+async fn mapped_rows_are_listed_with_their_outcome() -> Result<()> {
     for kind in [Kind::Status, Kind::Time, Kind::Noted] {
         if !Case::is_available() {
             return Ok(());
@@ -155,7 +155,7 @@ async fn a_row_without_a_payload_is_delivered_empty_and_with_the_rows_own_id() -
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_uuid_becomes_one_that_stays_and_is_told_in_a_header() -> Result<()> {
+async fn an_id_that_is_not_a_uuid_becomes_a_stable_uuid_and_is_sent_in_a_header() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
