@@ -15,6 +15,8 @@
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;
 mod arrivals;
+#[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
+mod holes;
 mod mapped;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;

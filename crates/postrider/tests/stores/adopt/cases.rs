@@ -1,72 +1,55 @@
 //! The list of all cases.
 
-/// Every case on every layout of every database.
+/// One test of a case per layout and database.
+macro_rules! on_each_table {
+    ($case:path) => {
+        on_each_table! { $case;
+            of_outbox_events_on_sqlite: Sqlite, OutboxEvents;
+            of_event_outbox_on_postgres: Postgres, EventOutbox;
+            of_outbox_on_postgres: Postgres, Outbox;
+            of_outbox_events_on_postgres: Postgres, OutboxEvents;
+            of_event_outbox_on_mysql: MySql, EventOutbox;
+            of_outbox_events_on_mysql: MySql, OutboxEvents;
+            of_event_outbox_on_mariadb: MariaDb, EventOutbox;
+            of_outbox_events_on_mariadb: MariaDb, OutboxEvents;
+        }
+    };
+    ($case:path; $($test:ident: $stage:ident, $layout:ident;)+) => { $(
+        #[tokio::test]
+        async fn $test() -> Result<()> {
+            match $stage::new(RowLayout::$layout).await? {
+                Some(stage) => $case(&stage).await,
+                None => Ok(()),
+            }
+        }
+    )+ };
+}
+
 macro_rules! cases {
     ($($module:ident::$name:ident),+ $(,)?) => { $(
         mod $name {
             use postrider::Result;
             use postrider::layout::RowLayout;
 
-            async fn on<S: crate::adopt::stage::Stage>(layout: RowLayout) -> Result<()> {
-                match S::new(layout).await? {
-                    Some(stage) => crate::adopt::$module::$name(&stage).await,
-                    None => Ok(()),
-                }
-            }
+            use crate::adopt::server::{MariaDb, MySql, Postgres};
+            use crate::adopt::sqlite::Sqlite;
+            use crate::adopt::stage::Stage;
 
-            #[tokio::test]
-            async fn of_outbox_events_on_sqlite() -> Result<()> {
-                on::<crate::adopt::sqlite::Sqlite>(RowLayout::OutboxEvents).await
-            }
-
-            #[tokio::test]
-            async fn of_event_outbox_on_postgres() -> Result<()> {
-                on::<crate::adopt::postgres::Postgres>(RowLayout::EventOutbox).await
-            }
-
-            #[tokio::test]
-            async fn of_outbox_on_postgres() -> Result<()> {
-                on::<crate::adopt::postgres::Postgres>(RowLayout::Outbox).await
-            }
-
-            #[tokio::test]
-            async fn of_outbox_events_on_postgres() -> Result<()> {
-                on::<crate::adopt::postgres::Postgres>(RowLayout::OutboxEvents).await
-            }
-
-            #[tokio::test]
-            async fn of_event_outbox_on_mysql() -> Result<()> {
-                on::<crate::adopt::mysql::Server<crate::adopt::mysql::OfMySql>>(RowLayout::EventOutbox).await
-            }
-
-            #[tokio::test]
-            async fn of_outbox_events_on_mysql() -> Result<()> {
-                on::<crate::adopt::mysql::Server<crate::adopt::mysql::OfMySql>>(RowLayout::OutboxEvents).await
-            }
-
-            #[tokio::test]
-            async fn of_event_outbox_on_mariadb() -> Result<()> {
-                on::<crate::adopt::mysql::Server<crate::adopt::mysql::OfMariaDb>>(RowLayout::EventOutbox).await
-            }
-
-            #[tokio::test]
-            async fn of_outbox_events_on_mariadb() -> Result<()> {
-                on::<crate::adopt::mysql::Server<crate::adopt::mysql::OfMariaDb>>(RowLayout::OutboxEvents).await
-            }
+            on_each_table!(crate::adopt::$module::$name);
         }
     )+ };
 }
 
 cases! {
-    forth::undelivered_rows_move_in_order_and_a_relay_delivers_each_once,
-    forth::attempts_of_a_row_are_kept,
-    forth::adopted_rows_are_not_deleted_by_retention,
-    forth::a_row_that_waits_for_a_retry_moves_before_those_behind_it,
-    forth::rows_older_than_the_start_stay,
-    forth::a_row_that_is_committed_late_moves_too,
-    back::undelivered_events_move_in_order_and_a_relay_delivers_each_once_from_the_table,
-    back::parked_events_move_with_their_attempts,
-    back::an_event_that_came_from_the_table_goes_back_into_it,
+    to_log::undelivered_rows_move_in_order_and_a_relay_delivers_each_once,
+    to_log::attempts_of_a_row_are_kept,
+    to_log::adopted_rows_are_not_deleted_by_retention,
+    to_log::a_row_that_waits_for_a_retry_moves_before_those_behind_it,
+    to_log::rows_older_than_the_start_stay,
+    to_log::a_row_that_is_committed_late_moves_too,
+    to_rows::undelivered_events_move_in_order_and_a_relay_delivers_each_once_from_the_table,
+    to_rows::parked_events_move_with_their_attempts,
+    to_rows::an_event_that_came_from_the_table_goes_back_into_it,
     refused::nothing_moves_without_an_explicit_start,
     refused::nothing_moves_while_a_relay_runs,
     refused::nothing_moves_between_outboxes_of_one_kind,

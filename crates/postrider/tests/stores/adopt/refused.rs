@@ -5,6 +5,8 @@ use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
 
+use crate::adopt::server::{MariaDb, MySql, Postgres};
+use crate::adopt::sqlite::Sqlite;
 use crate::adopt::stage::*;
 use crate::taker::{LONG, Taker};
 
@@ -216,8 +218,8 @@ macro_rules! on_each {
 }
 
 on_each! {
-    rows_in_the_hands_of_others_stay_there_on_sqlite: crate::adopt::sqlite::Sqlite,
-    rows_in_the_hands_of_others_stay_there_on_postgres: crate::adopt::postgres::Postgres,
-    rows_in_the_hands_of_others_stay_there_on_mysql: crate::adopt::mysql::Server<crate::adopt::mysql::OfMySql>,
-    rows_in_the_hands_of_others_stay_there_on_mariadb: crate::adopt::mysql::Server<crate::adopt::mysql::OfMariaDb>,
+    rows_claimed_by_other_publishers_stay_on_sqlite: Sqlite,
+    rows_claimed_by_other_publishers_stay_on_postgres: Postgres,
+    rows_claimed_by_other_publishers_stay_on_mysql: MySql,
+    rows_claimed_by_other_publishers_stay_on_mariadb: MariaDb,
 }

@@ -9,8 +9,9 @@ use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::time::Instant;
 
+use crate::holes::Reader;
+
 use super::case::{Case, MariaDb, MySql, Which, done, failed};
-use super::holes::Reader;
 
 /// A server without performance_schema, MariaDB's plugin or anything else that tells locks.
 fn silent(kind: Kind) -> Option<Server> {

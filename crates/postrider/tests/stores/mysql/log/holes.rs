@@ -2,89 +2,90 @@
 
 use std::time::Duration;
 
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use postrider::ledger::{Intervals, Progress};
+use postrider::store::Store;
 use postrider::store::mysql::MySqlStore;
-use postrider::store::{Budget, Claimed, Claimer, Page, Store};
-use postrider::{Error, Event, Position, Result};
+use postrider::{Error, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::time::Instant;
 
 use super::case::{Case, MariaDb, MySql, Which, case, done, failed};
+use crate::holes::{self, HoleCase, Reader};
 
-/// A proof that did not come within this does not come.
-const LONG: Duration = Duration::from_secs(60);
+impl<W: Which> HoleCase for Case<W> {
+    type Writer = Conn;
 
-/// Claims in which a hole that must stay would be buried by a wrong rule.
-const MANY: usize = 20;
+    async fn open_store(&self) -> Result<Box<dyn Store>> {
+        Ok(Box::new(self.store().await?))
+    }
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+    async fn open_store_with_holes_max(&self, holes_max: usize) -> Result<Box<dyn Store>> {
+        Ok(Box::new(MySqlStore::connect(&self.config.clone().holes_max(holes_max)).await?))
+    }
 
-/// A claimer from the beginning, and what it has said so far.
-pub(crate) struct Reader {
-    claimer: Box<dyn Claimer>,
-    pub(crate) read: Vec<i64>,
-    dead: Intervals,
+    async fn committed(&self, event: &str) -> Result<i64> {
+        Case::committed(self, event).await
+    }
+
+    async fn begin(&self) -> Result<Conn> {
+        let mut writer = self.another().await?;
+        self.on(&mut writer, "START TRANSACTION").await?;
+        Ok(writer)
+    }
+
+    async fn begin_global(&self, name: &str) -> Result<Conn> {
+        let mut writer = self.another().await?;
+        self.on(&mut writer, &format!("XA START '{{schema}} {name}'")).await?;
+        Ok(writer)
+    }
+
+    async fn write(&self, writer: &mut Conn, event: &str) -> Result<()> {
+        self.insert(writer, &[Event::new(event, "")]).await.map(|_| ())
+    }
+
+    async fn write_many(&self, writer: &mut Conn) -> Result<i64> {
+        // MariaDB does not have this variable, and needs none.
+        _ = self.on(writer, "SET SESSION cte_max_recursion_depth = 10000").await;
+        let insert = "INSERT INTO {schema}.events (type, payload)
+                      WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900)
+                      SELECT 'bulk', '' FROM n AS a JOIN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS b";
+        self.on(writer, insert).await?;
+        Ok(2700)
+    }
+
+    async fn execute(&self, writer: &mut Conn, sql: &str) -> Result<()> {
+        self.on(writer, sql).await
+    }
+
+    async fn prepare(&self, writer: &mut Conn, name: &str) -> Result<()> {
+        self.on(writer, &format!("XA END '{{schema}} {name}'; XA PREPARE '{{schema}} {name}'")).await
+    }
+
+    async fn disconnect(&self, writer: Conn) -> Result<()> {
+        writer.disconnect().await.map_err(failed)
+    }
+
+    async fn commit_prepared(&self, name: &str) -> Result<()> {
+        end_prepared(self, &format!("XA COMMIT '{{schema}} {name}'")).await
+    }
+
+    async fn roll_back_prepared(&self, name: &str) -> Result<()> {
+        end_prepared(self, &format!("XA ROLLBACK '{{schema}} {name}'")).await
+    }
 }
 
-impl Reader {
-    pub(crate) fn of(store: &MySqlStore) -> Self {
-        Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
+/// Repeats a statement until it succeeds: a server may not have noticed yet that a connection is closed.
+async fn end_prepared<W: Which>(case: &Case<W>, sql: &str) -> Result<()> {
+    while case.run(sql).await.is_err() {
+        tokio::task::yield_now().await;
     }
-
-    pub(crate) async fn on<W: Which>(case: &Case<W>) -> Result<Self> {
-        Ok(Self::of(&case.store().await?))
-    }
-
-    pub(crate) async fn claim(&mut self) -> Result<Page> {
-        let Claimed::Page(page) = self.claimer.claim(PLENTY).await? else {
-            panic!("the history did not change")
-        };
-        self.read.extend(page.events.iter().map(|event| event.position.get()));
-        page.dead.iter().for_each(|(first, last)| self.dead.insert_range(*first, *last));
-        Ok(page)
-    }
-
-    pub(crate) fn is_dead(&self, position: i64) -> bool {
-        self.dead.contains(Position::new(position))
-    }
-
-    pub(crate) async fn until_dead(&mut self, position: i64) -> Result<()> {
-        let waiting = async {
-            while !self.is_dead(position) {
-                self.claim().await?;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(LONG, waiting).await.map_err(failed)?
-    }
-
-    pub(crate) async fn stays_alive(&mut self, position: i64) -> Result<()> {
-        for _ in 0..MANY {
-            self.claim().await?;
-        }
-        assert!(!self.is_dead(position), "{position} can still be committed");
-        Ok(())
-    }
+    Ok(())
 }
 
 case! {
     async fn a_late_commit_is_delivered_after_earlier_commits(case) {
-        let mut reader = Reader::on(&case).await?;
-        for _ in 1..=4 {
-            case.committed("early").await?;
-        }
-        let mut late = case.writing("late").await?;
-        case.committed("fast").await?;
-        reader.claim().await?;
-        assert_eq!(reader.read, [1, 2, 3, 4, 6]);
-        reader.stays_alive(5).await?;
-        case.on(&mut late, "COMMIT").await?;
-        reader.claim().await?;
-        assert_eq!(reader.read, [1, 2, 3, 4, 6, 5]);
-        case.committed("next").await?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes, reader.read.last()), (0, Some(&7)));
+        holes::a_late_commit_is_delivered_after_earlier_commits(&case).await?;
     }
 }
 
@@ -184,11 +185,10 @@ case! {
 
 /// Prepared and left behind, and prepared and held on to.
 async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: &Case<W>) -> Result<()> {
-    let (mut left, mut held) = (case.another().await?, case.another().await?);
-    for (client, name) in [(&mut left, "left"), (&mut held, "held")] {
-        case.on(client, &format!("XA START '{{schema}} {name}'")).await?;
-        case.insert(client, &[Event::new(name, "")]).await?;
-        case.on(client, &format!("XA END '{{schema}} {name}'; XA PREPARE '{{schema}} {name}'")).await?;
+    let (mut left, mut held) = (case.begin_global("left").await?, case.begin_global("held").await?);
+    for (writer, name) in [(&mut left, "left"), (&mut held, "held")] {
+        case.write(writer, name).await?;
+        case.prepare(writer, name).await?;
     }
     left.disconnect().await.map_err(failed)?;
     case.committed("kept").await?;
@@ -199,9 +199,7 @@ async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: 
     case.committed("kept").await?;
     reader.until_dead(4).await?;
     case.on(&mut held, "XA COMMIT '{schema} held'").await?;
-    while case.run("XA COMMIT '{schema} left'").await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    case.commit_prepared("left").await?;
     while reader.claim().await?.holes > 0 {}
     let mut late = reader.read.split_off(2);
     late.sort_unstable();
@@ -227,43 +225,9 @@ case! {
     }
 }
 
-/// Listed as open sessions first, as prepared transactions later, and then without a connection.
-async fn prepared_transactions_keep_their_positions_alive<W: Which>(case: &Case<W>) -> Result<()> {
-    let (mut late, mut gone) = (case.another().await?, case.another().await?);
-    for (client, name) in [(&mut late, "late"), (&mut gone, "gone")] {
-        case.on(client, &format!("XA START '{{schema}} {name}'")).await?;
-        case.insert(client, &[Event::new(name, "")]).await?;
-    }
-    case.committed("fast").await?;
-    let mut reader = Reader::on(case).await?;
-    reader.stays_alive(1).await?;
-    for (client, name) in [(&mut late, "late"), (&mut gone, "gone")] {
-        case.on(client, &format!("XA END '{{schema}} {name}'; XA PREPARE '{{schema}} {name}'")).await?;
-    }
-    reader.stays_alive(1).await?;
-    late.disconnect().await.map_err(failed)?;
-    gone.disconnect().await.map_err(failed)?;
-    reader.stays_alive(1).await?;
-    reader.stays_alive(2).await?;
-    // And by one that never saw the sessions.
-    let mut second = Reader::on(case).await?;
-    second.stays_alive(1).await?;
-    // A server may not have noticed yet that a connection is gone.
-    for end in ["XA COMMIT '{schema} late'", "XA ROLLBACK '{schema} gone'"] {
-        while case.run(end).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    }
-    for reader in [&mut reader, &mut second] {
-        reader.until_dead(2).await?;
-        assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
-    }
-    Ok(())
-}
-
 case! {
     async fn a_prepared_transaction_keeps_its_positions_alive(case) {
-        prepared_transactions_keep_their_positions_alive(&case).await?;
+        holes::a_prepared_transaction_keeps_its_positions_alive(&case).await?;
     }
 }
 
@@ -272,7 +236,7 @@ async fn a_prepared_transaction_keeps_its_positions_alive_with_only_the_plugin()
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
-    prepared_transactions_keep_their_positions_alive(&case).await
+    holes::a_prepared_transaction_keeps_its_positions_alive(&case).await
 }
 
 /// The plugin knows connections, and what they do is asked elsewhere.
@@ -359,17 +323,7 @@ async fn a_prepared_transaction_recovered_by_mariadb_keeps_its_positions_alive()
 
 case! {
     async fn positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(case) {
-        let mut writer = case.another().await?;
-        case.on(&mut writer, "START TRANSACTION; SAVEPOINT s").await?;
-        case.insert(&mut writer, &[Event::new("taken back", "")]).await?;
-        case.on(&mut writer, "ROLLBACK TO s").await?;
-        case.insert(&mut writer, &[Event::new("kept", "")]).await?;
-        case.committed("fast").await?;
-        let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(2).await?;
-        case.on(&mut writer, "COMMIT").await?;
-        reader.until_dead(1).await?;
-        assert_eq!((reader.read.as_slice(), reader.is_dead(2)), (&[3, 2][..], false));
+        holes::positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(&case).await?;
     }
 }
 
@@ -387,48 +341,16 @@ case! {
 }
 
 case! {
-    /// Nobody knows beforehand how many rows there are, so positions are taken in advance and left unused.
+    /// The server does not know the number of rows beforehand: it reserves more positions than the statement uses.
     async fn a_large_late_transaction_is_read_in_order_page_by_page(case) {
-        let mut late = case.another().await?;
-        let bulk = "SET SESSION cte_max_recursion_depth = 10000";
-        _ = case.on(&mut late, bulk).await;
-        let bulk = "START TRANSACTION;
-                    INSERT INTO {schema}.events (type, payload)
-                    WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900)
-                    SELECT 'bulk', '' FROM n AS a JOIN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS b";
-        case.on(&mut late, bulk).await?;
-        let fast = case.committed("fast").await?;
-        let mut reader = Reader::on(&case).await?;
-        assert_eq!(reader.claim().await?.holes, 1);
-        case.on(&mut late, "COMMIT").await?;
-        let next = case.committed("next").await?;
-        while reader.claim().await?.more_at_once {}
-        let expected: Vec<i64> = std::iter::once(fast).chain(1..=2700).chain([next]).collect();
-        assert_eq!(reader.read, expected);
+        let mut reader = holes::a_large_late_transaction_is_read_in_order_page_by_page(&case).await?;
         reader.until_dead(2701).await?;
     }
 }
 
 case! {
     async fn too_many_holes_pause_the_tail_and_are_reported_until_one_closes(case) {
-        let mut open = Vec::new();
-        for _ in 0..2 {
-            open.push(case.writing("open").await?);
-            case.committed("kept").await?;
-        }
-        let config = case.config.clone().holes_max(2);
-        let mut reader = Reader::of(&MySqlStore::connect(&config).await?);
-        reader.claim().await?;
-        case.committed("beyond").await?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes, page.holes_full), (2, true));
-        assert_eq!((page.more_at_once, page.has_unread), (false, true));
-        assert_eq!(reader.read, [2, 4]);
-        case.on(&mut open[0], "COMMIT").await?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes_full, page.more_at_once, page.has_unread), (false, true, true));
-        reader.claim().await?;
-        assert_eq!(reader.read, [2, 4, 1, 5]);
+        holes::too_many_holes_pause_the_tail_and_are_reported_until_one_closes(&case).await?;
     }
 }
 

@@ -7,8 +7,9 @@ use postrider::store::{
 };
 use postrider::{Event, Ident, Position, Result};
 
+use crate::holes::Reader;
+
 use super::case::{Case, Which, case, failed, is_mariadb};
-use super::holes::Reader;
 
 /// A user of the role, with a password.
 async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
