@@ -23,6 +23,8 @@ mod mysql;
 #[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 mod postgres;
 mod relay_cases;
+mod row_database;
+mod seed_004;
 #[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
 mod server_faults;
 #[cfg(feature = "sqlite")]

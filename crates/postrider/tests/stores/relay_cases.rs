@@ -28,7 +28,7 @@ pub(crate) trait Table {
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>>;
 
     /// The most tries that a row counts.
-    async fn tries_max(&self) -> Result<u32>;
+    async fn attempts_max(&self) -> Result<u32>;
 
     /// The last errors of the rows that our notes call dead.
     async fn dead(&self) -> Result<Vec<String>>;
@@ -44,7 +44,7 @@ pub(crate) trait Table {
     }
 
     /// Makes the table refuse to take the mark of its publisher off a row. Answers whether there is such a mark.
-    async fn refuse_to_give_back(&self, _key: &str, _number: usize) -> Result<bool> {
+    async fn refuse_release(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
@@ -95,6 +95,33 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Resul
     };
     tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
 }
+
+/// One module per table, with one test per case.
+macro_rules! relay_tests {
+    ($($module:ident: $table:expr;)+) => { $(
+        mod $module {
+            use super::*;
+
+            crate::relay_cases::relay_tests! { $table =>
+                every_key_arrives_in_its_order_and_once
+                a_poison_row_is_given_up_and_delays_only_its_own_key
+                an_outage_counts_no_attempt_of_any_row
+                rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
+                a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
+            }
+        }
+    )+ };
+    ($table:expr => $($case:ident)+) => { $(
+        #[tokio::test]
+        async fn $case() -> postrider::Result<()> {
+            match $table.await? {
+                Some(table) => crate::relay_cases::$case(table).await,
+                None => Ok(()),
+            }
+        }
+    )+ };
+}
+pub(crate) use relay_tests;
 
 pub(crate) async fn every_key_arrives_in_its_order_and_once<T: Table>(table: T) -> Result<()> {
     let sink = Taker::new(|_, _| None);
@@ -150,7 +177,7 @@ pub(crate) async fn an_outage_counts_no_attempt_of_any_row<T: Table>(table: T) -
     sink.wait_for(KEYS * 10).await;
     relay.shutdown().await?;
     assert!(answers.load(Ordering::Relaxed) > 200, "there was an outage");
-    assert_eq!(table.tries_max().await?, u32::from(table.counts_success()));
+    assert_eq!(table.attempts_max().await?, u32::from(table.counts_success()));
     assert_eq!(table.delivered().await?, KEYS * 10);
     Ok(())
 }
@@ -220,7 +247,7 @@ pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_i
 ) -> Result<()> {
     write(&table, ROWS).await?;
     die_with_rows(table.store().await?, KEYS * 3).await?;
-    assert!(table.refuse_to_give_back("key0", 1).await?, "rows are marked");
+    assert!(table.refuse_release("key0", 1).await?, "rows are marked");
     let sink = Taker::new(|_, _| None);
     let next = relay(table.store().await?, &sink).await?;
     eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;

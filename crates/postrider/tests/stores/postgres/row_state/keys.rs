@@ -34,7 +34,7 @@ async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_sam
             })
             .await?;
         }
-        let events = super::write::read(&case).await?;
+        let events = crate::row_database::read(&case).await?;
         let keys: Vec<_> = events.iter().map(|stored| stored.event.ordering_key().unwrap()).collect();
         assert_eq!(keys, [format!("Order/{id}"), format!("User/{id}")], "{layout:?}");
         assert!(events.iter().all(|stored| stored.event.message_key() == Some(id)), "{layout:?}");

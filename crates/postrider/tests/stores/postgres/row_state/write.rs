@@ -1,12 +1,12 @@
 //! Writing to tables of other layouts, in the caller's transaction.
 
 use postrider::layout::RowLayout;
-use postrider::store::{Acquired, Claimed, LeaseRequest, Start};
 use postrider::{Code, Event, Outbox, Result, Written};
 use sqlx::Connection;
 use uuid::Uuid;
 
 use super::case::{Case, failed, url};
+use crate::row_database::{a_payload_from_a_text_column_arrives, read};
 
 fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
     let event =
@@ -14,20 +14,6 @@ fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
     match layout {
         RowLayout::Outbox => event.with_topic("orders").with_header("trace", "t").with_max_attempts(4),
         _ => event,
-    }
-}
-
-/// Everything a relay would read.
-pub(crate) async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
-    let store = case.store().await?;
-    store.subscribe("mail", Start::Beginning).await?;
-    let duration = std::time::Duration::from_secs(600);
-    let lease = LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration };
-    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = postrider::store::Budget { events_max: 1_000, bytes_max: 1_000_000 };
-    match store.claimer(&loaded.progress).claim(budget).await? {
-        Claimed::Page(page) => Ok(page.events),
-        other => panic!("{other:?}"),
     }
 }
 
@@ -116,15 +102,5 @@ async fn a_payload_from_a_text_column_arrives_byte_for_byte() -> Result<()> {
     }
     let case = Case::new(RowLayout::OutboxEvents).await?;
     case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
-    let large = "x".repeat(3_000);
-    case.run(&format!(
-        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, max_attempts)
-         VALUES ('Order', '1', 'a', 'no JSON: ü', 7), ('Order', '1', 'a', '{large}', NULL)"
-    ))
-    .await?;
-    let events = read(&case).await?;
-    assert_eq!(events[0].event.payload, "no JSON: ü");
-    assert_eq!(events[0].event.max_attempts, Some(7), "the column of the row is the limit");
-    assert_eq!((events[1].event.payload.len(), events[1].event.max_attempts), (3_000, Some(3)));
-    Ok(())
+    a_payload_from_a_text_column_arrives(&case).await
 }
