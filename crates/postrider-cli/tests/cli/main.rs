@@ -25,6 +25,7 @@ mod program;
 mod schema;
 mod shop;
 mod sqlite_layouts;
+mod story;
 mod tally;
 mod user_story;
 mod webhook;

@@ -1,11 +1,10 @@
-//! From nothing to a delivered event, as a new user goes.
-
-use std::process::Stdio;
+//! From an empty folder to a delivered event, as a new user does it.
 
 use serde_json::Value;
 
 use crate::program::Program;
-use crate::shop::{self, Running, until};
+use crate::shop::{self, until};
+use crate::story::{start_relay, write_order};
 
 #[test]
 fn an_event_from_the_command_line_is_written_delivered_and_listed() {
@@ -14,19 +13,8 @@ fn an_event_from_the_command_line_is_written_delivered_and_listed() {
         let ran = program.run(args);
         assert_eq!(ran.exit, Some(0), "{ran:?}");
     }
-    let mut command = program.command(&["relay"]);
-    command.stderr(Stdio::piped());
-    let relay = Running::start(command);
-    until(|| (shop::status(&program)["state"] == "leading").then_some(()));
-    let written = program.run(&[
-        "write",
-        "--type",
-        "order.placed",
-        "--aggregate",
-        "Order:42",
-        "--payload",
-        "{\"total\": 12}",
-    ]);
+    let relay = start_relay(&program);
+    let written = write_order(&program, "{\"total\": 12}");
     let (id, position) = written.stdout.trim().split_once(' ').unwrap();
     let id = id.strip_prefix("id=").unwrap();
     assert_eq!((written.exit, position), (Some(0), "position=1"), "{written:?}");

@@ -10,16 +10,16 @@ use postrider_testkit::conformance::sink::cases::an_outage_counts_against_no_mes
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
-use super::world::{LEASE, committed, config, name, open};
+use super::topic::{LEASE, committed, config, name, open};
 
 /// A topic with one partition on the shared server; without a server, a sink that keeps nothing.
-struct World<const TRANSACTIONS: bool> {
+struct Fixture<const TRANSACTIONS: bool> {
     kafka: Option<&'static Kafka>,
     topic: String,
     sink: Arc<dyn Sink>,
 }
 
-impl<const TRANSACTIONS: bool> SinkUnderTest for World<TRANSACTIONS> {
+impl<const TRANSACTIONS: bool> SinkUnderTest for Fixture<TRANSACTIONS> {
     async fn fresh() -> Self {
         let topic = name("conformance");
         let Some(kafka) = shared() else {
@@ -101,11 +101,11 @@ fn seen(record: Record) -> Seen {
 }
 
 mod plain {
-    postrider_testkit::sink_conformance!(super::World<false>);
+    postrider_testkit::sink_conformance!(super::Fixture<false>);
 }
 
 mod transactions {
-    postrider_testkit::sink_conformance!(super::World<true>);
+    postrider_testkit::sink_conformance!(super::Fixture<true>);
 }
 
 #[tokio::test]

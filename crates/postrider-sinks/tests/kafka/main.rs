@@ -12,5 +12,5 @@ mod outage;
 mod refusals;
 mod rows;
 mod secure;
-mod world;
+mod topic;
 mod zombie;

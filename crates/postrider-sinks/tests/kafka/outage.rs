@@ -14,7 +14,7 @@ use postrider_testkit::conformance::sink::{batch, message};
 use postrider_testkit::servers::kafka::{Kafka, Record};
 use rusqlite::Connection;
 
-use super::world::{committed, config, letters, name, open, texts};
+use super::topic::{committed, config, letters, name, open, texts};
 
 type Change = fn(&Kafka);
 const OUTAGES: [(&str, Change, Change); 3] = [
@@ -47,7 +47,7 @@ async fn an_outage_counts_against_no_message_and_the_sink_recovers_soon_after_th
                     "a" => break,
                     "D" | "d" => assert!(back.elapsed() < Duration::from_secs(60), "{how}: {outcomes:?}"),
                     // The broker ended the transaction while it could not be reached: a new lease is needed.
-                    "x" if transactions => sink.take_over(super::world::LEASE).await.unwrap(),
+                    "x" if transactions => sink.take_over(super::topic::LEASE).await.unwrap(),
                     _ => panic!("{how}: {outcomes:?}"),
                 }
             }

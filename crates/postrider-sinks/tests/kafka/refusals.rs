@@ -6,7 +6,7 @@ use postrider_sinks::kafka::{KafkaConfig, NewTopic, Sasl};
 use postrider_testkit::conformance::sink::{message, message_with};
 use postrider_testkit::servers::kafka::{Listener, PASSWORD, USER_WITHOUT_RIGHTS, shared};
 
-use super::world::{DELIVERY, committed, config, letters, name, open, texts};
+use super::topic::{DELIVERY, committed, config, letters, name, open, texts};
 
 #[tokio::test]
 async fn a_missing_topic_fails_the_message_and_is_not_created() {

@@ -15,7 +15,7 @@ use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
 
-use super::world::{DELIVERY, committed, name};
+use super::topic::{DELIVERY, committed, name};
 
 const ORDER: &str = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
 

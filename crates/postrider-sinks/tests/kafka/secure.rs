@@ -5,7 +5,7 @@ use postrider_sinks::kafka::{Compression, KafkaConfig, Sasl, Tls};
 use postrider_testkit::conformance::sink::batch;
 use postrider_testkit::servers::kafka::{Listener, PASSWORD, USER, shared};
 
-use super::world::{DELIVERY, committed, letters, name, open, texts};
+use super::topic::{DELIVERY, committed, letters, name, open, texts};
 
 fn sasl(mechanism: &str, password: &str) -> Option<Sasl> {
     Some(Sasl { mechanism: mechanism.into(), username: USER.into(), password: password.into() })

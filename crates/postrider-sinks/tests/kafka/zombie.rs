@@ -6,7 +6,7 @@ use postrider_sinks::kafka::{Kafka, KafkaConfig};
 use postrider_testkit::conformance::sink::{batch, message_with};
 use postrider_testkit::servers::kafka::{Isolation, shared};
 
-use super::world::{DELIVERY, LEASE, committed, config, letters, name, open, texts};
+use super::topic::{DELIVERY, LEASE, committed, config, letters, name, open, texts};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_takeover() {

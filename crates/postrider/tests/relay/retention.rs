@@ -11,7 +11,7 @@ use postrider::write::Outbox;
 use postrider::{Event, Position, Timestamp};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use super::shop::{Kept, Shop, acknowledged, until};
+use super::shop::{RecordingSink, Shop, acknowledged, until};
 
 const COUNT: &str = "SELECT count(*) FROM postrider_events";
 
@@ -24,8 +24,8 @@ fn soon() -> Retention {
 }
 
 /// Acknowledges everything but what is called bad.
-fn particular() -> Kept {
-    Kept::that(|message| match message.event.event_type.as_str() {
+fn particular() -> RecordingSink {
+    RecordingSink::scripted(|message| match message.event.event_type.as_str() {
         "bad" => Outcome::Rejected(Failure::new("bad")),
         _ => acknowledged(),
     })

@@ -13,7 +13,7 @@ use postrider::{Event, TraceContext};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::shop::{Kept, Shop, acknowledged, order};
+use super::shop::{RecordingSink, Shop, acknowledged, order};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -48,7 +48,7 @@ fn spans(
         let shop = Shop::open();
         let events = write(&shop.connect());
         let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let sink = Kept::that(move |_| {
+        let sink = RecordingSink::scripted(move |_| {
             _ = said.send(());
             outcome()
         });

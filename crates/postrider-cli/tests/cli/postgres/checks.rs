@@ -2,11 +2,11 @@
 
 use postrider_testkit::servers::pgbouncer;
 
-use super::health::{found, found_with};
 use super::roles::{program, staffed};
 use super::{Shop, config, on};
 use crate::program::Program;
 use crate::shop::until;
+use crate::story::{found, found_with};
 
 /// Every transaction is older than that.
 const AT_ONCE: [&str; 2] = ["--transaction-age", "0s"];
@@ -125,7 +125,7 @@ fn a_table_that_is_not_vacuumed_is_reported() {
         "INSERT INTO postrider.events (type, payload) SELECT 'old', '' FROM generate_series(1, 10100);
          DELETE FROM postrider.events WHERE type = 'old'",
     );
-    // The server counts when it comes to it.
+    // The server updates its statistics with a delay.
     let reported = until(|| Some(found(&program, "PD-0129")).filter(|(outcome, _)| outcome == "warn"));
     warns(&reported, "events: 10100 dead rows, cleaned never");
     shop.sql("VACUUM postrider.events");

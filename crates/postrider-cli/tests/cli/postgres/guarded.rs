@@ -2,11 +2,11 @@
 
 use postrider_testkit::servers::postgres::TRAPS;
 
-use super::health::found;
 use super::roles::{program, staffed};
 use super::{Shop, config, layouts};
 use crate::adopt::both;
 use crate::program::Program;
+use crate::story::found;
 
 fn works(program: &Program, args: &[&str]) -> String {
     let ran = program.run(args);

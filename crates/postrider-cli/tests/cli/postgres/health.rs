@@ -1,24 +1,8 @@
 //! What `doctor` finds on a server.
 
-use serde_json::Value;
-
 use super::Shop;
 use crate::program::Program;
-
-/// Outcome and words of one check.
-pub(super) fn found(program: &Program, code: &str) -> (String, String) {
-    found_with(program, &[], code)
-}
-
-/// The same, with these flags.
-pub(super) fn found_with(program: &Program, flags: &[&str], code: &str) -> (String, String) {
-    let ran = program.run(&[&["doctor", "--json"], flags].concat());
-    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
-    let finding = findings.iter().find(|finding| finding["code"] == code);
-    let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
-    let text = |key: &str| finding[key].as_str().unwrap().to_owned();
-    (text("outcome"), text("what"))
-}
+use crate::story::found;
 
 #[test]
 fn the_doctor_checks_server_rights_and_tables() {

@@ -1,11 +1,11 @@
-//! Tables of other people's layouts, from the command line.
-
-use serde_json::Value;
+//! Tables of other layouts, from the command line.
 
 use super::Shop;
 use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
-use crate::shop::status;
+use crate::story::{
+    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, migrate_twice, write_order,
+};
 
 pub(super) fn program(shop: &Shop, layout: &str) -> Program {
     let config = format!(
@@ -39,22 +39,11 @@ fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in INSERTS {
         let Some(shop) = Shop::new() else { return };
         let program = program(&shop, layout);
-        let made = program.run(&["migrate", "up"]);
-        assert_eq!(made.exit, Some(0), "{made:?}");
-        assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 2"));
+        migrate_twice(&program, "", "2");
         shop.sql(insert);
-        let drained = program.run(&["relay", "--drain"]);
-        assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
-        let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-        assert_eq!(file.lines().count(), 3, "{layout}");
+        drain_rows(&program, 3);
         let left = format!("SELECT count(*) FROM {layout} WHERE lower(status) NOT IN ('sent', 'published')");
         assert_eq!(shop.number(&left), 0);
-        let reported = status(&program);
-        assert_eq!(
-            (&reported["subscription"], &reported["backlog"]["events"]),
-            (&"orders".into(), &0.into()),
-            "{reported}"
-        );
         let doctor = program.run(&["doctor"]);
         assert!(doctor.stdout.contains(&format!("matches layout {layout}")), "{layout}: {doctor:?}");
         assert_eq!(doctor.stdout.contains("PD-0133"), layout == "outbox", "{doctor:?}");
@@ -70,27 +59,15 @@ fn an_event_is_written_to_the_table_and_one_that_does_not_fit_is_refused() {
         shop.number("SELECT count(*) FROM pg_indexes WHERE indexname = 'idx_outbox_events_aggregate'"),
         1
     );
-    let written = program.run(&[
-        "write",
-        "--type",
-        "order.placed",
-        "--aggregate",
-        "Order:42",
-        "--payload",
-        "{\"a\": 1}",
-    ]);
+    let written = write_order(&program, "{\"a\": 1}");
     assert_eq!(written.exit, Some(0), "{written:?}");
     assert_eq!(
         shop.number("SELECT count(*) FROM outbox_events WHERE aggregate_id = '42' AND status = 'PENDING'"),
         1
     );
-    let refused = program.run(&["write", "--type", "order.placed", "--payload", "{}"]);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0120"), "{refused:?}");
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-    let line = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-    let event: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
-    // The id that `write` told is the one that arrives.
-    assert!(written.stdout.contains(event["id"].as_str().unwrap()), "{written:?} {line}");
+    assert_unfit_event_is_refused(&program);
+    drain_rows(&program, 1);
+    assert_printed_id(&written, &delivered(&program));
 }
 
 #[test]

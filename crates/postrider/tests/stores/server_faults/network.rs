@@ -5,10 +5,10 @@ use postrider_testkit::proxy::{Fault, Proxy, Side};
 use super::*;
 
 /// A server, and a proxy in front of its server.
-async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, To)>> {
-    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(None) };
+async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, Target)>> {
+    let Some(server) = W::new(Setup::Plain).await? else { return Ok(None) };
     let proxy = Proxy::to(server.port()).await.unwrap();
-    let to = To { port: Some(proxy.port()), ..To::default() };
+    let to = Target { port: Some(proxy.port()), ..Target::default() };
     Ok(Some((server, proxy, to)))
 }
 
@@ -31,7 +31,7 @@ async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
         let breaking = proxy.wait_for(|seen| seen.broken > broken);
         tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
         proxy.set(Fault::None);
-        at_ease(&relay).await;
+        recovered(&relay).await;
     }
     let all = server.committed().await?.len();
     sink.wait_for(all).await;
@@ -59,7 +59,7 @@ pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestS
 async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
-    let store = server.store(To { answer_within: Some(Duration::from_millis(500)), ..to })?;
+    let store = server.store(Target { answer_within: Some(Duration::from_millis(500)), ..to })?;
     let relay = relay_at(store, &sink).await?;
     write(&server, 20).await?;
     sink.wait_for(20).await;
@@ -73,12 +73,9 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     // What was open is never heard of again; the relay has given it up and makes other connections.
     proxy.set(Fault::None);
     sink.wait_for(40).await;
-    at_ease(&relay).await;
+    recovered(&relay).await;
     assert!(proxy.seen().connections > open.connections);
-    relay.shutdown().await?;
-    let verdict = verdict(&server, &sink).await?;
-    assert!(verdict.is_clean(), "{verdict}");
-    Ok(())
+    shut_down_clean(&server, &sink, relay).await
 }
 
 pub(crate) async fn a_server_that_stops_responding_on_an_open_connection_times_out<W: TestServer>()
@@ -109,7 +106,7 @@ async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     // Back in the server, the first finds the lease taken.
     proxy.set(Fault::None);
     proxy.cut();
-    at_ease(&first).await;
+    recovered(&first).await;
     let now = overview(&server).await?;
     assert_eq!((now.epoch, now.floor), (after.epoch, after.floor));
     assert_eq!(cut_off.delivered().len(), 20);
