@@ -124,7 +124,7 @@ mod file {
     use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
     use tempfile::TempDir;
 
-    /// A file in a folder of its own, without or with rotation.
+    /// A file in a new folder, without or with rotation.
     struct Fixture<const ROTATE_BYTES: u64> {
         folder: TempDir,
         sink: Arc<File>,

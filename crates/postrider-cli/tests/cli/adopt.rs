@@ -15,7 +15,7 @@ const CONFIG: &str = "[outbox.old]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_eve
 const FORTH: [&str; 5] = ["adopt", "--from", "outbox_events", "--to", "postrider"];
 const BACK: [&str; 5] = ["adopt", "--from", "postrider", "--to", "outbox_events"];
 
-/// With both outboxes in one file, and so many rows in the old one.
+/// A program with both outboxes in one file, and this many rows in the old one.
 fn program(rows: usize) -> Program {
     let program = Program::with_config(CONFIG);
     let made = program.run(&["migrate", "up"]);

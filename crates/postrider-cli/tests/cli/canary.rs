@@ -1,4 +1,4 @@
-//! A secret placed wherever one may stand appears in no output, error or `Debug`.
+//! A secret placed in any setting appears in no output, error or `Debug`.
 
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};

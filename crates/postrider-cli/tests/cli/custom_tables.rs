@@ -1,4 +1,4 @@
-//! A table of anybody's, by a map of its columns, from the command line.
+//! A user-defined table, by a map of its columns, from the command line.
 
 use rusqlite::Connection;
 
@@ -29,7 +29,7 @@ fn debeziums_outbox_is_delivered_and_not_modified() {
     );
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
-    // On SQLite the number of a row tells its place.
+    // On SQLite the number of a row gives its order.
     assert!(!made.stderr.contains("no column defines the order"), "{made:?}");
     for _ in 0..2 {
         let drained = program.run(&["relay", "--drain"]);
@@ -68,7 +68,7 @@ fn a_table_with_custom_state_values_is_delivered_and_marked() {
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
     let mut statement = theirs.prepare("SELECT step FROM \"Shop\" ORDER BY nr").unwrap();
     let steps: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(steps, ["out", "out", "draft"], "a row in a state that is none of ours is left alone");
+    assert_eq!(steps, ["out", "out", "draft"], "a row in an unknown state is not modified");
     let counted = program.run(&["status", "--by", "type", "--json"]);
     assert!(counted.exit == Some(0) && counted.stdout.contains("\"a\""), "{counted:?}");
 }
@@ -166,7 +166,7 @@ fn undelivered_events_can_be_moved_out_of_a_mapped_table_and_not_into_it() {
 #[test]
 fn a_table_without_an_order_column_is_refused_unless_order_is_none() {
     let program = program("preset = 'debezium'");
-    // No column tells an order, and rows have no number.
+    // No column provides an order, and rows have no number.
     theirs(
         &program,
         "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT NOT NULL, aggregateid TEXT NOT NULL,

@@ -148,7 +148,7 @@ fn the_example_of_every_key_is_valid_and_has_an_effect() {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
-        // A type brings keys of its own, so the least file has the one of the example already.
+        // A type adds its own keys, so the smallest file already has the type of the example.
         // What may be secret is shown as a mask, whatever it is.
         let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
         assert!(format!("{with:?}") != without || *name == "type" || !shown, "{section} {name} = {example}");

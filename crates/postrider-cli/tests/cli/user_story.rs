@@ -53,7 +53,7 @@ fn a_drain_delivers_every_event_and_exits() {
 #[test]
 fn a_drain_that_cannot_deliver_an_event_reports_it() {
     let program = shop::ready();
-    // A line break cannot stand in a file of lines: the event is given up at once.
+    // A file of lines cannot contain a line break in an event: the event is given up at once.
     program.run(&["write", "--type", "a", "--payload", "1\n2"]);
     let flags = ["relay", "--drain", "--set", "sink.out.encoder=plain"];
     let ran = program.run(&flags);
@@ -62,7 +62,7 @@ fn a_drain_that_cannot_deliver_an_event_reports_it() {
     let status = shop::status(&program);
     assert_eq!((&status["parked"]["dead"], &status["floor"]), (&1.into(), &2.into()), "{status}");
     assert!(status["last_error"].as_str().is_some(), "{status}");
-    // It was told once; what was given up before is no reason to fail again.
+    // It was reported once; events that were given up before do not fail the next drain.
     assert_eq!(program.run(&flags).exit, Some(0));
 }
 
@@ -128,7 +128,7 @@ fn the_relay_uses_the_rules_and_encoders_of_the_configuration() {
     let ran = program.run(&[&["relay", "--drain", "--set", "sink.out.type=stdout"][..], &flags].concat());
     let event: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&event["specversion"], &event["source"]), (&"1.0".into(), &"/shop".into()), "{ran:?}");
-    // The event that no rule matches waits for one, and that is told.
+    // The event that no rule matches waits for one, and that is reported.
     assert_eq!(ran.exit, Some(1), "{ran:?}");
     assert_eq!(shop::status(&program)["parked"]["unrouted"], 1);
 }

@@ -13,7 +13,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// A request: lines of its head, and its body.
 type Request = (Vec<String>, Vec<u8>);
 
-/// Answers every request with a status and tells of it.
+/// Answers every request with a status and sends the request to the test.
 fn endpoint(status: u16) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/P4TH-T0KEN", listener.local_addr().unwrap());

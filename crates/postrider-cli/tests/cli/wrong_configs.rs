@@ -1,4 +1,4 @@
-//! Every way to get the configuration wrong is told by code, key and place, ends with the documented exit
+//! Every mistake in the configuration is reported with code, key and location, ends with the documented exit
 //! code and prints no data.
 
 use crate::program::Program;

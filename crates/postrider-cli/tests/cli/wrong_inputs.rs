@@ -1,4 +1,4 @@
-//! Every wrong input to every command is told by a clear error, ends with the documented exit code, prints no
+//! Every wrong input to every command is reported with a clear error, ends with the documented exit code, prints no
 //! data and leaves every file as it was. Wrong configurations have a table of their own.
 
 use crate::program::Program;
@@ -15,7 +15,7 @@ enum Scene {
     Ready,
     /// The database was migrated by a later version.
     Newer,
-    /// A SQLite file of somebody else.
+    /// A SQLite file of another program.
     Foreign,
     /// A file that is no database.
     Garbage,
@@ -118,7 +118,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
     run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot open"]),
     run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
-    // Schemas that are missing, newer, somebody else's
+    // Schemas that are missing, newer, or of another program
     run(Configured, &["relay"], 4, &["PR-0201", "no file shop.db", "postrider migrate up"]),
     run(Configured, &["status"], 4, &["PR-0201", "no file shop.db"]),
     run(Configured, &["write", "--type", "a"], 4, &["PR-0201", "no file shop.db"]),

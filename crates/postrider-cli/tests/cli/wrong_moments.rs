@@ -23,7 +23,7 @@ fn a_closed_pipe_ends_every_command_silently() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), said.as_ref()), (Some(141), ""), "{args:?}");
     }
-    assert_eq!(shop::events(&program), 2, "the event was committed before it was told");
+    assert_eq!(shop::events(&program), 2, "the event was committed before it was printed");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn an_interrupt_while_lines_are_read_keeps_the_committed_batches() {
         let mut input = writing.0.stdin.take().unwrap();
         input.write_all("{\"type\":\"a\",\"payload\":1}\n".repeat(3).as_bytes()).unwrap();
         let mut printed = BufReader::new(writing.0.stdout.take().unwrap()).lines();
-        // Two are committed and told, the third waits for a fourth.
+        // Two are committed and printed, the third waits for a fourth.
         assert!(printed.next().is_some() && printed.next().is_some());
         writing.signal(signal);
         let (exit, said) = writing.end();

@@ -24,7 +24,7 @@ enum Blow {
     Stop,
     /// kill -9 for the destination.
     Kill,
-    /// The destination stands still until it is taken for down.
+    /// The destination is suspended until it is considered down.
     Pause,
 }
 

@@ -92,7 +92,7 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
     proxy.set(Fault::None);
     until("what was held back arrives", || proxy.seen().to_server > late);
 
-    // It wakes, goes on with what it had, and is told that it leads no more.
+    // It resumes, continues with its batch, and learns that it no longer leads.
     first.signal("CONT");
     first.wait_until_it_says("no longer leading");
     until("the second has settled all", || floor() >= shop.last());

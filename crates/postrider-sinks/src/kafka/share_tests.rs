@@ -6,7 +6,7 @@ use super::*;
 
 const WRITTEN: Delivery = Delivery::Written { partition: 0, offset: 0 };
 
-/// Shares a batch out; `told` says what the broker thinks of each message. Answers the outcomes by a letter each,
+/// Publishes a batch; `told` is the broker's answer for each message. Returns the outcomes as one letter each,
 /// and which messages each transaction held.
 fn share(messages: &[Message], reported: impl Fn(&[usize], usize) -> Delivery) -> (String, Vec<Vec<usize>>) {
     let mut transactions = Vec::new();

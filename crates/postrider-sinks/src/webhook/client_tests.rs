@@ -69,7 +69,7 @@ async fn a_name_that_changes_its_address_is_checked_at_every_connection() {
 
 #[tokio::test]
 async fn the_address_that_was_checked_is_the_one_connected_to() {
-    // A second question would get the other address, where nobody listens.
+    // A second lookup would return the other address, which has no listener.
     let (port, connections) = server("127.0.0.1").await;
     let sink = sink(port, &["127.0.0.1", "127.0.0.3"]);
     assert!(matches!(publish(&sink).await, Outcome::Acknowledged(_)));

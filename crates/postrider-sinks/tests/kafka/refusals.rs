@@ -1,4 +1,4 @@
-//! A bad message, a missing topic and a forbidden one are told apart, and hurt nobody else.
+//! A bad message, a missing topic and a forbidden one are distinguished, and affect no other message.
 
 use postrider::Headers;
 use postrider::sink::{Message, Outcome, Sink};

@@ -35,7 +35,7 @@ async fn schema(url: &str, schema: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Delivers until so many records are in these topics.
+/// Delivers until this many records are in these topics.
 async fn deliver(
     kafka: &Kafka,
     store: PostgresRowStore,

@@ -17,7 +17,7 @@ async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_tak
     let old = open(&config).await;
     assert_eq!(letters(&old.publish(&batch("a", 0..3)).await), "aaa");
 
-    // Another process would have a sink of its own; so has this one.
+    // Another process would have its own sink, so this one does too.
     let new = open(&config).await;
     let zombie: Vec<Message> =
         (0..5).map(|n| message_with("a", n, "from the zombie", Default::default())).collect();

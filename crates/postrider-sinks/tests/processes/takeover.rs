@@ -9,7 +9,7 @@ use super::shop::{Shop, let_pass, wait_for};
 const LEASE_MS: u64 = 1_500;
 const WINDOW: usize = 100;
 
-/// Notes the epoch of every change of a subscription's progress, whoever makes it.
+/// Records the epoch of every change of a subscription's progress.
 const WATCH: &str = "
     CREATE TABLE settles (number INTEGER PRIMARY KEY, epoch INTEGER NOT NULL);
     CREATE TRIGGER watch AFTER UPDATE OF done ON postrider_subscriptions

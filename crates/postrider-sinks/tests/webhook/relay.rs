@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::server::{Answer, Server};
 
-/// An outbox in a file of its own.
+/// An outbox in a new file.
 struct Shop {
     folder: TempDir,
     store: Arc<dyn Store>,
@@ -73,7 +73,7 @@ impl Shop {
     }
 }
 
-/// An endpoint that answers as told and keeps the numbers of the events it took.
+/// An endpoint that answers as configured and keeps the numbers of the events it accepted.
 struct Endpoint {
     server: Server,
     taken: Arc<Mutex<Vec<usize>>>,
@@ -95,7 +95,7 @@ impl Endpoint {
         Self { server, taken }
     }
 
-    /// Waits until it has taken so many.
+    /// Waits until it has accepted this many.
     async fn taken(&self, count: usize) -> Vec<usize> {
         loop {
             let taken = self.taken.lock().unwrap().clone();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::server::{Answer, Server};
 
-/// An outbox in a file of its own, and a sink without an address.
+/// An outbox in a new file, and a sink without an address.
 struct Shop {
     folder: TempDir,
     config: WebhookConfig,
@@ -65,7 +65,7 @@ impl Shop {
         Relay::builder().outbox(store, [subscription]).spawn().await
     }
 
-    /// Reasons of the events that are dead, once there are so many.
+    /// Reasons of the dead events, once there are this many.
     async fn dead(&self, count: usize) -> Vec<String> {
         loop {
             let connection = self.connect();

@@ -81,7 +81,7 @@ impl Log {
         self.sequence = self.sequence.max(position);
     }
 
-    /// Changes a committed event, as somebody with an UPDATE would.
+    /// Changes a committed event, as an UPDATE would.
     pub fn change(&mut self, position: Position, change: impl FnOnce(&mut Event)) {
         if let Some(event) = self.visible.get_mut(&position) {
             change(Arc::make_mut(event));
@@ -143,7 +143,7 @@ impl Log {
         self.open.keys().copied()
     }
 
-    /// Events of transactions that have not ended. Only a broken reader looks here.
+    /// Events of transactions that have not ended. Only a faulty reader reads them.
     pub fn uncommitted(&self) -> impl Iterator<Item = (Position, &Arc<Event>)> {
         self.pending.values().flatten().map(|(position, event)| (*position, event))
     }

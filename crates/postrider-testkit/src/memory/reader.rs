@@ -18,7 +18,7 @@ pub struct Reader {
     highest: Option<Mark>,
 }
 
-/// What one look at the log found.
+/// What one read of the log found.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// The events, ascending.

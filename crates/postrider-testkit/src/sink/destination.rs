@@ -13,7 +13,7 @@ use super::{Fate, Script};
 pub struct Offer<'a> {
     /// Which event.
     pub event: Uuid,
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
     /// What orders it.
     pub key: Option<&'a str>,
@@ -26,7 +26,7 @@ pub struct Offer<'a> {
 pub struct Write {
     /// Which event.
     pub event: Uuid,
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
     /// Who published it.
     pub writer: u64,

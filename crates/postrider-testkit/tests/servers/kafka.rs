@@ -1,6 +1,6 @@
 //! The Kafka server of the testkit does what tests ask of it.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "how long it took is told, not asserted")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "durations are printed, not asserted")]
 
 use std::time::Instant;
 

@@ -87,7 +87,7 @@ fn a_server_can_be_stopped_killed_and_suspended_and_keeps_its_data() {
         server.pause().unwrap();
         let answer = conn.query_drop("SELECT 1");
         let waited = tokio::time::timeout(std::time::Duration::from_millis(200), answer).await;
-        waited.expect_err("it stands still");
+        waited.expect_err("it is suspended");
         server.resume().unwrap();
         let mut conn = connect(server.url()).await;
         assert_eq!(says(&mut conn, "SELECT @@datadir").await, data);
@@ -131,7 +131,7 @@ fn a_server_presents_a_certificate_for_its_name() {
         let plain = Opts::from_url(server.url()).unwrap();
         Conn::new(plain.clone()).await.expect_err("without TLS");
         let believing = |ssl: SslOpts| Conn::new(OptsBuilder::from_opts(plain.clone()).ssl_opts(ssl));
-        believing(SslOpts::default()).await.expect_err("nobody known vouches for it");
+        believing(SslOpts::default()).await.expect_err("its authority is not trusted");
         let ssl = SslOpts::default().with_root_certs(vec![server.authority().to_owned().into()]);
         let mut conn = believing(ssl).await.unwrap();
         let cipher = says(&mut conn, "SELECT VARIABLE_VALUE FROM performance_schema.session_status WHERE VARIABLE_NAME = 'Ssl_version'").await;

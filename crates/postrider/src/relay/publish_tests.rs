@@ -7,7 +7,7 @@ use crate::route::{Route, Router, Rule};
 use crate::sink::Receipt;
 use crate::{BoxFuture, Event, Position};
 
-/// Answers as told by destination, and keeps what it was sent.
+/// Answers as scripted by destination, and keeps its messages.
 #[derive(Default)]
 struct Told {
     answers: Mutex<Vec<(&'static str, Outcome)>>,

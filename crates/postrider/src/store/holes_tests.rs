@@ -6,10 +6,10 @@ const PATIENCE: Patience = Patience { list_after: Duration::from_secs(1), holes_
 const SOON: Duration = Duration::from_millis(10);
 const LATER: Duration = Duration::from_secs(2);
 
-/// A book over what was done, with the latest look already asked for.
+/// Holes after a load, with the next poll already requested.
 struct Story(Holes);
 
-/// What a look finds besides positions.
+/// What a poll finds besides positions.
 #[derive(Default)]
 struct Told {
     left: Option<i64>,
@@ -95,7 +95,7 @@ fn a_full_page_proves_nothing_about_later_positions() {
     let mut story = Story::from("0");
     story.look(&[2, 3], Told { left: Some(7), ..Told::default() }, SOON);
     assert_eq!(story.asks(100), [(1, 1), (4, 6), (7, MAX)]);
-    // The hole 4-6 was not read to its end: it may not be buried by this look.
+    // The hole 4-6 was not read to its end: this poll may not declare it dead.
     let reported = Told { left: Some(4), stamp: Some(9), horizon: Some(9), ..Told::default() };
     assert_eq!(story.look(&[], reported, SOON), [(1, 1)]);
     assert_eq!(story.asks(100), [(4, 6), (7, MAX)]);
@@ -228,7 +228,7 @@ fn a_hole_with_an_uncommitted_event_is_never_dead() {
     story.look(&[2, 4, 6], Told::default(), SOON);
     let held = Told { writers: Some(&[]), held: &[3], ..Told::default() };
     assert_eq!(story.look(&[], held, LATER), [(1, 1), (5, 5)]);
-    assert!(story.look(&[], Told::default(), LATER).is_empty(), "nobody has looked again");
+    assert!(story.look(&[], Told::default(), LATER).is_empty(), "there was no poll since");
     let nobody = Told { writers: Some(&[]), ..Told::default() };
     assert_eq!(story.look(&[], nobody, LATER), [(3, 3)]);
 }

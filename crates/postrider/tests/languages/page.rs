@@ -121,7 +121,7 @@ async fn text_for_a_payload_of_postgres_is_read_as_bytea_unless_it_is_converted(
     let database = Database::new("languages_text", super::ORDERS).await;
     let insert = |value: &str| format!("INSERT INTO postrider.events (type, payload) VALUES ('a', {value})");
     let refused = database.client.batch_execute(&insert(r#"'{"a":"x\ny"}'"#)).await;
-    assert!(refused.is_err(), "the server takes the backslash for an escape of its own");
+    assert!(refused.is_err(), "the server interprets the backslash as an escape");
     database.client.batch_execute(&insert(r#"'{"a":"\\d"}'"#)).await.unwrap();
     database.client.batch_execute(&insert(r#"convert_to('{"a":"x\ny"}', 'UTF8')"#)).await.unwrap();
     let rows =

@@ -1,4 +1,4 @@
-//! The whole way: application transaction, outbox, relay, sink.
+//! The whole path: application transaction, outbox, relay, sink.
 
 use postrider::Event;
 use postrider::relay::{Policy, Relay, Subscription};

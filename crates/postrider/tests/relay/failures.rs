@@ -285,7 +285,7 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
     Outbox::new().write_all(&connection, (0..10).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
     sink.wait_for(10).await;
-    // What a restored backup looks like: the last events are gone and their positions are used again.
+    // As after a restored backup: the last events are missing and their positions are reused.
     connection
         .execute_batch(
             "BEGIN;
@@ -296,7 +296,7 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
         .unwrap();
     Outbox::new().write_all(&connection, (10..20).map(order)).unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE halted IS NOT NULL", 1).await;
-    assert_eq!(sink.events.lock().unwrap().len(), 10, "nothing is delivered of a history nobody accepted");
+    assert_eq!(sink.events.lock().unwrap().len(), 10, "nothing is delivered before the history is accepted");
     let start = Start::Position(postrider::Position::new(6));
     shop.store.accept_history("audit", start).await.unwrap();
     let events = sink.wait_for(20).await;

@@ -23,7 +23,7 @@ fn written_by(number: usize, span_id: &str, sampled: bool) -> Event {
     order(number).with_trace(&TraceContext::parse(&parent, Some("vendor=1")).unwrap())
 }
 
-/// The trace of whoever calls the writer, if it is traced.
+/// The trace of the writer's caller, if it is traced.
 fn current_trace() -> Option<TraceContext> {
     let context = tracing::Span::current().context();
     let span = context.span().span_context().clone();

@@ -14,7 +14,7 @@ use crate::taker::{LONG, Taker};
 pub(crate) const KEYS: usize = 5;
 const ROWS: usize = 30;
 
-/// A table, and what the tests do to it. Rows are given up after three tries.
+/// A table, and what the tests do to it. Rows are given up after three attempts.
 pub(crate) trait Table {
     async fn store(&self) -> Result<Arc<dyn Store>>;
 
@@ -24,31 +24,31 @@ pub(crate) trait Table {
     /// How many rows are delivered.
     async fn delivered(&self) -> Result<usize>;
 
-    /// What undelivered rows count as tries, and whether they say `failed`.
+    /// The attempts of undelivered rows, and whether they are marked as failed.
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>>;
 
-    /// The most tries that a row counts.
+    /// The highest number of attempts of a row.
     async fn attempts_max(&self) -> Result<u32>;
 
-    /// The last errors of the rows that our notes call dead.
+    /// The last errors of the rows that Postrider's notes call dead.
     async fn dead(&self) -> Result<Vec<String>>;
 
-    /// Claims that were written down and not settled, where such are written down.
+    /// Recorded claims that are not settled, on databases that record them.
     async fn claims(&self) -> Result<usize> {
         Ok(0)
     }
 
-    /// Makes the table refuse every UPDATE of a row. Answers whether the test knows how.
+    /// Makes the table refuse every UPDATE of a row. Returns whether the database can.
     async fn refuse(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// Makes the table refuse to take the mark of its publisher off a row. Answers whether there is such a mark.
+    /// Makes the table refuse to release a row. Returns whether rows are marked.
     async fn refuse_release(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// Whether a delivered row counts the try that went well.
+    /// Whether a delivered row counts the successful attempt.
     fn counts_success(&self) -> bool {
         false
     }
@@ -76,7 +76,7 @@ pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -
     Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
 }
 
-/// Rows of several keys, interleaved, each a transaction of its own.
+/// Rows of several keys, interleaved, each in its own transaction.
 pub(crate) async fn write<T: Table>(table: &T, rows: usize) -> Result<()> {
     for number in 0..rows {
         for key in 0..KEYS {
@@ -93,7 +93,7 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Resul
         }
         Ok(())
     };
-    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
 }
 
 /// One module per table, with one test per case.

@@ -32,7 +32,7 @@ async fn a_storm_on_mariadb_finds_no_error() -> Result<()> {
     storm(Kind::MariaDb, url, "MariaDB").await
 }
 
-/// The plugin tells connections and no transactions.
+/// The plugin lists connections and no transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mariadb_with_only_its_plugin_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
@@ -41,7 +41,7 @@ async fn a_storm_on_mariadb_with_only_its_plugin_finds_no_error() -> Result<()> 
     ours(Kind::MariaDb, server.url(), "MariaDB, metadata_lock_info", |outbox| outbox).await
 }
 
-/// Nothing is told but the transactions of the engine.
+/// Only the transactions of the engine are listed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mysql_that_reports_no_locks_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MySql).setting("max_connections=300");
@@ -191,7 +191,7 @@ async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
     let (mut probe, mut polls) = (database.probe().await?, database.probe().await?);
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);
     let (mut book, log) = (Book::default(), Log::default());
-    // Nobody has read the list for a while, so the first poll gets a new copy; and nobody writes.
+    // The list was not read for a while, so the first poll gets a new copy; and there is no writer.
     tokio::time::sleep(COPY_IS_OLD).await;
     let polling = tokio::spawn(async move { while polls.transactions().await.is_ok() {} });
     let mut verdict = Verdict::default();

@@ -1,7 +1,7 @@
-//! One round of the storm: four phases on an outbox of its own, and what became of it.
+//! One round of the storm: four phases on a new outbox, and the result.
 //!
 //! 1. the storm
-//! 2. quiet: one writer slow, one quick, readers that look often
+//! 2. quiet: one slow writer, one quick one, readers that poll often
 //! 3. the storm, with one transaction open from its beginning to its end that writes an event now and then and rests
 //!    in between
 //! 4. the storm again
@@ -114,7 +114,7 @@ async fn unless_stuck_for<D: Database, T>(
             let activity = match activity {
                 Ok(Ok(lines)) => lines,
                 Ok(Err(error)) => error.report(),
-                Err(_) => "the server does not tell what it does".to_owned(),
+                Err(_) => "the server does not report its activity".to_owned(),
             };
             panic!("STORM_SEED={seed}: {who} is stuck\n{activity}");
         }
@@ -187,11 +187,11 @@ impl<D: Database> Storm<D> {
         }
         assert!(
             !readers.iter().any(|reader| reader.log.has(OPEN)),
-            "an event was read that nobody committed"
+            "an event was read that was not committed"
         );
         open.commit().await?;
         let committed = self.committed().await?;
-        assert_eq!(committed.len(), others.len() + written, "nobody else wrote after the phase");
+        assert_eq!(committed.len(), others.len() + written, "no other writer wrote after the phase");
         Ok(())
     }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::postgres::Postgres;
 
-    /// A key whose row somebody holds, and somebody who waits for it.
+    /// A key whose row one session holds, and another session that waits for it.
     #[tokio::test]
     async fn a_stuck_storm_ends_and_reports_which_session_waits_for_which() -> Result<()> {
         let Some(url) = servers::postgres::url() else { return Ok(()) };

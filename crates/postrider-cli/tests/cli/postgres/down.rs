@@ -12,7 +12,7 @@ use crate::shop::{Running, until};
 fn a_relay_waits_for_its_database_and_logs_it_once() {
     let Some(shop) = Shop::new() else { return };
     shop.ready();
-    // A port that nobody listens on until this test does, and then passes everything on to the server.
+    // A port without a listener until this test listens and forwards everything to the server.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (front, name) = shop.url.rsplit_once('/').unwrap();
     let server = front.rsplit_once('@').unwrap().1.to_owned();

@@ -1,4 +1,4 @@
-//! Commands rest on nothing that others can change, and say so where somebody has.
+//! Commands depend on nothing that other users can change, and report such changes.
 
 use postrider_testkit::servers::postgres::TRAPS;
 
@@ -14,7 +14,7 @@ fn works(program: &Program, args: &[&str]) -> String {
     ran.stdout
 }
 
-/// Whoever uses this database looks every name up among the traps first, the superuser too.
+/// Every session in this database resolves names among the traps first, the superuser's too.
 fn trapped() -> Option<Shop> {
     let shop = Shop::new()?;
     shop.sql(TRAPS);
@@ -181,7 +181,7 @@ fn the_doctor_reports_reused_positions_and_its_advice_delivers_them() {
     works(&program, &["accept-history", "orders", "--from", "position:1"]);
     works(&program, &["relay", "--drain"]);
     assert_eq!(found(&program, "PD-0138").0, "ok");
-    // In a gap of what is done stands what was committed late.
+    // An event that was committed late is in a gap of the done positions.
     let seen = "seen_tx = (SELECT tx FROM postrider.events WHERE position = 4)";
     shop.sql(&format!("UPDATE postrider.subscriptions SET floor = 3, done = '3 5', {seen}"));
     assert_eq!(found(&program, "PD-0138").0, "ok");

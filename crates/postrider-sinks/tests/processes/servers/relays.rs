@@ -61,7 +61,7 @@ case! {
         for kill in 0..KILLS {
             shop.write(25);
             assert_eq!(shop.wait_until_delivered().lost, 0);
-            // The leader and one that stands by, in turns.
+            // The leader and a standby, alternately.
             let index = relays.iter().position(|(name, _)| shop.is_led_by(name) == (kill % 2 == 0)).unwrap();
             let (name, relay) = relays.remove(index);
             let led = shop.is_led_by(&name);

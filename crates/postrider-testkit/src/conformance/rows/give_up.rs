@@ -36,7 +36,7 @@ pub async fn a_row_given_up_and_reset_is_read_again(tables: &Tables) -> Result<(
     Ok(())
 }
 
-/// While nobody is.
+/// While no other owner exists.
 pub async fn a_row_given_up_and_reset_is_read_by_the_next_owner(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;

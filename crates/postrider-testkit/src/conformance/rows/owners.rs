@@ -83,7 +83,7 @@ pub async fn rows_on_trial_are_remembered_and_read_first(tables: &Tables) -> Res
     Ok(())
 }
 
-/// Or nobody could tell a duplicate.
+/// Otherwise a consumer could not detect a duplicate.
 pub async fn an_event_has_the_same_id_at_every_delivery(tables: &Tables) -> Result<()> {
     let (table, _owner, _, events) = owned(tables, 2).await?;
     let mut next = Owner::successor(&*table, "second").await?;

@@ -122,7 +122,7 @@ pub async fn an_attempt_count_at_the_maximum_of_its_column_stays_there(tables: &
     let mut owner = Owner::new(store, "first").await?;
     let events = owner.read().await?;
     assert_eq!(events.len(), 3);
-    // A row that was changed may stand elsewhere in the order.
+    // A changed row may have another place in the order.
     let (first, others): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|event| event.event.payload.as_ref() == b"{\"n\": 0}");
     owner.deliver(&others).await?;

@@ -21,7 +21,7 @@ use postrider::{BoxFuture, Headers};
 
 /// A sink and the world around it.
 pub trait SinkUnderTest: Send + Sync + Sized + 'static {
-    /// A sink with an empty destination of its own.
+    /// A sink with a new, empty destination.
     fn fresh() -> impl Future<Output = Self> + Send;
 
     /// The sink.

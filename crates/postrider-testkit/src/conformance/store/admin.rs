@@ -22,7 +22,7 @@ pub async fn a_pause_is_reported_by_the_next_renewal_and_load(databases: &Databa
     Ok(())
 }
 
-/// To nobody, with the reason.
+/// To no holder; the reason is returned.
 pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -102,7 +102,7 @@ pub async fn accepting_the_history_discards_parked_rows_above_its_start(database
     Ok(())
 }
 
-/// The parked events are gone with the old history. Theirs must not be taken for others that stand there now.
+/// The parked events belonged to the old history. They must not be mistaken for events that have their positions now.
 pub async fn accepting_the_history_discards_parked_rows_whose_position_belongs_to_another_event(
     databases: &Databases,
 ) -> Result<()> {

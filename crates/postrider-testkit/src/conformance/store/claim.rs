@@ -118,7 +118,7 @@ pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databas
     Ok(())
 }
 
-/// Nothing comes after it: no number may be counted beyond it, and nobody looks for more.
+/// Nothing comes after it: no position is counted beyond it, and no more is read.
 pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
@@ -152,7 +152,7 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
     Ok(())
 }
 
-/// It is neither skipped nor dead, and whoever asks for it again is told that it is gone.
+/// It is neither skipped nor dead, and fetching it again reports it as missing.
 pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
@@ -235,7 +235,7 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
     Ok(())
 }
 
-/// It is parked as dead by whoever is told; all others are read.
+/// The relay parks it as dead; all others are read.
 pub async fn an_event_beyond_the_limits_is_reported_and_stops_no_other(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
-/// The holder and the time that is left are told to the one who has to wait.
+/// The waiting process learns the holder and the remaining time.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     granted(&store, "a").await?;
@@ -46,7 +46,7 @@ pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch(databases: &D
     Ok(())
 }
 
-/// An expired lease that nobody took can still be renewed; one that somebody took cannot.
+/// An expired lease without a takeover can still be renewed; one that was taken over cannot.
 pub async fn renewing_extends_the_lease_until_a_takeover(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -86,7 +86,7 @@ pub async fn releasing_a_lost_lease_frees_nothing(databases: &Databases) -> Resu
 pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
-    assert!(first.clean, "nobody was here before");
+    assert!(first.clean, "there was no owner before");
     store.release(NAME, first.epoch, true).await?;
     let second = granted(&store, "a").await?;
     assert!(second.clean);

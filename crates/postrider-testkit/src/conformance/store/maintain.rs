@@ -58,7 +58,7 @@ async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
     Ok(positions(&drain(&mut store.claimer(&Progress::default())).await?))
 }
 
-/// The last one seen stays: by it a changed history is told.
+/// The last one seen stays: it serves to detect a changed history.
 pub async fn old_delivered_events_are_deleted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 5, 4, &[]).await?;
@@ -75,7 +75,7 @@ pub async fn old_delivered_events_are_deleted(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// One short transaction deletes so many at most, and says whether there are more.
+/// One short transaction deletes at most this many, and reports whether there are more.
 pub async fn deletion_respects_its_batch_size(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 6, 5, &[]).await?;
@@ -139,7 +139,7 @@ pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) 
     let held = RetentionHold { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
     assert_eq!(store.purge(PURGE).await?, Purged { held: Some(held.clone()), ..Purged::default() });
     assert_eq!(left(&store).await?, written);
-    // Whoever asks is told the same, whatever the others have done.
+    // Every caller gets the same answer, whatever the others have done.
     store.subscribe("other", Start::Now).await?;
     assert_eq!(store.overview(0).await?.held_back(PURGE.older_than), Some(held));
     Ok(())

@@ -23,7 +23,7 @@ async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, Subscrip
     }
 }
 
-/// Those that nobody has read, and those around which others are done.
+/// Events that were not read, and those between others that are done.
 pub async fn the_backlog_is_every_event_that_is_not_done(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, before) = only(&*store, PLENTY).await?;
@@ -63,7 +63,7 @@ pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Until it is given up; an expired one is told as such.
+/// Until it is released; an expired one is reported as such.
 pub async fn the_overview_contains_the_owner_and_the_end_of_its_lease(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, idle) = only(&*store, PLENTY).await?;
@@ -131,7 +131,7 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Relays that serve or stand by are told as long as their reports hold, with the destinations that are down.
+/// Leading and standby relays are listed as long as their reports are valid, with the destinations that are down.
 pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let down = vec![DestinationDown {
@@ -154,11 +154,11 @@ pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: 
     store.report(report("c", RelayRole::StandingBy, Duration::ZERO, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
     let reported: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
-    assert_eq!(reported, [("a", true), ("b", false)], "a report that ran out is not told");
+    assert_eq!(reported, [("a", true), ("b", false)], "an expired report is not listed");
     assert_eq!(overview.relays[0].down, down);
     store.report(report("b", RelayRole::Gone, long, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
-    assert_eq!(overview.relays.len(), 1, "who stopped is not told");
+    assert_eq!(overview.relays.len(), 1, "a stopped relay is not listed");
     Ok(())
 }
 

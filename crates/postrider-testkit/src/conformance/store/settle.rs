@@ -164,7 +164,7 @@ pub async fn a_fenced_settlement_changes_nothing_at_all(databases: &Databases) -
     Ok(())
 }
 
-/// The epoch decides, not the time: nobody else has read the state yet.
+/// The epoch decides, not the time: no other owner has read the state yet.
 pub async fn an_expired_lease_without_a_takeover_can_still_settle(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;

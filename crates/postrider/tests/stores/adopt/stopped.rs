@@ -53,7 +53,7 @@ pub(crate) async fn a_copy_back_that_stops_between_batches_resumes_where_it_stop
     Ok(())
 }
 
-/// A future that is dropped after it was asked so many times.
+/// A future that is dropped after this many polls.
 struct Cut<F> {
     inner: Pin<Box<F>>,
     polls: usize,
@@ -78,7 +78,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
         let source = if is_forth { stage.rows().await? } else { stage.log().await? };
         let counts = source.counts(NAME).await?;
         let mut copying = Copying::begin(&*source, to.clone(), all(), &counts).await?;
-        let whole = async { while copying.next_batch().await.expect("nobody hinders it").is_some() {} };
+        let whole = async { while copying.next_batch().await.expect("nothing interferes").is_some() {} };
         Cut { inner: Box::pin(whole), polls }.await;
         drop(copying);
         // What was asked of a thread or a server before may still be under way; the lease waits for it.

@@ -90,7 +90,7 @@ pub(crate) async fn a_row_that_waits_for_a_retry_moves_before_those_behind_it(
     Ok(())
 }
 
-/// What was handed over looks delivered, and was not delivered from here.
+/// Rows that were handed over are marked as delivered, but were not delivered from here.
 pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;

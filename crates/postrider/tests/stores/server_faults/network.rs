@@ -12,7 +12,7 @@ async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, Target)>> {
     Ok(Some((server, proxy, to)))
 }
 
-/// Breaks the network so many times while events are delivered; nothing may be lost by it.
+/// Breaks the network this many times while events are delivered; nothing may be lost.
 async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
@@ -55,7 +55,7 @@ pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestS
     survives::<W>(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
 }
 
-/// The connections stay open, and nothing comes through: only a deadline of its own gets a relay out of that.
+/// The connections stay open, and nothing comes through: only its own deadline ends the wait of a relay.
 async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();

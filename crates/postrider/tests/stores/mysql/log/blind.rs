@@ -1,4 +1,4 @@
-//! A server that has no room to write down who writes: then nobody is taken for gone.
+//! A server that cannot list every writer: then no writer is considered finished.
 
 use mysql_async::prelude::Queryable;
 use postrider::Result;

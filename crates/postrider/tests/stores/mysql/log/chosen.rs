@@ -68,13 +68,13 @@ fn settlement(owner: &Loaded, done: Intervals) -> Settlement {
 }
 
 case! {
-    /// The claimer of the next owner names it, once; and tells no lie about others.
+    /// The claimer of the next owner reports it once, and reports no other event.
     async fn an_event_written_at_a_settled_rolled_back_position_is_reported_by_the_next_relay(case) {
         let store = case.store().await?;
         let empty = with_an_empty_position(&case, &store).await?;
         let loaded = granted(&store).await?;
         assert!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.is_empty());
-        // Nobody looks while it is written: what was empty is in the table.
+        // No claim happens while it is written: the empty position is recorded in the table.
         write_at(&case, empty).await?;
         assert_eq!(MySqlStore::turned_up(&case.config).await?, [("mail".to_owned(), vec![Position::new(empty)])]);
         let loaded = granted(&store).await?;
@@ -84,7 +84,7 @@ case! {
         assert_eq!(damaged[0].0, Position::new(empty));
         assert!(damaged[0].1.contains("insert_id"), "{damaged:?}");
         assert!(page(&mut claimer).await?.damaged.is_empty());
-        // Who takes over before that is settled names it again; afterwards nobody does.
+        // An owner that takes over before that is settled reports it again; a later one does not.
         let loaded = granted(&store).await?;
         assert_eq!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.len(), 1);
         case.run(&format!(

@@ -19,7 +19,7 @@ async fn a_server_without_a_trusted_certificate_is_refused() -> Result<()> {
         let trusting = MySqlConfig::new(&url)?.tls_root(server.authority());
         MySqlStore::migrate(&trusting).await?;
         MySqlStore::connect(&trusting).await?.overview(0).await?;
-        // Without its authority nobody believes it, and without encryption it does not talk.
+        // Without its authority the client refuses it, and without encryption it refuses the client.
         let error = MySqlStore::connect(&MySqlConfig::new(&url)?).await.unwrap_err();
         assert_eq!(error.code(), Code::TlsFailed, "{error}");
         let plain = MySqlConfig::new(&format!("{}?ssl-mode=disabled", server.url()))?;

@@ -1,4 +1,4 @@
-//! The rule for holes on servers that tell nothing but the transactions of their engine.
+//! The rule for holes on servers that list only the transactions of their engine.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::holes::Reader;
 
 use super::case::{Case, MariaDb, MySql, Which, done, failed};
 
-/// A server without performance_schema, MariaDB's plugin or anything else that tells locks.
+/// A server without performance_schema, MariaDB's plugin or any other list of locks.
 fn silent(kind: Kind) -> Option<Server> {
     own(Options::of(kind).setting("performance_schema=OFF"))
 }
 
-/// An outbox on it. A single statement at a time is over before anybody looks.
+/// An outbox on it. A single statement is over before the next poll.
 async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
     case.config = case.config.statements_end_within(Duration::ZERO);
@@ -80,7 +80,8 @@ async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_reports_no_locks(
     holes_live_as_long_as_their_writers::<MariaDb>(&server).await
 }
 
-/// Somebody else reads the engine's list all the time, so that it is never made anew; it was made when nobody wrote.
+/// Another session reads the engine's list all the time, so that it is never refreshed. The list was created when there
+/// was no writer.
 #[tokio::test]
 async fn a_stale_list_of_transactions_is_not_used() -> Result<()> {
     for kind in Kind::ALL {
@@ -128,10 +129,10 @@ async fn a_relay_without_the_right_to_list_transactions_is_refused_with_a_hint()
             MySqlConfig::new(&server.url_of("blind:b").replace("/test", ""))?.schema(case.schema.clone());
         let error = MySqlStore::connect(&config).await.unwrap_err();
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
-        // Who only looks needs none of it.
+        // Reading alone needs none of it.
         assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
         MySqlStore::tally(&config, TallyBy::Type, 10).await?;
-        // And whoever makes the tables is told before there are any.
+        // And `migrate` reports it before it creates the tables.
         case.run("DROP DATABASE {schema}").await?;
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);
         assert_eq!(MySqlStore::schema(&config).await?.found, 0);

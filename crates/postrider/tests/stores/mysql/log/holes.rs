@@ -1,4 +1,4 @@
-//! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
+//! Positions that are taken and not committed: no event is skipped, and none waits longer than it must.
 
 use std::time::Duration;
 
@@ -215,7 +215,7 @@ case! {
         let mut reader = Reader::on(&case).await?;
         reader.stays_alive(1).await?;
         case.on(&mut busy, "ROLLBACK").await?;
-        // At every look it has the outbox open.
+        // At every poll it has the outbox open.
         for _ in 0..3 {
             case.on(&mut busy, "COMMIT; START TRANSACTION").await?;
             case.insert(&mut busy, &[Event::new("open", "")]).await?;
@@ -239,7 +239,7 @@ async fn a_prepared_transaction_keeps_its_positions_alive_with_only_the_plugin()
     holes::a_prepared_transaction_keeps_its_positions_alive(&case).await
 }
 
-/// The plugin knows connections, and what they do is asked elsewhere.
+/// The plugin lists connections; their activity comes from another list.
 #[tokio::test]
 async fn an_idle_transaction_is_not_waited_for_with_only_the_plugin() -> Result<()> {
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
@@ -248,7 +248,7 @@ async fn an_idle_transaction_is_not_waited_for_with_only_the_plugin() -> Result<
     undecided_transactions_keep_only_their_own_holes_alive(&case).await
 }
 
-/// Its lock was taken while nobody wrote locks down, so no list will ever have it.
+/// Its lock was taken while locks were not recorded, so no list will ever contain it.
 #[tokio::test]
 async fn an_uncommitted_event_keeps_its_position_alive_whichever_session_wrote_it() -> Result<()> {
     let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
@@ -264,7 +264,7 @@ async fn an_uncommitted_event_keeps_its_position_alive_whichever_session_wrote_i
     case.run(&instrument("YES")).await?;
     assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
     case.committed("fast").await?;
-    // One lists at every look, the other looks more often than it lists.
+    // One lists the writers at every poll, the other polls more often than it lists.
     let config = case.config.clone().list_writers_after(Duration::from_millis(100));
     let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
     for reader in &mut readers {
@@ -286,7 +286,7 @@ fn with_nothing_but_the_plugin() -> Options {
     options.setting("plugin_load_add=metadata_lock_info")
 }
 
-/// Its server was restarted in between, and told its own thread as the owner, or none.
+/// The server was restarted in between, and lists its own thread as the owner, or none.
 async fn recovered_transactions_keep_their_positions_alive<W: Which>(server: Server) -> Result<()> {
     let case = Case::<W>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;

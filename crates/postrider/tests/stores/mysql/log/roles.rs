@@ -123,7 +123,7 @@ case! {
 }
 
 case! {
-    /// In a grant on a whole database `_` stands for any letter.
+    /// In a grant on a whole database `_` matches any character.
     async fn the_roles_of_one_outbox_give_no_access_to_another_with_a_similar_name(case) {
         let similar = case.schema.as_str().replace('_', "x");
         case.run(&format!("CREATE DATABASE {similar}; CREATE TABLE {similar}.secrets (secret TEXT)")).await?;

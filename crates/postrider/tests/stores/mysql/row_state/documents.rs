@@ -58,7 +58,7 @@ async fn as_in_the_document<W: Which>(test: &str) -> Result<()> {
     MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = MySqlRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }
 

@@ -174,7 +174,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures<W: Which>() -> 
         let merged = case.row_of(&format!("SHOW CREATE VIEW {view}")).await?;
         assert!(merged.contains("ALGORITHM=MERGE"), "{merged}");
     }
-    // A table that was there gets them when somebody asks.
+    // An existing table gets them on request.
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!(case.one::<i64>(flags).await?, 0);
@@ -228,6 +228,6 @@ async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_creat
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
     let asked = RowExtras { views: true, ..RowExtras::default() };
     let again = MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
-    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+    assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
     Ok(())
 }

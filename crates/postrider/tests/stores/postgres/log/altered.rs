@@ -1,4 +1,4 @@
-//! An outbox that somebody alters under a running relay.
+//! An outbox that is altered under a running relay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,7 @@ case! {
         let ahead = case.another_writer().await?;
         case.outbox().write(&ahead, postrider::Event::new("ahead.1", "")).await?;
         case.committed("other").await?;
-        // The positions in between are noticed; nobody can be left to fill them, by all that a sound outbox shows.
+        // The positions in between are seen as holes; in an unaltered outbox no writer could still fill them.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.dead.is_empty()));
         for _ in 0..3 {
             let refused = claimer.claim(budget).await.err().map(|error| error.code());

@@ -8,7 +8,7 @@ use super::case::{Case, case};
 /// What may not be seen anywhere, alone or as a part.
 const CANARY: &str = "canary";
 
-/// What goes wrong with the address, told in full.
+/// The complete error for the address.
 async fn reported(config: Result<PostgresConfig>) -> String {
     let (shown, error) = match config {
         Ok(config) => (format!("{config:?}"), PostgresStore::connect(&config).await.err()),
@@ -48,7 +48,7 @@ case! {
             format!("postgres://postgres:canary@{address}/template1"),
         ] {
             let text = reported(PostgresConfig::new(&url)).await;
-            assert!(!text.contains(CANARY), "{url} is told:\n{text}");
+            assert!(!text.contains(CANARY), "{url} is printed:\n{text}");
         }
         let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{nobody}/db"))?.password(CANARY);
         let text = reported(Ok(kept_elsewhere)).await;

@@ -30,7 +30,7 @@ async fn failed_over(case: &Case) -> Result<String> {
     store.subscribe("mail", Start::Beginning).await?;
     let Acquired::Granted(loaded) = acquired(case, AfterFailover::Halt).await? else { panic!("it is free") };
     let id: Uuid = case.one("SELECT id FROM {schema}.events WHERE position = 3").await?;
-    // Over a connection of its own, as the store's refuses a lease it did not take.
+    // Over another connection, as the store refuses a lease that it did not take.
     let settlement = Settlement {
         subscription: "mail".to_owned(),
         epoch: loaded.epoch,

@@ -1,4 +1,4 @@
-//! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
+//! Positions that are taken and not committed: no event is skipped, and none waits longer than it must.
 
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ case! {
 }
 
 case! {
-    /// Without the right to see what others do, nobody is taken for silent.
+    /// Without the right to see the activity of others, no writer is considered idle.
     async fn a_relay_without_the_right_to_see_other_sessions_waits_for_all_of_them(case) {
         case.run(
             "CREATE ROLE {schema} LOGIN;
@@ -225,7 +225,7 @@ case! {
 }
 
 case! {
-    /// Undocumented, and what the cheap rule stands on: whoever took a position already had a transaction id.
+    /// Undocumented, and required by the horizon rule: a transaction that took a position already had a transaction id.
     async fn defaults_are_evaluated_in_column_order(case) {
         case.run(
             "CREATE SEQUENCE {schema}.step;

@@ -1,4 +1,4 @@
-//! What an idle relay costs. The figures stand in docs/src/postgres.md, "Waking up".
+//! What an idle relay costs. The figures are in docs/src/postgres.md, "Waking up".
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn an_idle_subscription_polls_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
 }
 
-/// Transactions of a database of its own, after everybody else has left it.
+/// Transactions of a private database, after every other session has left it.
 async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64> {
     let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let sql =
@@ -98,7 +98,7 @@ case! {
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
         let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
-        // The same twice, with a hundred looks more the second time.
+        // The same twice, with a hundred more polls the second time.
         let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
         for looks in [1, 101] {
             let store = PostgresStore::connect(&config).await?;

@@ -91,7 +91,7 @@ case! {
     async fn a_transaction_pooler_is_detected_and_a_direct_connection_is_not_mistaken_for_one(case) {
         assert!(!case.store().await?.is_pooled().await?);
         let reported = case.config.clone().pooler(Pooler::Transaction);
-        assert!(PostgresStore::connect(&reported).await?.is_pooled().await?, "what is told is believed");
+        assert!(PostgresStore::connect(&reported).await?.is_pooled().await?, "the setting is trusted");
         let Some(config) = through_pooler(&case) else { return Ok(()) };
         assert!(PostgresStore::connect(&config?).await?.is_pooled().await?);
     }
@@ -114,7 +114,7 @@ case! {
         let relay = relay(&config?, &Kept::new()).await?;
         case.committed("a").await?;
         relay.shutdown().await?;
-        // Every process of the pool, one after the other: each is held while the next is asked.
+        // Every process of the pool, one after the other: each is held while the next is queried.
         let mut held = Vec::new();
         for _ in 0..3 {
             let url = pooler_of_relays().unwrap();

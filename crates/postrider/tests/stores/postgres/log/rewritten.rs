@@ -1,4 +1,5 @@
-//! A table that is rewritten while a relay runs: whoever waited for its lock sees none of its rows by an older snapshot.
+//! A table that is rewritten while a relay runs: a session that waited for its lock sees none of its rows with an older
+//! snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::case::{Case, case, failed};
 use super::kept::Kept;
 use crate::server_faults::eventually;
 
-/// Each writes every row anew.
+/// Each rewrites every row.
 const REWRITES: [&str; 8] = [
     "ALTER TABLE {schema}.events ADD COLUMN t uuid DEFAULT gen_random_uuid()",
     "ALTER TABLE {schema}.events ALTER COLUMN t TYPE text USING t::text",
@@ -44,10 +45,10 @@ case! {
     }
 }
 
-/// Waits until somebody waits for a lock on the events.
+/// Waits until a session waits for a lock on the events.
 async fn a_session_waits(case: &Case) {
     let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.events'::regclass";
-    eventually("somebody waits for the lock", async || {
+    eventually("a session waits for the lock", async || {
         case.one::<i64>(sql).await.is_ok_and(|waits| waits > 0)
     })
     .await;

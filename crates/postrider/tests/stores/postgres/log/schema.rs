@@ -1,4 +1,4 @@
-//! The tables: made once, by whoever comes first, and refused when they are not what they should be.
+//! The tables: created once, by the first process, and refused if they are not as they should be.
 
 use postrider::store::postgres::PostgresStore;
 use postrider::store::{Migrated, Schema, Start, Store};

@@ -148,7 +148,7 @@ case! {
         assert_eq!(store.settle(settlement(&loaded, done)).await?, Settled::Done);
         store.release("mail", loaded.epoch, true).await?;
         late.batch_execute("COMMIT").await.map_err(failed)?;
-        // So it is on a server of its own; transactions of other tests may have raised it.
+        // This holds on a private server; transactions of other tests may have raised it.
         let seen = "UPDATE {schema}.subscriptions SET seen_tx = (SELECT tx FROM {schema}.events WHERE position = 1)";
         case.run(seen).await?;
         assert_eq!(read(&case.store().await?).await?, [1]);
@@ -184,7 +184,7 @@ case! {
 }
 
 case! {
-    /// It never had the lease, so nothing it did itself can tell it.
+    /// It never had the lease, so it cannot detect it by its own work.
     async fn a_standby_relay_that_never_led_detects_a_restored_database(case) {
         for _ in 0..5 {
             case.committed("old").await?;

@@ -50,16 +50,16 @@ case! {
 }
 
 case! {
-    /// The floor of a subscription that was told where to begin says nothing about what is below.
+    /// The floor of a subscription with an explicit start proves nothing about earlier positions.
     async fn events_that_another_subscription_skips_are_still_delivered(case) {
         let open = case.writing("late").await?;
         case.committed("seen").await?;
         let store = case.store().await?;
-        store.subscribe("told", Start::Position(postrider::Position::new(3))).await?;
+        store.subscribe("position", Start::Position(postrider::Position::new(3))).await?;
         store.subscribe("now", Start::Now).await?;
         let floors: Vec<i64> =
             store.overview(0).await?.subscriptions.iter().map(|known| known.floor.get()).collect();
-        assert_eq!(floors, [0, 2], "now, told");
+        assert_eq!(floors, [0, 2], "now, position");
         open.batch_execute("COMMIT").await.map_err(failed)?;
         assert_eq!(unread(&case, "now").await?, [1]);
     }

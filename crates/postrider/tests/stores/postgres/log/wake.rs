@@ -71,7 +71,7 @@ case! {
     }
 }
 
-/// A relay that looks once and then not for an hour, unless it is woken.
+/// A relay that polls once and then not for an hour, unless it is woken.
 async fn sleeper(case: &Case, sink: &Kept) -> Result<Relay> {
     let hour = Duration::from_secs(60 * 60);
     let policy = Policy { poll_min: hour, poll_max: hour, ..Policy::default() };
@@ -94,7 +94,7 @@ async fn listening(case: &Case, before: i32) -> Result<i32> {
     }
 }
 
-/// The look at the start and the one after a connection explain one event each; the others only a wake-up does.
+/// The poll at the start and the one after a connection explain one event each; only a wake-up explains the others.
 async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<()> {
     let notifier = PostgresNotifier::new(&case.config);
     for number in 0..4 {
@@ -113,7 +113,7 @@ case! {
         let first = listening(&case, 0).await?;
         notified_events_arrive(&case, &sink, "heard").await?;
 
-        // Written without a wake-up: the look after the new connection finds it.
+        // Written without a wake-up: the poll after the new connection finds it.
         case.committed("unheard").await?;
         case.one::<bool>(&format!("SELECT pg_terminate_backend({first}, 10000)")).await?;
         sink.wait_for("unheard").await;

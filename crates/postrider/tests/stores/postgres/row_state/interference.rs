@@ -83,7 +83,7 @@ async fn of_two_relays_one_works_and_the_other_takes_over() -> Result<()> {
         let second = relay(case.store().await?, &second_sink).await?;
         write(&case, 5).await?;
         first_sink.wait_for(50).await;
-        assert_eq!(second_sink.taken(), [], "it stands by");
+        assert_eq!(second_sink.taken(), [], "it is a standby");
         first.shutdown().await?;
         write(&case, 5).await?;
         second_sink.wait_for(25).await;

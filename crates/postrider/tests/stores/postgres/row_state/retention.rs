@@ -17,7 +17,7 @@ fn soon(retention: Retention) -> Retention {
     Retention { rest: Duration::from_millis(5), ..retention }
 }
 
-/// A relay delivers what is pending, with this retention, until so many rows are left.
+/// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
     let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
@@ -74,7 +74,7 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
     left(&case, Retention::EXPIRES_AT, 4).await?;
     let expired = "SELECT count(*) FROM outbox WHERE expires_at < now() OR status <> 'published'";
     assert_eq!(case.one::<i64>(expired).await?, 0, "what is not expired stays");
-    // A row that somebody deleted leaves no note behind.
+    // A row that another program deleted leaves no note behind.
     case.run("DELETE FROM outbox WHERE payload->>'n' = '5'").await?;
     let store = case.store().await?;
     store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 10) }).await?;
@@ -115,7 +115,7 @@ async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention
     left(&case, Retention::EXPIRES_AT, 0).await
 }
 
-/// Rows of several partitions stand at the same place, each in its own.
+/// Rows of several partitions have the same place, each in its own partition.
 #[tokio::test]
 async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_the_batch() -> Result<()> {
     if !Case::is_available() {

@@ -200,7 +200,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()>
     for (question, answer) in answers {
         assert_eq!(case.one::<String>(question).await?, answer, "{question}");
     }
-    // A table that was there gets them when somebody asks.
+    // An existing table gets them on request.
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
@@ -267,9 +267,9 @@ async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_creat
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
     let asked = RowExtras { views: true, ..RowExtras::default() };
     let again = PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
-    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+    assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
 
-    // A second table in the schema cannot have views of the same names, and is told so.
+    // A second table in the schema cannot have views of the same names, which is reported.
     let second = case.table.clone().named(Ident::new("other_outbox")?);
     let config = case.config.clone().schema(Ident::new(&format!("{}_2", case.ledger))?);
     let made = PostgresRowStore::migrate(&config, &second, RowExtras::default()).await?;

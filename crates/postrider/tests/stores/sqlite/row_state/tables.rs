@@ -137,6 +137,6 @@ fn the_table_of_seed_004_equals_its_document() -> Result<()> {
     assert_eq!(facts, catalog(&ours)?);
     assert_eq!((facts.len(), facts.last().map(String::as_str)), (12, Some("1 1")), "{facts:#?}");
     let migrated = SqliteRowStore::migrate(&theirs.path, &theirs.table, RowExtras::default())?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }

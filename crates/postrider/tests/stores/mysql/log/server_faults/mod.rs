@@ -128,7 +128,7 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
             (Change::OneConnection, _) => {
                 return self.user("single", Some("postrider_relay"), "WITH MAX_USER_CONNECTIONS 1").await;
             }
-            // The server goes on with the limit it knew until it is told to look again.
+            // The server keeps the old limit until it is reloaded.
             (Change::MoreConnections, _) => {
                 "ALTER USER 'single'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 10; FLUSH PRIVILEGES"
             }

@@ -24,7 +24,7 @@ async fn a_server_that_is_down_behind_a_pooler_is_not_mistaken_for_another_one()
     let error = store.renew(lease, loaded.epoch).await.unwrap_err();
     assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
     assert!(!error.report().contains("replaced"), "{error}");
-    // Whether it was prolonged nobody knows.
+    // Whether it was extended is unknown.
     assert_eq!(error.code(), Code::OutcomeUnknown, "{error}");
     Ok(())
 }

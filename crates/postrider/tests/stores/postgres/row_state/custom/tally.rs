@@ -44,7 +44,7 @@ async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
         );
         assert_eq!((group.attempts_max, group.subscription.as_deref()), (Some(3), Some("mail")), "{kind:?}");
         assert!(group.event_type.is_some() && group.latency.is_none(), "{kind:?}: {group:?}");
-        // Not every table tells when a row was made.
+        // Not every table records when a row was created.
         assert_eq!(group.lag.is_some(), kind != Kind::Deleted, "{kind:?}: {group:?}");
     }
     Ok(())
