@@ -8,13 +8,15 @@ use postrider_testkit::servers::mysql::{Kind, Options, own};
 use serde_json::Value;
 
 use crate::adopt::{both, three_rows_move_forth_and_back};
+use crate::event_counts::{
+    Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
+};
 use crate::program::Program;
 use crate::shop::{Running, status, until};
 use crate::story::{
     assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, migrate_twice,
     start_relay, stop_after, write_four_events, write_order,
 };
-use crate::tally::{Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted};
 
 /// The name of a database for an outbox, which does not exist yet.
 pub(crate) struct Shop {

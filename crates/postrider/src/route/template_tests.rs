@@ -43,7 +43,7 @@ fn a_template_renders_the_fields_of_the_event() {
 }
 
 #[test]
-fn an_invalid_template_is_reported_with_its_position_and_a_hint() {
+fn a_syntax_error_in_a_template_names_the_column_and_the_fix() {
     for (template, code, what, hint) in [
         ("orders.{type", "PR-0413", "column 8: the brace is not closed", "close it"),
         ("é{", "PR-0413", "column 2: the brace is not closed", "{{"),
@@ -68,7 +68,7 @@ fn an_invalid_template_is_reported_with_its_position_and_a_hint() {
 }
 
 #[test]
-fn a_template_that_can_render_an_empty_name_is_refused_when_it_is_parsed() {
+fn a_template_that_can_render_an_empty_text_is_refused() {
     for template in ["", "{topic|}", "{topic|}{header.x|}"] {
         assert_eq!(Template::parse_filled(template).unwrap_err().code(), Code::TemplateSyntax, "{template}");
     }
@@ -89,7 +89,7 @@ fn url(template: &str) -> Result<(Template, Option<Arc<str>>)> {
 }
 
 #[test]
-fn a_value_in_a_url_is_one_path_segment_or_one_query_value_whatever_it_contains() {
+fn a_value_in_a_url_is_always_one_path_segment_or_one_query_value() {
     for (value, encoded) in [
         ("42", "42"),
         ("a-b_c.d~e", "a-b_c.d~e"),
@@ -116,7 +116,7 @@ fn a_value_in_a_url_is_one_path_segment_or_one_query_value_whatever_it_contains(
 }
 
 #[test]
-fn the_host_is_fixed_only_if_it_contains_no_field() {
+fn the_host_belongs_to_the_rule_only_if_it_contains_no_value() {
     for (template, origin) in [
         ("https://h.example", Some("https://h.example")),
         ("HTTP://h.example:8080?q={id}", Some("HTTP://h.example:8080")),
@@ -134,7 +134,7 @@ fn the_host_is_fixed_only_if_it_contains_no_field() {
 }
 
 #[test]
-fn a_template_that_can_never_be_an_endpoint_url_is_refused_when_it_is_parsed() {
+fn a_template_that_cannot_be_a_url_is_refused() {
     for template in [
         "",
         "orders",

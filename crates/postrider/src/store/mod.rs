@@ -5,11 +5,11 @@
 //!
 //! On the default layout, every operation that changes something is one transaction: a process that dies in it leaves
 //! all of it or nothing. On a table with a state per row, settle, release and purge may be several transactions; what
-//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Again`]
+//! settle has not recorded when the process dies is delivered again. An error whose code says [`Recovery::Retry`]
 //! guarantees that nothing was changed. After any other error the outcome may be unknown, and the caller loads the
 //! subscription again.
 //!
-//! [`Recovery::Again`]: crate::Recovery::Again
+//! [`Recovery::Retry`]: crate::Recovery::Retry
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod admin;
@@ -42,7 +42,7 @@ mod subscription;
 mod tail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod takeover;
-mod tally;
+mod event_counts;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod writer_watch;
@@ -55,6 +55,7 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use async_store::{AsyncClaimer, AsyncStore};
+pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -64,7 +65,6 @@ pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, Retenti
 pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
-pub use tally::{Spread, Tally, TallyBy, TallyGroup};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,11 +30,11 @@ macro_rules! by_layout {
             }))
         }
 
-        fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+        fn count_events(&self, by: CountBy, groups_max: usize) -> BoxFuture<'_, Result<EventCounts>> {
             Box::pin(self.named(async move {
                 match &self.table {
-                    Some(table) => $Rows::tally(&self.$at, table, by, groups_max)$(.$await)?,
-                    None => $Log::tally(&self.$at, by, groups_max)$(.$await)?,
+                    Some(table) => $Rows::count_events(&self.$at, table, by, groups_max)$(.$await)?,
+                    None => $Log::count_events(&self.$at, by, groups_max)$(.$await)?,
                 }
             }))
         }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::adopt::HandsOver;
 use crate::layout::{Difference, RowLayout, RowTable};
-use crate::store::{EventFilter, ListedEvent, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Overview, RowExtras, Schema, Store};
 use crate::{BoxFuture, Outbox, Result};
 
 /// One outbox, as an operator sees it. Each verb opens the connection it needs and closes it; nothing is open between
@@ -74,7 +74,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Admin::open`].
-    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>>;
+    fn count_events(&self, by: CountBy, groups_max: usize) -> BoxFuture<'_, Result<EventCounts>>;
 
     /// The newest events that pass a filter, newest first. Writes nothing and needs no right to write.
     ///

@@ -10,7 +10,9 @@ use super::{Admin, EventWriter, MigrationReport, no_roles};
 use crate::adopt::HandsOver;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// An outbox in MySQL or MariaDB.

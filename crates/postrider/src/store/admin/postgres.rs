@@ -12,7 +12,9 @@ use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::postgres::{
     BEGIN_GUARDED, GUARD, PostgresConfig, PostgresRowStore, PostgresStore, commit_failed, statement_failed,
 };
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Event, Outbox, Result, Written};
 
 /// An outbox in PostgreSQL.

@@ -11,7 +11,9 @@ use super::{Admin, EventWriter, MigrationReport};
 use crate::adopt::HandsOver;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::sqlite::{SqliteRowStore, SqliteStore};
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 
 /// An outbox in a SQLite file.

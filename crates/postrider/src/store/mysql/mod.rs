@@ -39,7 +39,7 @@ mod server;
 mod session;
 mod settle;
 mod takeover;
-mod tally;
+mod event_counts;
 #[cfg(feature = "mysql-tls")]
 mod tls;
 mod views;
@@ -58,9 +58,9 @@ use self::session::Session;
 use super::connection::again_if_cut;
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
-    Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Tally,
-    TallyBy,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
+    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
+    Settlement, Start,
 };
 use crate::ledger::Progress;
 use crate::{Ident, Outbox, Position, Result};
@@ -131,8 +131,9 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        tally::tally(&mut config.connect_read_only().await?, by, groups_max, &views::events()).await
+    pub async fn count_events(config: &MySqlConfig, by: CountBy, groups_max: usize) -> Result<EventCounts> {
+        event_counts::count_events(&mut config.connect_read_only().await?, by, groups_max, &views::events())
+            .await
     }
 
     /// Connects to a database that was migrated. The other connections are made when they are needed.

@@ -39,7 +39,7 @@ mod settle;
 mod shape;
 mod statement;
 mod takeover;
-mod tally;
+mod event_counts;
 mod time;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -63,9 +63,9 @@ use self::shape::SHAPE;
 use super::connection::again_if_cut;
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Loaded, Migrated,
-    Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled, Settlement, Start, Tally,
-    TallyBy, Wakes,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
+    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
+    Settlement, Start, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{Ident, Outbox, Position, Result};
@@ -159,9 +159,13 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub async fn count_events(
+        config: &PostgresConfig,
+        by: CountBy,
+        groups_max: usize,
+    ) -> Result<EventCounts> {
         let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
-        read_transaction(&client, tally::tally(&client, by, groups_max, &events)).await
+        read_transaction(&client, event_counts::count_events(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a migrated database. The other connections are opened when they are needed.

@@ -27,7 +27,7 @@ mod relays;
 mod row;
 mod row_state;
 mod settle;
-mod tally;
+mod event_counts;
 mod worker;
 mod views;
 
@@ -47,8 +47,8 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, LeaseRequest, ListedEvent, Overview, Purge,
-    Purged, RelayReport, Renewed, Settled, Settlement, Start, Tally, TallyBy,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
+    ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{Code, Error, Position, Result};
@@ -118,10 +118,10 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub fn tally(path: impl AsRef<Path>, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub fn count_events(path: impl AsRef<Path>, by: CountBy, groups_max: usize) -> Result<EventCounts> {
         let connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
-        Ok(tally::tally(&connection, by, groups_max, &views::events())?)
+        Ok(event_counts::count_events(&connection, by, groups_max, &views::events())?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.

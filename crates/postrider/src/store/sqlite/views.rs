@@ -12,7 +12,7 @@ const STATE: &str = include_str!("views/state.sql");
 /// What the views are made of.
 const VIEWS: &str = include_str!("views/views.sql");
 
-/// Every event with its state, as a tally reads it.
+/// Every event with its state, as the counts read it.
 pub(super) fn events() -> String {
     format!(
         "SELECT subscription, type AS event_type, producer, time AS created_at, NULL AS delivered_at, state, is_due,

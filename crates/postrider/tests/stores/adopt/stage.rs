@@ -143,15 +143,13 @@ pub(crate) async fn adopt(
 
 /// A relay that reads a store from the beginning.
 pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Relay> {
-    let policy = Policy {
-        lease: Duration::from_secs(1),
-        backoff_min: Duration::from_millis(5),
-        backoff_max: Duration::from_millis(20),
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .lease(Duration::from_secs(1))
+        .backoff_min(Duration::from_millis(5))
+        .backoff_max(Duration::from_millis(20));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
 /// A relay delivers three events of each key, except those of `key1`: the first fails and is retried in an hour, and the two
@@ -164,14 +162,12 @@ pub(crate) async fn fail_one_key(
 ) -> Result<()> {
     stage.write(to, events(stage.layout(), 0..3)).await?;
     let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
-    let policy = Policy {
-        backoff_min: Duration::from_secs(3_600),
-        backoff_max: Duration::from_secs(3_600),
-        ..Policy::default()
-    };
+    let policy =
+        Policy::default().backoff_min(Duration::from_secs(3_600)).backoff_max(Duration::from_secs(3_600));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    let relay = Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await?;
+    let relay =
+        Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
     let waiting = async {

@@ -32,7 +32,7 @@ async fn halts_after<W: TestServer>(change: Change) -> Result<()> {
     server.change(change).await?;
     let reason = halted(&server).await;
     assert!(reason.contains("position 10"), "{reason}");
-    eventually("the relay has stopped", async || first.status()[0].brain.leading.is_none()).await;
+    eventually("the relay has stopped", async || first.status()[0].state.leading.is_none()).await;
     write(&server, 3).await?;
     // Another relay reports the same.
     let second = relay(&server, &sink).await?;

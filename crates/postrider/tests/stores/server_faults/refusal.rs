@@ -52,7 +52,7 @@ pub(crate) async fn a_relay_waits_for_a_server_without_free_connections_at_start
     eventually("the relay has no connection", async || {
         server.change(Change::RelayCut).await.is_ok() && {
             others.extend(server.take_all_connections().await);
-            relay.status()[0].trouble.as_deref().is_some_and(|said| said.contains(W::NO_CONNECTION[1]))
+            relay.status()[0].error.as_deref().is_some_and(|said| said.contains(W::NO_CONNECTION[1]))
         }
     })
     .await;

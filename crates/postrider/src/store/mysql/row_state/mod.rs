@@ -25,12 +25,14 @@ use self::connection::MySqlRows;
 use self::sql::Sql;
 use super::connect::MySqlConfig;
 use super::connection::SharedConnection;
+use super::event_counts;
 use super::row::get;
 use super::session::{Access, Params};
-use super::tally as counted;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::store::RowStateStore;
-use crate::store::{EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
+};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, on MySQL or MariaDB. Clones share its connections.
@@ -114,14 +116,20 @@ impl RowStateStore<MySqlRows> {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(
+    pub async fn count_events(
         config: &MySqlConfig,
         table: &RowTable,
-        by: TallyBy,
+        by: CountBy,
         groups_max: usize,
-    ) -> Result<Tally> {
+    ) -> Result<EventCounts> {
         let sql = Sql::of(table.layout).ok_or_else(|| migrate::not_here(table.layout))?;
-        counted::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, sql.tally).await
+        event_counts::count_events(
+            &mut config.with_rows(table.clone()).connect().await?,
+            by,
+            groups_max,
+            sql.event_states,
+        )
+        .await
     }
 
     /// Connects to a database that was migrated.

@@ -12,7 +12,7 @@ mod retention;
 mod row_locks;
 mod settle;
 mod sql;
-mod tally;
+mod event_states;
 mod tx;
 mod views;
 
@@ -23,13 +23,13 @@ use self::connection::PostgresRows;
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::connection::SharedConnection;
+use super::event_counts;
 use super::row::get;
 use super::session::read_transaction;
-use super::tally as counted;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::store::RowStateStore;
 pub use crate::store::row_state::{RowExtras, RowsMigrated};
-use crate::store::{EventFilter, ListedEvent, Migration, Schema, Tally, TallyBy};
+use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in PostgreSQL. Clones share its connections.
@@ -111,17 +111,17 @@ impl RowStateStore<PostgresRows> {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(
+    pub async fn count_events(
         config: &PostgresConfig,
         table: &RowTable,
-        by: TallyBy,
+        by: CountBy,
         groups_max: usize,
-    ) -> Result<Tally> {
+    ) -> Result<EventCounts> {
         let client = config.connect_unchecked().await?.client;
         read_transaction(&client, async {
             let learnt = migrate::check(&client, config.schema_name(), table).await?;
-            let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
-            counted::tally(&client, by, groups_max, &events).await
+            let events = event_states::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
+            event_counts::count_events(&client, by, groups_max, &events).await
         })
         .await
     }

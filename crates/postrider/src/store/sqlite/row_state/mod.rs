@@ -21,12 +21,12 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::connection::SqliteRows;
 use self::sql::Names;
 use super::worker::in_transaction;
-use super::{SqliteStore, connect, connect_or_create, refuse_missing, tally as counted};
+use super::{SqliteStore, connect, connect_or_create, event_counts, refuse_missing};
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::overview::ReadOverview;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::{
-    EventFilter, ListedEvent, Migration, Overview, RowExtras, RowsMigrated, Schema, Tally, TallyBy,
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, RowsMigrated, Schema,
 };
 use crate::{Ident, Result};
 
@@ -104,10 +104,15 @@ impl RowStateStore<SqliteRows> {
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
-    pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub fn count_events(
+        path: impl AsRef<Path>,
+        table: &RowTable,
+        by: CountBy,
+        groups_max: usize,
+    ) -> Result<EventCounts> {
         let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &here(table)?)?;
-        Ok(counted::tally(&connection, by, groups_max, &names.put_into(names.sql.tally))?)
+        Ok(event_counts::count_events(&connection, by, groups_max, &names.put_into(names.sql.event_states))?)
     }
 
     /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.

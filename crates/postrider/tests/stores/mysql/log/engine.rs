@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use postrider::store::TallyBy;
+use postrider::store::CountBy;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
@@ -131,7 +131,7 @@ async fn a_relay_without_the_right_to_list_transactions_is_refused_with_a_hint()
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
         // Reading alone needs none of it.
         assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
-        MySqlStore::tally(&config, TallyBy::Type, 10).await?;
+        MySqlStore::count_events(&config, CountBy::Type, 10).await?;
         // And `migrate` reports it before it creates the tables.
         case.run("DROP DATABASE {schema}").await?;
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);

@@ -85,7 +85,7 @@ async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_i
     let sink = Taker::new(|_, _| None);
     let refused = relay(case.store().await?, &sink).await?;
     let trouble =
-        async || Ok(refused.status()[0].trouble.clone().is_some_and(|text| text.contains("as PUBLISHING")));
+        async || Ok(refused.status()[0].error.clone().is_some_and(|text| text.contains("as PUBLISHING")));
     eventually("the relay reports the other publisher", trouble).await?;
     refused.shutdown().await?;
     assert_eq!(sink.taken(), [], "nothing was published");

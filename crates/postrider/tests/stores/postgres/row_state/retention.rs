@@ -14,13 +14,13 @@ use crate::taker::Taker;
 
 /// Looks all the time.
 fn soon(retention: Retention) -> Retention {
-    Retention { rest: Duration::from_millis(5), ..retention }
+    retention.interval(Duration::from_millis(5))
 }
 
 /// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     eventually(
         "all else is deleted",
@@ -52,8 +52,8 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
         if layout == RowLayout::Outbox {
             case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
         }
-        left(&case, Retention::of(Duration::ZERO), 100).await?;
-        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) };
+        left(&case, Retention::keep_for(Duration::ZERO), 100).await?;
+        let all = Retention::keep_for(Duration::from_secs(60)).scope(RetentionScope::All);
         left(&case, all, 0).await?;
         Ok(())
     })

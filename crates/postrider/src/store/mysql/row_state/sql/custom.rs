@@ -20,7 +20,7 @@ pub(super) const SQL: Sql = Sql {
     delete_own: DELETE_OWN,
     create: None,
     search: None,
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt { make_way: None, tried: "" },
 };
 
@@ -99,7 +99,7 @@ const COUNTS: &str = "
 const DELETE_OWN: &str = delete_own!("t.{c.id} = {c.row_id}", "{c.is_done}", "{c.made}");
 
 /// A mapped table. When a row was delivered is not asked for.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", {c.type} AS event_type, NULL AS producer, {c.made} AS created_at, NULL AS delivered_at,

@@ -22,7 +22,7 @@ pub(super) const SQL: Sql = Sql {
         aggregate: ["t.entity_table = ?", "t.entity_pk = ?"],
         by_state: None,
     }),
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt {
         // Index: uq_event_outbox_key (event_key).
         make_way: Some("DELETE FROM {table} WHERE event_key IN ({ids}) AND status = 'sent'"),
@@ -182,7 +182,7 @@ const SEARCH: &str = concat!(
 );
 
 /// Due is what the layout's own view calls so.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", t.event_type, t.producer_node AS producer, t.created_at, t.processed_at AS delivered_at,

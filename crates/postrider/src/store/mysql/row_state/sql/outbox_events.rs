@@ -28,7 +28,7 @@ pub(super) const SQL: Sql = Sql {
             index: "idx_{name}_status_created_at",
         }),
     }),
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt { make_way: None, tried: "UPDATE {table} SET attempt_count = LEAST(?, ?) WHERE id = ?" },
 };
 
@@ -250,7 +250,7 @@ const SEARCH: &str = concat!(
 );
 
 /// `last_attempt_at` is no time of delivery: a claim sets it.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", t.event_type, NULL AS producer, t.created_at, NULL AS delivered_at,

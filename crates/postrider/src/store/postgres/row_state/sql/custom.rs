@@ -29,7 +29,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[],
     search: SEARCH,
     search_aggregate: SEARCH,
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt { make_way: None, tried: "" },
 };
 
@@ -127,7 +127,7 @@ const SEARCH: &str = "
     ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT $8";
 
 /// A mapped table. When a row was delivered is not asked for.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", {c.type} AS event_type, NULL::text AS producer, {c.created} AS created_at, NULL::timestamptz AS delivered_at,

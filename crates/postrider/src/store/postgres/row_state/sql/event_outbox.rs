@@ -26,7 +26,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../event_outbox.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt {
         // Index: uq_event_outbox_key (event_key).
         make_way: Some(
@@ -206,7 +206,7 @@ const SEARCH: &str = concat!(
 );
 
 /// Due is what the layout's own view calls so.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", t.event_type::text AS event_type, t.producer_node::text AS producer, t.created_at,

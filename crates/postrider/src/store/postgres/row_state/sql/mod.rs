@@ -67,8 +67,8 @@ pub(super) struct Sql {
     pub(super) search: &'static str,
     /// The same of one aggregate.
     pub(super) search_aggregate: &'static str,
-    /// What every row says of itself: see [`tally`](super::tally).
-    pub(super) tally: &'static str,
+    /// The state of every row; see [`event_states`](super::event_states).
+    pub(super) event_states: &'static str,
     /// How events of another outbox are written to the table. No mapped table is written to.
     pub(super) adopt: Adopt,
 }

@@ -26,7 +26,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../outbox.sql"), include_str!("../processed_events.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt {
         // Index: the primary key (id).
         make_way: Some("DELETE FROM {table} WHERE id = ANY ($1::text[]::uuid[]) AND status = 'published'"),
@@ -200,7 +200,7 @@ const SEARCH: &str = concat!(
     " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
 );
 
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, t.published_at AS delivered_at,

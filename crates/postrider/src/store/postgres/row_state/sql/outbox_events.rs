@@ -26,7 +26,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../outbox_events.sql")],
     search: SEARCH,
     search_aggregate: SEARCH_AGGREGATE,
-    tally: TALLY,
+    event_states: EVENT_STATES,
     adopt: Adopt {
         make_way: None,
         tried: "UPDATE {table} SET attempt_count = least($2::bigint, $3::bigint - 1) WHERE id = $1::text::bigint",
@@ -305,7 +305,7 @@ const SEARCH: &str = concat!(
 
 /// `last_attempt_at` is no time of delivery: a claim sets it. The limit of a row is its own column `max_attempts` where the
 /// table has one: a name that the table does not know is looked for one level further out, where there is a NULL.
-const TALLY: &str = concat!(
+const EVENT_STATES: &str = concat!(
     "SELECT ",
     subscription!(),
     ", t.event_type::text AS event_type, NULL::text AS producer, t.created_at, NULL::timestamptz AS delivered_at,

@@ -17,7 +17,7 @@ pub(super) const SQL: Sql = Sql {
     delete_own: DELETE_OWN,
     create: None,
     search: None,
-    tally: TALLY,
+    event_states: EVENT_STATES,
 };
 
 /// A row without an id cannot be found again. Index: one over the state and the order, if the table has it.
@@ -82,7 +82,7 @@ const DELETE_OWN: &str = "
     WHERE t.{c.id} = ?1 AND {c.is_done} AND coalesce({c.created} <= ?2 + 86400000000, 1)";
 
 /// A mapped table. When a row was delivered is not asked for.
-const TALLY: &str = "
+const EVENT_STATES: &str = "
     SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, {c.type} AS event_type, NULL AS producer,
            {c.created} AS created_at, NULL AS delivered_at,
            CASE WHEN {c.is_done} THEN 'done' WHEN {c.is_pending} AND {c.is_not_given_up} THEN 'pending'

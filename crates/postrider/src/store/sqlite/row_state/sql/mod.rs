@@ -47,8 +47,8 @@ pub(super) struct Sql {
     pub(super) create: Option<&'static str>,
     /// How rows are searched, where that is possible; see [`list`](super::list).
     pub(super) search: Option<Search>,
-    /// What every row says of itself; see [`tally`](crate::store::tally). Index: none, the table is read.
-    pub(super) tally: &'static str,
+    /// The state of every row, as [`event_counts`](crate::store::event_counts) counts it. Index: none, the table is read.
+    pub(super) event_states: &'static str,
 }
 
 /// The newest rows that pass a filter.

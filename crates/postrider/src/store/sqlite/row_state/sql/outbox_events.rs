@@ -18,7 +18,7 @@ pub(super) const SQL: Sql = Sql {
     delete_own: DELETE_OWN,
     create: Some(include_str!("../outbox_events.sql")),
     search: Some(Search { all: SEARCH, of_state: SEARCH_STATE }),
-    tally: TALLY,
+    event_states: EVENT_STATES,
 };
 
 /// Microseconds since 1970 as a time of the table.
@@ -265,7 +265,7 @@ const SEARCH: &str = concat!(
 const SEARCH_STATE: &str = concat!(of_state!("?6"), " ORDER BY created_at DESC, id DESC");
 
 /// `last_attempt_at` is no time of delivery: a claim sets it. Index: none, the table is read.
-const TALLY: &str = "
+const EVENT_STATES: &str = "
     SELECT (SELECT min(name) FROM postrider_row_subscriptions) AS subscription, t.event_type, NULL AS producer,
            CAST(round((julianday(t.created_at) - 2440587.5) * 86400000) AS INTEGER) * 1000 AS created_at,
            NULL AS delivered_at,

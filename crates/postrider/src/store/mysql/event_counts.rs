@@ -3,7 +3,7 @@
 use super::row::get;
 use super::session::{Params, Session};
 use crate::Result;
-use crate::store::{Tally, TallyBy, TallyGroup};
+use crate::store::{CountBy, CountGroup, EventCounts};
 
 /// The percentiles of a column of `keyed`, per group. A percentile lies between two neighbours in the order, nearer to the
 /// nearer one: a row's weight is one minus its distance from there, if it is less than one away.
@@ -31,7 +31,7 @@ macro_rules! percentiles {
 
 /// Reads every event, and orders only those whose percentiles are asked for: with a long past, ordering is what takes time.
 /// Index: none.
-const TALLY: &str = concat!(
+const COUNT_EVENTS: &str = concat!(
     "WITH keyed AS (
          SELECT f.subscription, {type} AS event_type, {producer} AS producer, {hour} AS in_hour, f.state, f.is_due,
                 f.attempts,
@@ -70,20 +70,20 @@ const TALLY: &str = concat!(
 
 const HOUR: &str = "TIMESTAMPDIFF(HOUR, '1970-01-01', f.created_at) * 3600000000";
 
-/// Counts `events`, a SELECT of what [`tally`](crate::store::tally) names.
-pub(super) async fn tally(
+/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists.
+pub(super) async fn count_events(
     session: &mut Session,
-    by: TallyBy,
+    by: CountBy,
     groups_max: usize,
     events: &str,
-) -> Result<Tally> {
+) -> Result<EventCounts> {
     let statement =
-        by.put_into(TALLY, HOUR, events).replace("{most}", &groups_max.saturating_add(1).to_string());
+        by.put_into(COUNT_EVENTS, HOUR, events).replace("{most}", &groups_max.saturating_add(1).to_string());
     let mut snapshot = session.begin_read().await?;
     let rows = snapshot.query(&statement, Params::new()).await;
     let rows = snapshot.finish(rows).await?;
     let groups = rows.iter().map(|row| {
-        TallyGroup::of(|column| get(row, column), |column| get(row, column), |column| get(row, column))
+        CountGroup::of(|column| get(row, column), |column| get(row, column), |column| get(row, column))
     });
-    Ok(Tally::of(groups.collect::<Result<_>>()?, groups_max))
+    Ok(EventCounts::of(groups.collect::<Result<_>>()?, groups_max))
 }

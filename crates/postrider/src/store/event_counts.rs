@@ -8,7 +8,7 @@ use crate::Timestamp;
 
 /// What events are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TallyBy {
+pub enum CountBy {
     /// Their type.
     Type,
     /// The hour of their creation, in UTC.
@@ -19,16 +19,16 @@ pub enum TallyBy {
 
 /// Events of an outbox that are still there, counted.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Tally {
+pub struct EventCounts {
     /// The largest backlog first; of hours, the newest.
-    pub groups: Vec<TallyGroup>,
+    pub groups: Vec<CountGroup>,
     /// There are more: they were left out.
     pub more: bool,
 }
 
 /// Events of one subscription that have something in common.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct TallyGroup {
+pub struct CountGroup {
     /// Whose; `None` if there is no subscription yet.
     pub subscription: Option<String>,
     /// Their type, unless they are counted by hour.
@@ -52,14 +52,14 @@ pub struct TallyGroup {
     /// Most attempts of one.
     pub attempts_max: Option<u64>,
     /// How old those are that are not done.
-    pub lag: Option<Spread>,
+    pub lag: Option<Distribution>,
     /// From creation to delivery, where the layout knows when that was.
-    pub latency: Option<Spread>,
+    pub latency: Option<Distribution>,
 }
 
 /// How times are spread, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spread {
+pub struct Distribution {
     /// The average.
     pub avg: f64,
     /// Half of them are below this.
@@ -71,7 +71,7 @@ pub struct Spread {
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-impl TallyBy {
+impl CountBy {
     /// The statement of a database about the events of a layout. `hour` is the hour of `f.created_at` in microseconds.
     pub(crate) fn put_into(self, statement: &str, hour: &str, events: &str) -> String {
         let (event_type, producer, hour, order) = match self {
@@ -96,9 +96,9 @@ impl TallyBy {
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-impl Tally {
+impl EventCounts {
     /// One more group was asked for than is wanted, to know whether there are more.
-    pub(crate) fn of(mut groups: Vec<TallyGroup>, groups_max: usize) -> Self {
+    pub(crate) fn of(mut groups: Vec<CountGroup>, groups_max: usize) -> Self {
         let more = groups.len() > groups_max;
         groups.truncate(groups_max);
         Self { groups, more }
@@ -106,8 +106,8 @@ impl Tally {
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-impl TallyGroup {
-    /// A row of a tally: subscription, type, producer, hour; total, pending, failed, done, due; average and maximum of
+impl CountGroup {
+    /// One row of the counts: subscription, type, producer, hour; total, pending, failed, done, due; average and maximum of
     /// attempts; average, p50, p95 and maximum of the lag, and of the latency.
     pub(crate) fn of<E>(
         text: impl Fn(usize) -> Result<Option<String>, E>,
@@ -118,7 +118,12 @@ impl TallyGroup {
         let spread = |first: usize| {
             let Some(avg) = fraction(first)? else { return Ok(None) };
             let rest = |column| Ok(fraction(column)?.unwrap_or(avg));
-            Ok(Some(Spread { avg, p50: rest(first + 1)?, p95: rest(first + 2)?, max: rest(first + 3)? }))
+            Ok(Some(Distribution {
+                avg,
+                p50: rest(first + 1)?,
+                p95: rest(first + 2)?,
+                max: rest(first + 3)?,
+            }))
         };
         Ok(Self {
             subscription: text(0)?,

@@ -1,4 +1,4 @@
-//! What every row says of itself, one SELECT per layout; see [`tally`](crate::store::tally).
+//! The state of every row, one SELECT per layout; [`event_counts`](crate::store::event_counts) counts what it returns.
 //!
 //! `{limit}` stands for tries after which a row is given up, `{abandoned}` for whether the claim of another publisher on the
 //! row `t` is over. Index of all: none, the table is read.
@@ -9,7 +9,7 @@ use crate::layout::RowTable;
 
 /// The SELECT about a table.
 pub(super) fn events(schema: &Ident, table: &RowTable) -> String {
-    let events = Sql::of(table.layout).tally;
+    let events = Sql::of(table.layout).event_states;
     let abandoned = match table.foreign_claim_timeout {
         Some(timeout) => format!(
             "t.status = 'PUBLISHING'

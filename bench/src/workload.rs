@@ -1,17 +1,17 @@
-//! The events that every contender gets.
+//! The events of a benchmark, the same for every contender.
 
 use postrider::Event;
 
-/// What to fill an outbox with.
-pub(crate) struct Filling {
+/// The events that an outbox is filled with.
+pub(crate) struct Workload {
     pub(crate) events: u64,
     pub(crate) payload_bytes: usize,
-    /// Different keys; 0: every event has its own.
+    /// Number of keys; 0: a separate key for every event.
     pub(crate) keys: u64,
 }
 
-impl Filling {
-    /// The event of this number.
+impl Workload {
+    /// The event with this number.
     pub(crate) fn event(&self, number: u64) -> Event {
         let key = if self.keys == 0 { number } else { number % self.keys };
         let head = format!("{{\"number\":{number},\"text\":\"");

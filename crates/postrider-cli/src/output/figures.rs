@@ -1,8 +1,8 @@
-//! How long something takes or took, for people.
+//! Numbers as text: durations and counts.
 
 use std::time::Duration;
 
-/// Two units at most, so that it is read at a glance: `3d 4h`, `2m 10s`, `5s`, `80ms`.
+/// At most two units: `3d 4h`, `2m 10s`, `5s`, `80ms`.
 pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -18,6 +18,14 @@ fn pair(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     match small {
         0 => format!("{large}{large_unit}"),
         _ => format!("{large}{large_unit} {small}{small_unit}"),
+    }
+}
+
+/// `1 event`, `2 events`.
+pub fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
     }
 }
 
@@ -38,5 +46,10 @@ mod tests {
         ] {
             assert_eq!(age(Duration::from_millis(millis)), shown);
         }
+    }
+
+    #[test]
+    fn a_count_of_one_has_a_singular_noun() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "event")), ["0 events", "1 event", "2 events"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What a look for new events touches in the database.
+//! What a claim reads in the database.
 
 use postrider::Position;
 use postrider::ledger::{Intervals, Mark, Progress};
@@ -7,28 +7,28 @@ use postrider::store::{Budget, Store};
 use super::Fixture;
 use crate::Error;
 
-/// Counted by the server over some looks, on the table of events and its index.
+/// Counted by the server over several claims, for the table of events and its index.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Looks {
-    looks: u32,
+pub(crate) struct ClaimCost {
+    claims: u32,
     pages: i64,
     index_scans: i64,
     pub(crate) table_scans: i64,
 }
 
-impl Looks {
-    pub(crate) fn pages_per_look(&self) -> f64 {
-        self.pages as f64 / f64::from(self.looks)
+impl ClaimCost {
+    pub(crate) fn pages_per_claim(&self) -> f64 {
+        self.pages as f64 / f64::from(self.claims)
     }
 
-    pub(crate) fn index_scans_per_look(&self) -> f64 {
-        self.index_scans as f64 / f64::from(self.looks)
+    pub(crate) fn index_scans_per_claim(&self) -> f64 {
+        self.index_scans as f64 / f64::from(self.claims)
     }
 }
 
 impl Fixture {
-    /// Looks so many times for what comes after a position, with one claimer.
-    pub(crate) async fn looks(&self, after: u64, looks: u32) -> Result<Looks, Error> {
+    /// Claims events after a position this many times, with one claimer.
+    pub(crate) async fn claim_cost(&self, after: u64, claims: u32) -> Result<ClaimCost, Error> {
         let position = Position::new(i64::try_from(after)?);
         let sql = self.sql("SELECT id FROM {schema}.events WHERE position = $1");
         let id = self.client.query_one(&sql, &[&position.get()]).await?.try_get(0)?;
@@ -37,17 +37,17 @@ impl Fixture {
         let store = self.store().await?;
         let before = self.counted().await?;
         let mut claimer = store.claimer(&progress);
-        for _ in 0..looks {
+        for _ in 0..claims {
             claimer.claim(Budget { events_max: 1_000, bytes_max: 1 << 24 }).await?;
         }
         drop(claimer);
         store.close().await;
         let after = self.counted().await?;
         let [pages, index_scans, table_scans] = [0, 1, 2].map(|index| after[index] - before[index]);
-        Ok(Looks { looks, pages, index_scans, table_scans })
+        Ok(ClaimCost { claims, pages, index_scans, table_scans })
     }
 
-    /// Pages touched, index scans and table scans so far.
+    /// Pages read, index scans and table scans so far.
     async fn counted(&self) -> Result<[i64; 3], Error> {
         super::cost::relays_gone(&self.client).await?;
         super::cost::report(&self.client).await?;

@@ -2,7 +2,7 @@
 
 use postrider::Result;
 use postrider::sink::{Failure, Outcome};
-use postrider::store::TallyBy;
+use postrider::store::CountBy;
 use postrider::store::postgres::PostgresRowStore;
 
 use super::case::{KINDS, Kind};
@@ -34,8 +34,9 @@ async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
         for number in [1, 2] {
             case.run(&kind.insert("a", number)).await?;
         }
-        let tally = PostgresRowStore::tally(&case.config, &case.table, TallyBy::Type, 10).await?;
-        let [group] = &tally.groups[..] else { panic!("{kind:?}: {tally:?}") };
+        let event_counts =
+            PostgresRowStore::count_events(&case.config, &case.table, CountBy::Type, 10).await?;
+        let [group] = &event_counts.groups[..] else { panic!("{kind:?}: {event_counts:?}") };
         let done = if kind == Kind::Deleted { 0 } else { 3 };
         assert_eq!(
             (group.total, group.pending, group.failed, group.done, group.due),

@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::Shop;
+use crate::event_counts::{
+    Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
+};
 use crate::program::Program;
-use crate::tally::{Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted};
 
 fn program(shop: &Shop, layout: &str) -> Program {
     let config = super::config(&shop.url).replace("[sink", &format!("layout = '{layout}'\n[sink"));

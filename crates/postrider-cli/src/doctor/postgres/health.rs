@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use postrider::{Clock, SystemClock};
+use super::{Check, Queries, Subject};
+use crate::doctor::server;
 
-use super::{Check, Server, Subject, tell};
-use crate::output::age;
-
-/// Clocks of two machines may differ so much without harm.
-const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
-
-/// Transactions that began long ago, and whether they hold the outbox. Those of others show their age only to
-/// members of pg_read_all_stats. No index: shared memory.
+/// Transactions that began long ago, and whether they have written events. The age of other users' transactions is
+/// visible only to members of pg_read_all_stats. No index: shared memory.
 const TRANSACTIONS: &str = "
     SELECT 'backend pid ' || a.pid || coalesce(' (' || nullif(a.application_name, '') || ')', '') || ': '
            || a.state || ' for '
@@ -26,8 +21,8 @@ const TRANSACTIONS: &str = "
     ORDER BY a.xact_start
     LIMIT 5";
 
-/// The same of prepared ones, which have no process: the lock on their own number tells their other locks.
-/// No index: shared memory.
+/// Prepared transactions that are old. They have no process: the lock on their transaction id leads to their other
+/// locks. No index: shared memory.
 const PREPARED: &str = "
     SELECT 'prepared ' || extract(epoch FROM clock_timestamp() - p.prepared)::bigint || 's ago: ' || left(p.gid, 60)
            || CASE WHEN EXISTS (SELECT FROM pg_locks AS own JOIN pg_locks AS l USING (virtualtransaction)
@@ -40,7 +35,7 @@ const PREPARED: &str = "
     ORDER BY p.prepared
     LIMIT 5";
 
-/// Dead rows beyond what autovacuum leaves in a table that it cleans. No index: shared memory.
+/// More dead rows than autovacuum leaves in a table that it cleans. No index: shared memory.
 const BLOAT: &str = "
     SELECT relname || ': ' || n_dead_tup || ' dead rows, cleaned '
            || coalesce(greatest(last_vacuum, last_autovacuum)::text, 'never')
@@ -48,9 +43,9 @@ const BLOAT: &str = "
     WHERE schemaname = trim('\"' FROM '{schema}') AND n_dead_tup > 10000 + n_live_tup
     ORDER BY n_dead_tup DESC";
 
-/// Where the sequence is below what a subscription has seen, or has passed it and gave positions again. What stands in a gap
-/// of what is done was committed late; what was stored before the progress comes from a dump of another server. Index: the
-/// primary key (position), backwards from what is done.
+/// Whether the sequence is below a position that a subscription has seen, or has assigned such positions again. An
+/// event in a gap of the done ranges was committed late; an event that was stored before the progress comes from a dump
+/// of another server. Index: the primary key (position), backwards from the last done position.
 const SEQUENCE: &str = "
     WITH seen AS (
         SELECT name, split_part(split_part(done, ' ', -1), '-', -1)::bigint AS done, seen_tx,
@@ -78,7 +73,7 @@ const SEQUENCE: &str = "
     ) AS again
     WHERE again.first IS NOT NULL";
 
-/// One line per setting that lets a confirmed commit be lost.
+/// One line per setting with which a confirmed commit can be lost.
 const SETTINGS: &str = "
     SELECT name || ' = ' || setting
     FROM pg_settings
@@ -89,53 +84,44 @@ const SETTINGS: &str = "
     WHERE oid = to_regclass('{schema}.events') AND relpersistence = 'u'
     ORDER BY 1";
 
-impl Server<'_> {
+impl Queries<'_> {
     pub(super) async fn version(&self, subject: &mut Subject<'_>) {
-        match self.ask::<String>("SELECT current_setting('server_version')").await {
+        match self.query::<String>("SELECT current_setting('server_version')").await {
             Ok(version) => subject.ok(Check::PostgresVersion, format!("PostgreSQL {}", version.join(""))),
-            Err(error) => subject.warn(Check::PostgresVersion, format!("cannot be checked: {error}")),
+            Err(error) => subject.unchecked(Check::PostgresVersion, &error),
         }
     }
 
     pub(super) async fn clock(&self, subject: &mut Subject<'_>) {
         let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-        let theirs = self.ask::<i64>(sql).await;
-        let ours = SystemClock::new().now().wall.as_micros();
-        match theirs.map(|theirs| theirs.first().copied().unwrap_or_default().abs_diff(ours)) {
-            Ok(micros) if Duration::from_micros(micros) > CLOCK_SKEW_MAX => {
-                let apart = age(Duration::from_micros(micros));
-                subject.warn(Check::PostgresClock, format!("the clocks are {apart} apart"));
-            }
-            Ok(_) => subject.ok(Check::PostgresClock, "the clocks agree"),
-            Err(error) => subject.warn(Check::PostgresClock, format!("cannot be checked: {error}")),
-        }
+        server::clock(self.query(sql).await, Check::PostgresClock, subject);
     }
 
     pub(super) async fn durable(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresDurable, self.ask(SETTINGS).await, "commits survive a crash");
+        subject.lines(Check::PostgresDurable, self.query(SETTINGS).await, "commits survive a crash");
     }
 
     pub(super) async fn transactions(&self, age_max: Duration, subject: &mut Subject<'_>) {
-        let found = self.ask_about(TRANSACTIONS, age_max).await;
-        tell(subject, Check::PostgresTransactions, found, "no long-running transaction");
+        let found = self.query_older_than(TRANSACTIONS, age_max).await;
+        subject.lines(Check::PostgresTransactions, found, "no long-running transaction");
     }
 
     pub(super) async fn prepared(&self, age_max: Duration, subject: &mut Subject<'_>) {
-        let found = self.ask_about(PREPARED, age_max).await;
-        tell(subject, Check::PostgresPrepared, found, "no old prepared transaction");
+        let found = self.query_older_than(PREPARED, age_max).await;
+        subject.lines(Check::PostgresPrepared, found, "no old prepared transaction");
     }
 
     pub(super) async fn sequence(&self, subject: &mut Subject<'_>) {
-        match self.ask::<String>(SEQUENCE).await {
+        match self.query::<String>(SEQUENCE).await {
             Ok(lines) if lines.is_empty() => {
                 subject.ok(Check::PostgresSequence, "no position was assigned twice")
             }
             Ok(lines) => subject.fail(Check::PostgresSequence, lines.join("; ")),
-            Err(error) => subject.warn(Check::PostgresSequence, format!("cannot be checked: {error}")),
+            Err(error) => subject.unchecked(Check::PostgresSequence, &error),
         }
     }
 
     pub(super) async fn bloat(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresBloat, self.ask(BLOAT).await, "few dead rows");
+        subject.lines(Check::PostgresBloat, self.query(BLOAT).await, "few dead rows");
     }
 }

@@ -6,10 +6,10 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::query_unnamed;
 use crate::Result;
-use crate::store::{Tally, TallyBy, TallyGroup};
+use crate::store::{CountBy, CountGroup, EventCounts};
 
 /// Reads every event once, without its payload. `$1`: groups at most. Index: none.
-const TALLY: &str = "
+const COUNT_EVENTS: &str = "
     SELECT subscription, event_type, producer, in_hour,
            count(*),
            count(*) FILTER (WHERE state = 'pending'),
@@ -34,12 +34,18 @@ const TALLY: &str = "
 
 const HOUR: &str = "(extract(epoch FROM date_trunc('hour', f.created_at, 'UTC')) * 1000000)";
 
-/// Counts `events`, a SELECT of what [`tally`](crate::store::tally) names.
-pub(super) async fn tally(client: &Client, by: TallyBy, groups_max: usize, events: &str) -> Result<Tally> {
+/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists.
+pub(super) async fn count_events(
+    client: &Client,
+    by: CountBy,
+    groups_max: usize,
+    events: &str,
+) -> Result<EventCounts> {
     let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
-    let rows = query_unnamed(client, &by.put_into(TALLY, HOUR, events), &[&limit]).await.map_err(failed)?;
+    let rows =
+        query_unnamed(client, &by.put_into(COUNT_EVENTS, HOUR, events), &[&limit]).await.map_err(failed)?;
     let groups = rows.iter().map(|row| {
-        TallyGroup::of(|column| get(row, column), |column| get(row, column), |column| get(row, column))
+        CountGroup::of(|column| get(row, column), |column| get(row, column), |column| get(row, column))
     });
-    Ok(Tally::of(groups.collect::<Result<_>>()?, groups_max))
+    Ok(EventCounts::of(groups.collect::<Result<_>>()?, groups_max))
 }

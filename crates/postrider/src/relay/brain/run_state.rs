@@ -1,28 +1,29 @@
-//! Whether the owner reads and publishes: not while it is paused, and not while it shuts down.
+//! Whether the leader reads and publishes: not while it is paused or its term is ending.
 
 use std::time::Duration;
 
 use super::Report;
 use super::step::StepCx;
 
-/// What keeps an owner from reading and publishing.
+/// The reasons for which a leader does not read or publish.
 #[derive(Debug, Default)]
-pub(super) struct Duty {
+pub(super) struct RunState {
     paused: Option<String>,
-    /// Until when a shutdown waits for what is in flight.
+    /// A shutdown waits for messages in flight until this time.
     draining_until: Option<Duration>,
-    /// Another process has changed parked rows: everything is loaded again once what is in flight is settled, or then.
+    /// Another process has changed parked rows: the state is loaded again when the messages in flight are settled, at
+    /// the latest at this time.
     reload_by: Option<Duration>,
 }
 
-impl Duty {
-    /// Whether it reads and publishes: not paused and not shutting down.
+impl RunState {
+    /// Whether the leader reads and publishes.
     pub(super) fn is_working(&self) -> bool {
-        self.paused.is_none() && !self.is_leaving()
+        self.paused.is_none() && !self.is_ending()
     }
 
-    /// The owner ends its term once all is settled.
-    pub(super) fn is_leaving(&self) -> bool {
+    /// Whether the term ends as soon as everything is settled.
+    pub(super) fn is_ending(&self) -> bool {
         self.draining_until.is_some() || self.reload_by.is_some()
     }
 
@@ -37,7 +38,7 @@ impl Duty {
         }
     }
 
-    /// The state is to be loaded again. Returns whether that was not known before.
+    /// Requests that the state is loaded again. Returns whether this is the first request.
     pub(super) fn reload(&mut self, cx: &StepCx<'_>) -> bool {
         let is_new = self.reload_by.is_none();
         if is_new {

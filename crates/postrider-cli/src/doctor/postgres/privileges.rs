@@ -1,8 +1,8 @@
-//! What this user may do, and what others may not.
+//! Privileges: those that this user lacks or does not need, and those that other users should not have.
 
-use super::{Check, Server, Subject, tell};
+use super::{Check, Queries, Subject};
 
-/// What the store of a relay does to each table. No index: a handful of rows made here.
+/// Privileges that a relay needs and this user lacks. No index: a few constant rows.
 const MISSING: &str = "
     SELECT verb || ' on ' || name
     FROM (VALUES ('events', 'SELECT'), ('events', 'DELETE'), ('events_position_seq', 'SELECT'),
@@ -27,7 +27,7 @@ const EXCESS: &str = "
     WHERE oid = '{schema}.events'::regclass AND has_table_privilege(oid, verb)
       AND NOT pg_has_role(current_user, relowner, 'USAGE')";
 
-/// Rights given on the table and on its columns; the owner's own are his.
+/// Privileges granted on the table and its columns to users other than the owner.
 const GRANTED: &str = "
     SELECT coalesce(g.rolname, 'every user') || ' may ' || acl.privilege_type || ' ' || acl.thing
     FROM (SELECT a.grantee, a.privilege_type, 'events' AS thing, c.relowner
@@ -43,24 +43,31 @@ const GRANTED: &str = "
     WHERE acl.grantee <> acl.relowner
     ORDER BY 1";
 
-impl Server<'_> {
-    pub(super) async fn rights(&self, subject: &mut Subject<'_>) {
-        match self.ask::<String>(MISSING).await {
+impl Queries<'_> {
+    pub(super) async fn missing(&self, subject: &mut Subject<'_>) {
+        match self.query::<String>(MISSING).await {
             Ok(missing) if missing.is_empty() => {
-                subject.ok(Check::PostgresRights, "all privileges a relay needs")
+                subject.ok(Check::PostgresPrivileges, "all privileges a relay needs")
             }
-            Ok(missing) => {
-                subject.warn(Check::PostgresRights, format!("missing for a relay: {}", missing.join(", ")))
-            }
-            Err(error) => subject.warn(Check::PostgresRights, format!("cannot be checked: {error}")),
+            Ok(missing) => subject
+                .warn(Check::PostgresPrivileges, format!("missing for a relay: {}", missing.join(", "))),
+            Err(error) => subject.unchecked(Check::PostgresPrivileges, &error),
         }
     }
 
     pub(super) async fn excess(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresExcess, self.ask(EXCESS).await, "only the privileges a relay needs");
+        subject.lines(
+            Check::PostgresExcessPrivileges,
+            self.query(EXCESS).await,
+            "only the privileges a relay needs",
+        );
     }
 
     pub(super) async fn writers(&self, subject: &mut Subject<'_>) {
-        tell(subject, Check::PostgresWriters, self.ask(GRANTED).await, "only the owner can change an event");
+        subject.lines(
+            Check::PostgresWriters,
+            self.query(GRANTED).await,
+            "only the owner can change an event",
+        );
     }
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::failure::Attempt;
 use super::lease::now;
-use crate::store::{Tally, TallyBy, TallyGroup};
+use crate::store::{CountBy, CountGroup, EventCounts};
 
 /// A percentile lies between two neighbours in the order, nearer to the nearer one: a row's weight is one minus its
 /// distance from there, if it is less than one away.
@@ -25,7 +25,7 @@ macro_rules! percentile {
 }
 
 /// Reads every event once. Times are microseconds, `?1` is now; `?2`: groups at most. Index: none.
-const TALLY: &str = concat!(
+const COUNT_EVENTS: &str = concat!(
     "SELECT subscription, event_type, producer, in_hour,
             count(*),
             count(*) FILTER (WHERE state = 'pending'),
@@ -62,14 +62,19 @@ const TALLY: &str = concat!(
 /// The remainder is made positive, so that the hour is right before 1970 too.
 const HOUR: &str = "f.created_at - (f.created_at % 3600000000 + 3600000000) % 3600000000";
 
-/// Counts `events`, a SELECT of what [`tally`](crate::store::tally) names, with times in microseconds.
-pub(super) fn tally(snapshot: &Connection, by: TallyBy, groups_max: usize, events: &str) -> Attempt<Tally> {
+/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists, with times in microseconds.
+pub(super) fn count_events(
+    snapshot: &Connection,
+    by: CountBy,
+    groups_max: usize,
+    events: &str,
+) -> Attempt<EventCounts> {
     let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
-    let mut statement = snapshot.prepare(&by.put_into(TALLY, HOUR, events))?;
+    let mut statement = snapshot.prepare(&by.put_into(COUNT_EVENTS, HOUR, events))?;
     let groups = statement
         .query_map([now(snapshot)?, limit], |row| {
-            TallyGroup::of(|column| row.get(column), |column| row.get(column), |column| row.get(column))
+            CountGroup::of(|column| row.get(column), |column| row.get(column), |column| row.get(column))
         })?
         .collect::<Result<_, _>>()?;
-    Ok(Tally::of(groups, groups_max))
+    Ok(EventCounts::of(groups, groups_max))
 }
