@@ -114,8 +114,8 @@ async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()
     hunt.end(&need_a_moment, async |design| in_the_schedule(kind, url, design).await).await
 }
 
-/// The naive rule in a quiet storm: one slow writer, one quick one, and somebody who reads the engine's list all the time. It
-/// was read first when nobody wrote, and is not made anew: nobody is ever in it.
+/// The naive rule in a quiet storm: one slow writer, one quick one, and sessions that read the engine's list all the time. It
+/// was read first when there was no writer, and is never refreshed: no writer is ever in it.
 async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
     let mut verdict = Verdict::default();
     for seed in first..first + TRIES_MAX as u64 {
@@ -138,7 +138,7 @@ async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u
             return Ok(Caught { design, seed: Some(seed), verdict });
         }
     }
-    panic!("a quiet storm with fast polls does not catch who believes INNODB_TRX: {verdict}");
+    panic!("a quiet storm with fast polls does not catch the design that trusts INNODB_TRX: {verdict}");
 }
 
 async fn in_the_schedule(kind: Kind, url: &str, design: Design) -> Result<Verdict> {
@@ -185,8 +185,8 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
 /// Tries until the polls were fast enough, on a machine that has other things to do.
 const TRIES_MAX: usize = 20;
 
-/// The engine's list is a copy that is not made anew while somebody reads it more often than every 0.1 s. So it does not
-/// tell of the slow writer that took the first position, and who believes it takes the hole for dead.
+/// The engine's list is a copy that is not refreshed while it is read more often than every 0.1 s. So it does not contain the
+/// slow writer that took the first position, and a reader that trusts it declares the hole dead.
 async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
     let (mut probe, mut polls) = (database.probe().await?, database.probe().await?);
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);

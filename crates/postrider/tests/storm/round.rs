@@ -21,13 +21,13 @@ use super::writers::{Manner, Tally, Writer};
 
 pub(crate) const WRITERS: u64 = 16;
 
-/// What is not delivered by then waits for the open transaction.
+/// Events that are not delivered within this time wait for the open transaction.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Whoever has not come to an end by then never will: the longest statement of a storm takes milliseconds.
+/// A task that has not ended within this time never will: the longest statement of a storm takes milliseconds.
 const STUCK: Duration = Duration::from_secs(180);
 
-/// How long the open transaction does nothing: it is seen to rest, and then takes another position.
+/// How long the open transaction is idle: readers see that, and then it takes another position.
 const REST: Duration = Duration::from_millis(120);
 
 /// The key that only the open transaction writes.
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     pub(crate) quiet_alone: bool,
 }
 
-/// What became of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) tally: Tally,
@@ -90,7 +90,7 @@ pub(crate) async fn run<D: Database>(
     Ok(round)
 }
 
-/// Waits, and fails with all there is to know instead of waiting for ever.
+/// Waits, and fails with the activity of the server instead of waiting forever.
 pub(crate) async fn unless_stuck<D: Database, T>(
     database: &D,
     seed: u64,
@@ -156,7 +156,7 @@ impl<D: Database> Storm<D> {
         Ok(())
     }
 
-    /// Whoever delivers must have delivered everything else while the transaction is still open.
+    /// Readers must have delivered everything else while the transaction is still open.
     async fn phase_with_an_open_transaction(&mut self, readers: &[Running]) -> Result<()> {
         let mut open = self.database.connect().await?;
         open.begin(None).await?;
