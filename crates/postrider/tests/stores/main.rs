@@ -15,12 +15,16 @@
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;
 mod arrivals;
+#[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
+mod holes;
 mod mapped;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;
 #[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 mod postgres;
 mod relay_cases;
+mod row_database;
+mod seed_004;
 #[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
 mod server_faults;
 #[cfg(feature = "sqlite")]
