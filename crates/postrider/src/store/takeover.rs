@@ -6,10 +6,11 @@
 //! decides. Checks and lease are one transaction: if the process dies before its commit, nothing has changed.
 
 use super::connection::Reached;
+use super::history::{Seen, floor_offer};
 use super::lease_tx::{LeaseTx, Locked, lock_if_free};
 use super::log_tx::LogTx;
 use super::subscription::SubscriptionRow;
-use super::{Acquired, AfterFailover, Epoch, LeaseRequest, Origin, history};
+use super::{Acquired, AfterFailover, Epoch, LeaseRequest, Origin};
 use crate::Result;
 use crate::ledger::{KnownRows, Progress};
 
@@ -128,7 +129,7 @@ fn is_older_copy(row: &SubscriptionRow, reached: Option<Reached>) -> Option<Stri
              epoch {}: it is an older copy, and may lack events that were already published. {}",
             epoch.0,
             row.epoch.0,
-            history::floor_offer(found)
+            floor_offer(found)
         )
     })
 }
@@ -153,7 +154,7 @@ async fn failed_over<T: TakeoverTx>(
         return Ok(Some(format!("{moved}; {back}")));
     }
     if after_failover == AfterFailover::Halt || !T::may_succeed(known, &now, &row.progress) {
-        return Ok(Some(format!("{moved}. {}", history::floor_offer(row.progress.done.floor()))));
+        return Ok(Some(format!("{moved}. {}", floor_offer(row.progress.done.floor()))));
     }
     if let Some(change) = event_change(tx, &row.progress).await? {
         return Ok(Some(format!("{moved}; {change}")));
@@ -171,11 +172,9 @@ async fn failed_over<T: TakeoverTx>(
 
 /// How the events contradict the progress, if they do.
 async fn event_change<T: TakeoverTx>(tx: &mut T, progress: &Progress) -> Result<Option<String>> {
-    let (done, highest) = (&progress.done, progress.highest);
-    let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));
-    let found = match highest {
+    let found = match progress.highest {
         Some(mark) => tx.mark_at_or_below(mark.position).await?.filter(|at| at.position == mark.position),
         None => None,
     };
-    Ok(history::change(tx.last_position().await?, seen, highest, found.map(|mark| mark.id)))
+    Ok(Seen::by(progress).change(tx.last_position().await?, found.map(|mark| mark.id)))
 }

@@ -1,4 +1,4 @@
-//! What taking a lease asks of MySQL and MariaDB; see [`takeover`](crate::store::takeover).
+//! The queries for taking a lease on MySQL and MariaDB; see [`takeover`](crate::store::takeover).
 
 use super::session::{Tx, params};
 use super::{admin, lease, progress};
@@ -32,8 +32,8 @@ impl TakeoverTx for Tx<'_> {
         self.server().origin()
     }
 
-    /// Two servers of these kinds share nothing that would prove a common past, so the events themselves have to: there must
-    /// be a highest event seen.
+    /// Two of these servers share no identifier that proves a common history. Only the events can prove it, so there
+    /// must be a highest event seen.
     fn may_succeed(_: &str, _: &str, progress: &Progress) -> bool {
         progress.highest.is_some()
     }

@@ -12,7 +12,7 @@ use super::session_rows::RowId;
 use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
-use crate::store::page_builder::Widths;
+use crate::store::event_row::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
@@ -64,7 +64,7 @@ impl EventColumns {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let aggregate = self.aggregate.as_ref();
         let aggregate = aggregate.map_or((0, 0), |aggregate| (aggregate.kind.len(), aggregate.id.len()));
-        let texts = vec![
+        let texts = [
             ("event id", length(&self.event_key)),
             ("event type", self.event_type.len()),
             ("aggregate type", aggregate.0),
@@ -73,7 +73,9 @@ impl EventColumns {
             ("topic", length(&self.topic)),
             ("producer", length(&self.producer)),
         ];
-        Widths { texts, headers: length(&self.headers), action: 0 }
+        let mut widths = Widths::new(0, length(&self.headers), 0);
+        texts.into_iter().for_each(|(name, bytes)| widths.add_text(name, bytes));
+        widths
     }
 
     /// The event of the row with this id; `max_attempts` are the attempts that it has left.
@@ -96,19 +98,13 @@ impl EventColumns {
             }
         };
         Ok(Event {
-            id,
-            event_type: self.event_type,
+            aggregate: self.aggregate,
             key: self.key,
-            payload: self.payload,
             headers,
-            time,
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
-            expires_at: None,
-            action: None,
-            namespace: None,
             producer: self.producer,
-            aggregate: self.aggregate,
+            ..Event::bare(id, self.event_type, self.payload, time)
         })
     }
 }

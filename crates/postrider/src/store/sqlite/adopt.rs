@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::failure::{Attempt, Failure};
-use super::worker::finished;
+use super::worker::poll_once;
 use super::{SqliteStore, log_tx, settle};
 use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::RowTable;
@@ -38,7 +38,7 @@ fn counts(snapshot: &mut Connection, name: &str) -> Attempt<Counts> {
 
 /// Writes the events of a batch, in the transaction that settles them. No step waits, so one poll completes it.
 pub(super) fn write(tx: &mut Connection, batch: Batch) -> Attempt<()> {
-    finished(write_batch(&mut SqliteBatchTx(tx), batch))
+    poll_once(write_batch(&mut SqliteBatchTx(tx), batch))
 }
 
 struct SqliteBatchTx<'a>(&'a mut Connection);

@@ -3,7 +3,7 @@
 //! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries
 //! in `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
 
-use super::super::maintain::clock;
+use super::super::log_tx::clock;
 use super::super::row::get;
 use super::super::session::{Params, Session, Tx, params};
 use super::sql::{Ids, Sql};

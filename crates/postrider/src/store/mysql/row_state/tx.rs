@@ -2,10 +2,10 @@
 
 use mysql_async::Row;
 
-use super::super::maintain::clock;
+use super::super::log_tx::clock;
 use super::super::row::{get, get_opt, micros};
 use super::super::session::{Params, Tx, params};
-use super::super::{adopt, lease, overview, relays};
+use super::super::{adopt, lease, relays};
 use super::read::text_id;
 use super::retention;
 use super::settle::outcome;
@@ -179,7 +179,7 @@ impl RowTx for MySqlRowTx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        overview::lease(&mut self.tx, name).await
+        lease::load(&mut self.tx, name).await
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {

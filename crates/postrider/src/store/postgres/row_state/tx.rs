@@ -6,7 +6,7 @@ use super::super::history::Incarnation;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
-use super::super::{adopt, lease, overview, relays};
+use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{read, retention, settle};
 use crate::adopt::Batch;
@@ -157,7 +157,7 @@ impl RowTx for PostgresRowTx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        overview::lease(&self.tx, name).await
+        lease::load(&self.tx, name).await
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {

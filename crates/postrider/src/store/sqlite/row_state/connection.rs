@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::super::ledger::Ledger;
-use super::super::worker::{Worker, finished};
+use super::super::worker::{Worker, poll_once};
 use super::super::{admin as operator, lease, relays};
 use super::sql::Names;
 use super::tx::{SqliteRowTx, list_due};
@@ -71,7 +71,7 @@ pub(crate) struct SqliteRowConnection<'a>(&'a SqliteRows);
 /// Runs a verb in the open transaction of a connection. No step waits, so one poll completes the verb.
 pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Answer> {
     let mut tx = SqliteRowTx { connection, names };
-    finished(verb.run(&mut tx))
+    poll_once(verb.run(&mut tx))
 }
 
 impl LeaseMemory for SqliteRowConnection<'_> {}

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::super::failure::{Attempt, Failure};
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
-use super::super::{adopt, overview, relays};
+use super::super::{adopt, lease, relays};
 use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::Batch;
@@ -229,7 +229,7 @@ impl RowTx for SqliteRowTx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        self.step(|tx, _| overview::lease(tx, Ledger::Rows, name))
+        self.step(|tx, _| lease::load(tx, Ledger::Rows, name))
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {

@@ -115,7 +115,7 @@ async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_n
     assert_eq!(said.as_deref(), Some("trapped"), "else this test shows nothing");
 
     PostgresStore::migrate(&as_role("boss")?).await?;
-    PostgresStore::make_views(&as_role("boss")?).await?;
+    PostgresStore::create_views(&as_role("boss")?).await?;
     let boss = as_role("boss")?.client().await?;
     boss.batch_execute(&PostgresStore::roles(&case.schema)?).await.map_err(failed)?;
     case.make_roles().await?;
