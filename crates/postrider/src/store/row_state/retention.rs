@@ -1,4 +1,5 @@
-//! Retention by the rule of each layout, in short transactions. A delivered row is found by its state, so there is no cursor.
+//! Retention by the rule of each layout, in short transactions. A delivered row is found by its state, so there is no
+//! cursor.
 
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ fn scope(purge: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { purge.scope }
 }
 
-/// Adds the result for the layout's other table to that of the outbox. A failure there is returned only if no row of the
-/// outbox was deleted.
+/// Adds the result for the layout's other table to that of the outbox. A failure there is returned only if no row of
+/// the outbox was deleted.
 pub(super) fn with_expired(purged: Purged, more_expired: Result<bool>) -> Result<Purged> {
     match more_expired {
         Ok(more) => Ok(Purged { more: purged.more || more, ..purged }),

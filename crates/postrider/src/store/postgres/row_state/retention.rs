@@ -1,7 +1,7 @@
 //! Retention: while it is set, Postrider notes the rows it delivers, and deletes them when they are old.
 //!
-//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries in
-//! `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
+//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries
+//! in `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const HAS_PROCESSED: &str = "
                    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                    WHERE n.nspname = $1::text AND c.relname = 'processed_events' AND c.relkind IN ('r', 'p'))";
 
-/// Deletes rows by their location, not by event id: rows of other consumer groups for the same event may expire later. A
-/// `ctid` is unique only within a partition. Index: idx_processed_events_expires (expires_at), from its beginning.
+/// Deletes rows by their location, not by event id: rows of other consumer groups for the same event may expire later.
+/// A `ctid` is unique only within a partition. Index: idx_processed_events_expires (expires_at), from its beginning.
 const DELETE_PROCESSED: &str = "
     WITH old AS MATERIALIZED (
         SELECT tableoid AS part, ctid AS place
@@ -51,9 +51,9 @@ const EXCLUDE: &str = "
     SET done_at = timestamptz '9999-12-31 00:00:00+00'
     WHERE row_id = ANY ($1::text[])";
 
-/// Deletes own rows of a table that cannot show deliveries. A note is deleted only together with its row; otherwise the row
-/// would be due again. A row that its table refuses to delete is tried again after the other notes. Indexes: row_done
-/// (done_at), from its beginning, and the key of the table.
+/// Deletes own rows of a table that cannot show deliveries. A note is deleted only together with its row; otherwise the
+/// row would be due again. A row that its table refuses to delete is tried again after the other notes. Indexes:
+/// row_done (done_at), from its beginning, and the key of the table.
 const DELETE_NOTED: &str = "
     WITH old AS (
         SELECT n.row_id, t.{c.id} IS NULL AS is_gone

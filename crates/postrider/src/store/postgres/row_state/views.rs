@@ -18,8 +18,8 @@ pub(super) fn all(table: &RowTable) -> String {
     format!("{}\n{}\n", table.put_into(VIEWS), table.put_into(THROUGHPUT))
 }
 
-/// Creates the missing views. Received events are counted if an inbox exists now. Returns a difference for each name that
-/// something else already has.
+/// Creates the missing views. Received events are counted if an inbox exists now. Returns a difference for each name
+/// that something else already has.
 pub(super) async fn create(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
     let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
     let throughput = match inbox.iter().find(|column| column.name == "received_at") {
