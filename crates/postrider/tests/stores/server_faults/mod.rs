@@ -155,7 +155,7 @@ pub(crate) trait TestServer: Sized {
 }
 
 /// Runs a blocking call on a server while everything else continues.
-pub(crate) async fn reported<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
+pub(crate) async fn blocking<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
     server: &Arc<S>,
     what: impl FnOnce(&S) -> Result<T, String> + Send + 'static,
 ) -> T {
