@@ -109,7 +109,7 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
 
 /// Positions that writers have chosen, and how many are free.
 async fn positions(config: &MySqlConfig, subject: &mut Subject<'_>) {
-    let found = MySqlStore::turned_up(config).await.map(|found| {
+    let found = MySqlStore::late_rows(config).await.map(|found| {
         let line = |(name, at): (String, Vec<Position>)| {
             let first: Vec<String> = at.iter().take(POSITIONS_SHOWN).map(Position::to_string).collect();
             format!("{} of {name} (position {})", at.len(), first.join(", "))

@@ -1,78 +1,78 @@
-//! Events counted by type, by hour or by producer, for people who ask where the backlog comes from.
+//! Events counted by type, hour or producer: shows operators where a backlog comes from.
 //!
-//! Every layout tells the same of each of its events, in a SELECT of its own: `subscription`, `event_type`, `producer`,
-//! `created_at`, `delivered_at`, `state` (pending, failed or done), `is_due` and `attempts`. Every database counts them in
-//! one statement, whatever the layout.
+//! Each layout has a SELECT of its events with the same columns: `subscription`, `event_type`, `producer`,
+//! `created_at`, `delivered_at`, `state` (pending, failed or done), `is_due` and `attempts`. Each database counts them
+//! in one statement, for every layout.
 
 use crate::Timestamp;
 
-/// What events are counted by.
+/// How events are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CountBy {
-    /// Their type.
+    /// By type.
     Type,
-    /// The hour of their creation, in UTC.
+    /// By the hour of their creation, in UTC.
     Hour,
-    /// Who wrote them, and their type.
+    /// By producer and type.
     Producer,
 }
 
-/// Events of an outbox that are still there, counted.
+/// The events that an outbox still contains, counted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventCounts {
-    /// The largest backlog first; of hours, the newest.
+    /// Largest backlog first; hours newest first.
     pub groups: Vec<CountGroup>,
-    /// There are more: they were left out.
+    /// There are more groups than were requested.
     pub more: bool,
 }
 
-/// Events of one subscription that have something in common.
+/// The events of one subscription in one group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CountGroup {
-    /// Whose; `None` if there is no subscription yet.
+    /// The subscription; `None` if there is none yet.
     pub subscription: Option<String>,
-    /// Their type, unless they are counted by hour.
+    /// The type, unless grouped by hour.
     pub event_type: Option<String>,
-    /// Who wrote them, if they are counted by that and it is known.
+    /// The producer, if grouped by producer and it is known.
     pub producer: Option<String>,
-    /// When the hour of their creation began, if they are counted by that.
+    /// The beginning of the hour, if grouped by hour.
     pub hour: Option<Timestamp>,
-    /// How many there are.
+    /// Events in the group.
     pub total: u64,
-    /// Of those, neither failed nor done.
+    /// Neither failed nor done.
     pub pending: u64,
-    /// Failed: to be tried again, or given up.
+    /// Failed: to be retried, or given up.
     pub failed: u64,
-    /// Delivered, or not wanted.
+    /// Delivered, or filtered out.
     pub done: u64,
-    /// Not done, and nothing says that they must wait.
+    /// Not done and due now.
     pub due: u64,
-    /// Average of their attempts, as far as they are counted.
+    /// Average attempts, where the layout counts them.
     pub attempts_avg: Option<f64>,
-    /// Most attempts of one.
+    /// Highest number of attempts of one event.
     pub attempts_max: Option<u64>,
-    /// How old those are that are not done.
+    /// Age of the events that are not done.
     pub lag: Option<Distribution>,
-    /// From creation to delivery, where the layout knows when that was.
+    /// Time from creation to delivery, where the layout records the delivery.
     pub latency: Option<Distribution>,
 }
 
-/// How times are spread, in seconds.
+/// A distribution of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Distribution {
-    /// The average.
+    /// Average.
     pub avg: f64,
-    /// Half of them are below this.
+    /// Median.
     pub p50: f64,
-    /// Nineteen of twenty are below this.
+    /// 95th percentile.
     pub p95: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 impl CountBy {
-    /// The statement of a database about the events of a layout. `hour` is the hour of `f.created_at` in microseconds.
+    /// A database's statement for the events of a layout. `hour` is the hour of `f.created_at` in microseconds.
     pub(crate) fn put_into(self, statement: &str, hour: &str, events: &str) -> String {
         let (event_type, producer, hour, order) = match self {
             Self::Type => {
@@ -95,9 +95,20 @@ impl CountBy {
     }
 }
 
+/// The SELECT of the events of the default layout. `state` is the database's SELECT of events with their state,
+/// `no_time` its NULL for a time.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub(crate) fn log_events(state: &str, no_time: &str) -> String {
+    format!(
+        "SELECT subscription, type AS event_type, producer, time AS created_at, {no_time} AS delivered_at, state,
+                is_due, attempts
+         FROM ({state}) AS o"
+    )
+}
+
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 impl EventCounts {
-    /// One more group was asked for than is wanted, to know whether there are more.
+    /// From groups that were queried with a limit of `groups_max + 1`, to know whether there are more.
     pub(crate) fn of(mut groups: Vec<CountGroup>, groups_max: usize) -> Self {
         let more = groups.len() > groups_max;
         groups.truncate(groups_max);

@@ -1,5 +1,5 @@
-//! Writing in a mysql_async transaction: the answer is a future, after one round trip, or two the first time that a
-//! connection writes so many events at once.
+//! Writing in a mysql_async transaction; returns a future. One round trip, or two when a connection writes this number
+//! of events for the first time.
 
 use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};
@@ -10,7 +10,7 @@ use super::{Batch, Written};
 use crate::mysql_error::insert_failed;
 use crate::{Error, Result};
 
-answers_later!('c, insert: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
+impl_async_transaction!('c, insert: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
 
 async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(&mut Connection(connection), batch).await

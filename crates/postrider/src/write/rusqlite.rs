@@ -1,4 +1,4 @@
-//! Writing in a rusqlite transaction: the answer is there at once.
+//! Writing in a rusqlite transaction; returns the result itself.
 
 use ::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use ::rusqlite::{Connection, Error as SqlError, Savepoint, params_from_iter};
@@ -9,7 +9,7 @@ use super::{Batch, Written, rows, rows_sqlite};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
-answers_at_once!(insert: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
+impl_blocking_transaction!(insert: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
 
 fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -22,7 +22,7 @@ fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     all_or_none(connection, rows.len(), || insert_each(connection, &rows)).map_err(error)
 }
 
-/// A statement that fails undoes itself; several need a savepoint around them.
+/// A failed statement is undone by SQLite; several statements need a savepoint.
 fn all_or_none<T>(
     connection: &Connection,
     statements: usize,
@@ -40,7 +40,7 @@ fn all_or_none<T>(
     written
 }
 
-/// Into a table of another layout.
+/// Inserts into a table of another layout.
 fn insert_rows(
     connection: &Connection,
     statement: &str,

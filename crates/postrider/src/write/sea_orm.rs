@@ -1,4 +1,4 @@
-//! Writing in a SeaORM transaction on PostgreSQL, MySQL, MariaDB or SQLite: the answer is a future.
+//! Writing in a SeaORM transaction on PostgreSQL, MySQL, MariaDB or SQLite; returns a future.
 
 use ::sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
@@ -10,7 +10,7 @@ use super::columns::{self, Columns, consecutive, pieces};
 use super::{Batch, Written, mysql, postgres, sqlite};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
-answers_later!('c, insert: &'c DatabaseTransaction);
+impl_async_transaction!('c, insert: &'c DatabaseTransaction);
 
 /// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
 async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
@@ -56,12 +56,12 @@ async fn insert_piece(
         return postgres::written(&ids, reported);
     }
     let done: ExecResult = tx.execute_raw(statement).await.map_err(failed)?;
-    // MySQL tells the first position, SQLite the last.
+    // MySQL returns the first position, SQLite the last.
     let before = if backend == DbBackend::Sqlite { rows.len() as u64 - 1 } else { 0 };
     consecutive(done.last_insert_id().saturating_sub(before), rows)
 }
 
-/// The id comes as text: a SeaORM without `with-uuid` knows no other.
+/// The id is read as text: SeaORM without `with-uuid` has no type for it.
 fn reported(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
     let id: String = row.try_get_by_index(0)?;
     let id = Uuid::parse_str(&id).map_err(|e| DbErr::Type(e.to_string()))?;
@@ -89,10 +89,13 @@ fn error(backend: DbBackend, error: DbErr) -> Error {
     match backend {
         DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),
         DbBackend::Sqlite => sqlite_error::insert_failed(code.and_then(|code| code.parse().ok()), error),
-        // The code is the SQLSTATE, which is the same for many; the number is the first word.
+        // The code is the SQLSTATE, which many errors share; the error number is the first word of the message.
         _ => {
-            let said = answer.map(ToString::to_string).unwrap_or_default();
-            mysql_error::insert_failed(said.split(' ').next().and_then(|number| number.parse().ok()), error)
+            let message = answer.map(ToString::to_string).unwrap_or_default();
+            mysql_error::insert_failed(
+                message.split(' ').next().and_then(|number| number.parse().ok()),
+                error,
+            )
         }
     }
 }

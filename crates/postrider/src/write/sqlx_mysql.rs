@@ -1,4 +1,4 @@
-//! Writing in a sqlx transaction on MySQL or MariaDB: the answer is a future.
+//! Writing in a sqlx transaction on MySQL or MariaDB; returns a future.
 
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
@@ -9,7 +9,7 @@ use super::{Batch, Written};
 use crate::mysql_error::insert_failed;
 use crate::{Error, Result};
 
-answers_later!('c, insert: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
+impl_async_transaction!('c, insert: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
 
 async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(connection, batch).await

@@ -1,9 +1,9 @@
-//! What every writer does around its INSERT: return an earlier error, return at once if there are no events, convert
-//! the answer.
+//! The code around the INSERT of every driver: return an earlier error, return immediately if there are no events,
+//! convert the answer.
 
-/// Makes borrows of a driver's connection or transaction a [`Transaction`](super::Transaction) that answers with a
-/// future. The function takes the borrow and a batch that is not empty, and returns what was written.
-macro_rules! answers_later {
+/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The
+/// function takes the borrow and a batch that is not empty, and returns what was written.
+macro_rules! impl_async_transaction {
     ($lifetime:lifetime, $insert:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::BoxFuture<$lifetime, $crate::Result<T>>;
@@ -25,8 +25,8 @@ macro_rules! answers_later {
     )+ };
 }
 
-/// The same for a blocking driver, which returns the result itself.
-macro_rules! answers_at_once {
+/// The same for a blocking driver, whose result is not a future.
+macro_rules! impl_blocking_transaction {
     ($insert:path: $($borrow:ty),+ $(,)?) => { $(
         impl $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::Result<T>;

@@ -4,7 +4,7 @@ mod report;
 mod selection;
 
 use clap::Args;
-use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
+use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts, Field};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
@@ -80,7 +80,7 @@ impl Adopt {
         &self,
         output: Output,
         settings: &Settings,
-        source: &dyn HandsOver,
+        source: &dyn AdoptSource,
         from: NamedOutbox<'_>,
         to: NamedOutbox<'_>,
     ) -> Result<(), Failure> {
@@ -109,7 +109,7 @@ impl Adopt {
         &self,
         output: Output,
         settings: &Settings,
-        source: &dyn HandsOver,
+        source: &dyn AdoptSource,
         (there, to): (&dyn Store, NamedOutbox<'_>),
         name: &str,
         counts: &Counts,
@@ -122,7 +122,7 @@ impl Adopt {
         };
         let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
-        let mut copying = Copying::begin(source, target, adoption, counts).await?;
+        let mut copying = AdoptionRun::begin(source, target, adoption, counts).await?;
         report::print_notes(output, to, counts);
         let ended = match subscribe(settings, there, to, copying.total()).await {
             Ok(()) => move_all(output, &mut copying, &mut interrupts).await,
@@ -146,7 +146,7 @@ impl Adopt {
 /// Moves batch after batch. Ctrl-C ends it after the batch in progress.
 async fn move_all(
     output: Output,
-    copying: &mut Copying<'_>,
+    copying: &mut AdoptionRun<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
     let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";

@@ -127,12 +127,12 @@ pub(super) fn print_notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) 
 
 /// Prints the result.
 pub(super) fn print_result(output: Output, adopted: &Adopted) {
-    let Adopted { copied, counts, strangers } = adopted;
+    let Adopted { copied, counts, delivered_elsewhere } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
-    if *strangers > 0 {
+    if *delivered_elsewhere > 0 {
         output.say(format!(
             "another publisher delivered {} from this table in the meantime: stop it; some of the moved events may arrive twice",
-            count(*strangers, "event")
+            count(*delivered_elsewhere, "event")
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! Selects the outboxes and the subscription.
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
@@ -88,7 +88,7 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
 /// The requested subscription, otherwise the only one.
 pub(super) async fn find_subscription(
     settings: &Settings,
-    source: &dyn HandsOver,
+    source: &dyn AdoptSource,
     from: NamedOutbox<'_>,
     to: NamedOutbox<'_>,
     wanted: Option<&str>,

@@ -1,12 +1,12 @@
-//! Counting events, of whichever layout.
+//! Counts events of any layout.
 
 use super::row::get;
 use super::session::{Params, Session};
 use crate::Result;
 use crate::store::{CountBy, CountGroup, EventCounts};
 
-/// The percentiles of a column of `keyed`, per group. A percentile lies between two neighbours in the order, nearer to the
-/// nearer one: a row's weight is one minus its distance from there, if it is less than one away.
+/// The percentiles of a column of `keyed`, per group, by linear interpolation between two neighbours: a row's weight is
+/// one minus its distance from the percentile's rank, if that is less than one.
 macro_rules! percentiles {
     ($seconds:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! percentiles {
     };
 }
 
-/// Reads every event, and orders only those whose percentiles are asked for: with a long past, ordering is what takes time.
+/// Reads every event, and sorts only those with percentiles: with a long history, the sort takes most of the time.
 /// Index: none.
 const COUNT_EVENTS: &str = concat!(
     "WITH keyed AS (
@@ -70,7 +70,7 @@ const COUNT_EVENTS: &str = concat!(
 
 const HOUR: &str = "TIMESTAMPDIFF(HOUR, '1970-01-01', f.created_at) * 3600000000";
 
-/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists.
+/// Counts `events`, a SELECT with the columns of [`event_counts`](crate::store::event_counts).
 pub(super) async fn count_events(
     session: &mut Session,
     by: CountBy,

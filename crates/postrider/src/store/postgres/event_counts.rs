@@ -1,4 +1,4 @@
-//! Counting events, of whichever layout.
+//! Counts events of any layout.
 
 use tokio_postgres::Client;
 
@@ -8,7 +8,7 @@ use super::statement::query_unnamed;
 use crate::Result;
 use crate::store::{CountBy, CountGroup, EventCounts};
 
-/// Reads every event once, without its payload. `$1`: groups at most. Index: none.
+/// Reads every event once, without its payload. `$1`: the maximum number of groups. Index: none.
 const COUNT_EVENTS: &str = "
     SELECT subscription, event_type, producer, in_hour,
            count(*),
@@ -34,7 +34,7 @@ const COUNT_EVENTS: &str = "
 
 const HOUR: &str = "(extract(epoch FROM date_trunc('hour', f.created_at, 'UTC')) * 1000000)";
 
-/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists.
+/// Counts `events`, a SELECT with the columns of [`event_counts`](crate::store::event_counts).
 pub(super) async fn count_events(
     client: &Client,
     by: CountBy,

@@ -1,4 +1,4 @@
-//! Counting events, of whichever layout.
+//! Counts events of any layout.
 
 use rusqlite::Connection;
 
@@ -6,8 +6,8 @@ use super::failure::Attempt;
 use super::lease::now;
 use crate::store::{CountBy, CountGroup, EventCounts};
 
-/// A percentile lies between two neighbours in the order, nearer to the nearer one: a row's weight is one minus its
-/// distance from there, if it is less than one away.
+/// A percentile, by linear interpolation between two neighbours: a row's weight is one minus its distance from the
+/// percentile's rank, if that is less than one.
 macro_rules! percentile {
     ($seconds:literal, $place:literal, $places:literal, $share:literal) => {
         concat!(
@@ -24,7 +24,8 @@ macro_rules! percentile {
     };
 }
 
-/// Reads every event once. Times are microseconds, `?1` is now; `?2`: groups at most. Index: none.
+/// Reads every event once. Times are in microseconds. `?1`: the current time; `?2`: the maximum number of groups.
+/// Index: none.
 const COUNT_EVENTS: &str = concat!(
     "SELECT subscription, event_type, producer, in_hour,
             count(*),
@@ -59,10 +60,10 @@ const COUNT_EVENTS: &str = concat!(
      LIMIT ?2"
 );
 
-/// The remainder is made positive, so that the hour is right before 1970 too.
+/// The remainder is made positive, so that the hour is also correct before 1970.
 const HOUR: &str = "f.created_at - (f.created_at % 3600000000 + 3600000000) % 3600000000";
 
-/// Counts `events`, a SELECT with the columns that [`event_counts`](crate::store::event_counts) lists, with times in microseconds.
+/// Counts `events`, a SELECT with the columns of [`event_counts`](crate::store::event_counts) and times in microseconds.
 pub(super) fn count_events(
     snapshot: &Connection,
     by: CountBy,

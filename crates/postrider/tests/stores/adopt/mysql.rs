@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowTable;
 use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
@@ -57,11 +57,11 @@ impl<W: Which> Driver for MySqlDriver<W> {
         MySqlStore::migrate(&config(url, schema)?).await.map(|_| ())
     }
 
-    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlRowStore::connect(&config(url, ledger)?, table).await?))
     }
 
-    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn HandsOver>> {
+    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlStore::connect(&config(url, schema)?).await?))
     }
 

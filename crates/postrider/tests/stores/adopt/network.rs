@@ -50,7 +50,7 @@ async fn round(
     assert_eq!(parcel.events.len(), KEYS);
     let before = proxy.seen();
     proxy.set(bytes.map_or(Fault::None, |bytes| Fault::CutAfter(Side::Server, bytes)));
-    let handed_over = source.hand_over(parcel).await;
+    let handed_over = source.move_batch(parcel).await;
     let answered = proxy.seen().to_client - before.to_client;
     proxy.set(Fault::None);
     assert_eq!(handed_over.is_err(), proxy.seen().broken > before.broken, "{handed_over:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowTable;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore, RowExtras};
 use postrider::{Event, Ident, Outbox, Result};
@@ -54,11 +54,11 @@ impl Driver for PostgresDriver {
         PostgresStore::migrate(&config(url, schema)?).await.map(|_| ())
     }
 
-    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresRowStore::connect(&config(url, ledger)?, table).await?))
     }
 
-    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn HandsOver>> {
+    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresStore::connect(&config(url, schema)?).await?))
     }
 

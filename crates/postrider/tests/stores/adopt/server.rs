@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::{Event, Ident, Outbox, Result};
 use tokio::sync::Mutex;
@@ -42,9 +42,9 @@ pub(crate) trait Driver: 'static {
 
     async fn migrate_log(url: &str, schema: Ident) -> Result<()>;
 
-    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn HandsOver>>;
+    async fn rows(url: &str, ledger: Ident, table: &RowTable) -> Result<Arc<dyn AdoptSource>>;
 
-    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn HandsOver>>;
+    async fn log(url: &str, schema: Ident) -> Result<Arc<dyn AdoptSource>>;
 
     /// The statement that renames a table.
     fn rename_table(schema: &Ident, from: &str, to: &str) -> String;
@@ -77,12 +77,12 @@ impl<D: Driver> Server<D> {
     }
 
     /// The store of the table, connected through another port.
-    pub(crate) async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    pub(crate) async fn rows_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         D::rows(&self.url_at(port), self.ledger(), &self.table).await
     }
 
     /// The store of the outbox, connected through another port.
-    pub(crate) async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    pub(crate) async fn log_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         D::log(&self.url_at(port), self.log_schema()).await
     }
 
@@ -121,11 +121,11 @@ impl<D: Driver> Stage for Server<D> {
         self.table.layout()
     }
 
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>> {
         D::rows(self.url, self.ledger(), &self.table).await
     }
 
-    async fn log(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>> {
         D::log(self.url, self.log_schema()).await
     }
 

@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::adopt::{Adopted, Adoption, Copying, Counts, HandsOver};
-use postrider::layout::RowLayout;
+use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts};
+use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
@@ -31,10 +31,10 @@ pub(crate) trait Stage: Sized {
     fn layout(&self) -> RowLayout;
 
     /// The store of the table.
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>>;
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>>;
 
     /// The store of the outbox.
-    async fn log(&self) -> Result<Arc<dyn HandsOver>>;
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>>;
 
     fn to_rows(&self) -> Outbox;
 
@@ -66,49 +66,32 @@ pub(crate) struct Words {
     pub(crate) failed: &'static str,
     pub(crate) attempts: &'static str,
     /// The assignment that, together with the state, marks a row as given up.
-    pub(crate) given_up: &'static str,
+    pub(crate) given_up: String,
 }
 
 pub(crate) fn words(layout: RowLayout) -> Words {
-    match layout {
-        RowLayout::EventOutbox => Words {
-            pending: "pending",
-            done: "sent",
-            failed: "failed",
-            attempts: "attempts",
-            given_up: "next_attempt_at = '9999-12-31 00:00:00'",
-        },
-        RowLayout::Outbox => Words {
-            pending: "pending",
-            done: "published",
-            failed: "failed",
-            attempts: "retry_count",
-            given_up: "retry_count = max_retries",
-        },
-        RowLayout::OutboxEvents | RowLayout::Custom => Words {
-            pending: "PENDING",
-            done: "PUBLISHED",
-            failed: "FAILED",
-            attempts: "attempt_count",
-            given_up: "attempt_count = 100",
-        },
-    }
+    let spec = layout.spec();
+    let [pending, .., done, failed] = spec.states else { panic!("{} has too few states", spec.name) };
+    let is_scheduled = layout.shapes()[0].columns.iter().any(|column| column.name == "next_attempt_at");
+    let given_up = match is_scheduled {
+        true => "next_attempt_at = '9999-12-31 00:00:00'".to_owned(),
+        false => format!("{} = 100", spec.attempts),
+    };
+    Words { pending, done, failed, attempts: spec.attempts, given_up }
 }
 
 /// An event that the layout can store, with this key and number.
 pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
-    match layout {
-        RowLayout::Outbox => event
-            .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
-            .with_topic("orders")
-            .with_header("shop", "north")
-            .with_key(format!("key{key}")),
-        RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-            event.with_aggregate("Order", format!("key{key}"))
-        }
+    if !layout.has(Ability::Uuids) {
+        return event.with_aggregate("Order", format!("key{key}"));
     }
+    event
+        .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
+        .with_topic("orders")
+        .with_header("shop", "north")
+        .with_key(format!("key{key}"))
 }
 
 /// Events of all keys, interleaved.
@@ -131,18 +114,18 @@ pub(crate) fn all() -> Adoption {
 
 /// Counts, copies to the end and counts again.
 pub(crate) async fn adopt(
-    source: &dyn HandsOver,
+    source: &dyn AdoptSource,
     to: Outbox,
     adoption: Adoption,
 ) -> Result<(Counts, Adopted)> {
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(source, to, adoption, &counts).await?;
+    let mut copying = AdoptionRun::begin(source, to, adoption, &counts).await?;
     while copying.next_batch().await?.is_some() {}
     Ok((counts, copying.finish().await?))
 }
 
 /// A relay that reads a store from the beginning.
-pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Relay> {
+pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &Taker) -> Result<Relay> {
     let policy = Policy::default()
         .lease(Duration::from_secs(1))
         .backoff_min(Duration::from_millis(5))
@@ -156,7 +139,7 @@ pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Rel
 /// behind it wait.
 pub(crate) async fn fail_one_key(
     stage: &impl Stage,
-    store: Arc<dyn HandsOver>,
+    store: Arc<dyn AdoptSource>,
     to: &Outbox,
     parked: &str,
 ) -> Result<()> {
@@ -180,7 +163,7 @@ pub(crate) async fn fail_one_key(
 }
 
 /// The messages that a relay delivers from a store, which must be this many.
-pub(crate) async fn delivered(store: Arc<dyn HandsOver>, messages: usize) -> Result<Taker> {
+pub(crate) async fn delivered(store: Arc<dyn AdoptSource>, messages: usize) -> Result<Taker> {
     let sink = Taker::new(|_, _| None);
     let relay = relay(store, &sink).await?;
     sink.wait_for(messages).await;

@@ -1,4 +1,4 @@
--- Events written and events received per hour, of hours with either. These servers have no FULL JOIN.
+-- Events written and events received per hour, for hours with at least one of them. These servers have no FULL JOIN.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_throughput_hourly AS
 SELECT hour_ts, COUNT(written) AS outbox_cnt, COUNT(received) AS inbox_cnt
 FROM (SELECT TIMESTAMP(DATE(created_at), MAKETIME(HOUR(created_at), 0, 0)) AS hour_ts, 1 AS written, NULL AS received

@@ -26,7 +26,7 @@ const CHANGES: [[&str; 3]; 5] = [
     ],
     [
         "ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT '3'::xid8",
-        "tx does not stand before position",
+        "tx is not before position",
         "ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT pg_current_xact_id()",
     ],
     [

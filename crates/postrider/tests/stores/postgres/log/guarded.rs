@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresNotifier, PostgresStore};
@@ -115,7 +115,7 @@ async fn functions_operators_and_tables_planted_on_the_search_path_are_never_use
     assert_eq!(said.as_deref(), Some("trapped"), "else this test shows nothing");
 
     PostgresStore::migrate(&as_role("boss")?).await?;
-    PostgresStore::make_views(&as_role("boss")?).await?;
+    PostgresStore::create_views(&as_role("boss")?).await?;
     let boss = as_role("boss")?.client().await?;
     boss.batch_execute(&PostgresStore::roles(&case.schema)?).await.map_err(failed)?;
     case.make_roles().await?;

@@ -1,28 +1,29 @@
-//! The pieces of statements that a map stands for. A row of the table is `t`, a note of ours `n`.
+//! The placeholders `{c....}` of statements about a user-defined table. In a statement, `t` is a row of the table and `n` a
+//! note.
 //!
-//! What every database says, each in its own [`Tongue`], is put together here; what is done to rows differs too much and
-//! is passed together with the dialect.
+//! Expressions that every database has, each in its own [`Syntax`], are built here. The statements that change rows differ too
+//! much and are built per database.
 
-use super::{ColumnMap, ColumnName, Delivered, Field, StateWord, States, TypeFrom};
+use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord, States, TypeSource};
 use crate::layout::Family;
 
-/// A note that says that a row was given up.
+/// A note about a row that was given up.
 const GIVEN_UP: &str = "n.state IN ('dead', 'expired', 'unrouted')";
 
-/// A name in a statement, and what stands for it.
-pub(super) type Piece = (&'static str, String);
+/// A placeholder, and the text that replaces it.
+pub(super) type Placeholder = (&'static str, String);
 
-/// How a database says what all of them can say.
-pub(super) trait Tongue {
-    /// Our table of notes.
+/// The syntax of a database for expressions that every database has.
+pub(super) trait Syntax {
+    /// Postrider's table of notes.
     const NOTES: &'static str;
-    /// Our table of rows that were delivered.
+    /// Postrider's table of delivered rows.
     const DONE: &'static str;
-    /// NULL, as a text, a number, a time.
+    /// NULL as a text, a number, a time.
     const NULLS: [&'static str; 3];
-    /// The begin of time.
+    /// The time 1970-01-01 00:00:00 UTC.
     const EPOCH: &'static str;
-    /// What stands before a column that is set.
+    /// The prefix of a column in a SET clause.
     const SET: &'static str;
     const TRUE: &'static str;
     const FALSE: &'static str;
@@ -30,49 +31,51 @@ pub(super) trait Tongue {
     fn name(column: &ColumnName) -> String;
     fn text(value: &str) -> String;
     fn number(value: &str) -> String;
-    /// A moment, from a column of this type.
+    /// A time, from a column of this type.
     fn time(value: &str, sql_type: &str) -> String;
-    /// The place of a number among times.
+    /// A number of microseconds since 1970, as a time.
     fn time_of_number(value: &str) -> String;
-    /// A member of a JSON object; NULL if it is none.
+    /// A member of a JSON object; NULL if there is none.
     fn member(value: &str, name: &StateWord) -> String;
-    /// What is done to rows, and in which order they stand. May hold other pieces.
-    fn actions(map: &ColumnMap) -> Vec<Piece>;
-    /// The id of a row as text, where its key has two columns.
+    /// The statements that change rows, and their order. They may contain other placeholders.
+    fn statements(map: &ColumnMap) -> Vec<Placeholder>;
+    /// The id of a row as text, if its key has two columns.
     fn id_text(_: &ColumnMap) -> Option<String> {
         None
     }
-    /// Tells an id in this expression as the table's column has it.
+    /// Converts an id as text to the type of the id column.
     fn as_id(map: &ColumnMap, value: &str) -> String;
 }
 
-/// The statement with every `{c....}` replaced by what the map has for it.
-pub(super) fn put_into<T: Tongue>(map: &ColumnMap, statement: &str) -> String {
+/// The statement with every `{c....}` replaced.
+pub(super) fn put_into<T: Syntax>(map: &ColumnMap, statement: &str) -> String {
     let mut text = statement.to_owned();
-    // What is made of others comes before them.
-    for (name, piece) in T::actions(map).into_iter().chain(conditions::<T>(map)).chain(values::<T>(map)) {
+    // Placeholders whose text contains others come first.
+    for (name, replacement) in
+        T::statements(map).into_iter().chain(conditions::<T>(map)).chain(values::<T>(map))
+    {
         if text.contains(name) {
-            text = text.replace(name, &piece);
+            text = text.replace(name, &replacement);
         }
     }
     text
 }
 
-/// What rows say of themselves.
-fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
+/// Conditions about the state of a row.
+fn conditions<T: Syntax>(map: &ColumnMap) -> [Placeholder; 6] {
     let (status, time) = (quoted::<T>(map, Field::Status), quoted::<T>(map, Field::DeliveredAt));
     let noted = format!("(SELECT 1 FROM {} AS d WHERE d.row_id = {{c.id_text}})", T::DONE);
-    let (pending, done) = match (map.delivered(), &map.states) {
-        (Delivered::Status, Some(states)) => {
+    let (pending, done) = match (map.delivery_record(), &map.states) {
+        (DeliveryRecord::Status, Some(states)) => {
             (format!("t.{status} {}", waiting(states)), format!("t.{status} = {}", states.done))
         }
-        (Delivered::Time, _) => (format!("t.{time} IS NULL"), format!("t.{time} IS NOT NULL")),
-        (Delivered::Noted, _) => (format!("NOT EXISTS {noted}"), format!("EXISTS {noted}")),
-        // A row that is there is to be delivered, unless its state says otherwise.
+        (DeliveryRecord::Time, _) => (format!("t.{time} IS NULL"), format!("t.{time} IS NOT NULL")),
+        (DeliveryRecord::Noted, _) => (format!("NOT EXISTS {noted}"), format!("EXISTS {noted}")),
+        // Every row that exists is pending, unless its status shows otherwise.
         (_, Some(states)) => (format!("t.{status} {}", waiting(states)), T::FALSE.to_owned()),
         _ => (T::TRUE.to_owned(), T::FALSE.to_owned()),
     };
-    // A row in a state that the map does not name is another process's.
+    // A row whose status the map does not name belongs to another process.
     let is_open = match map.failed() {
         Some(word) => format!("({pending} OR t.{status} = {word})"),
         None => format!("({pending})"),
@@ -94,7 +97,7 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
         ),
     };
     [
-        // Without a note beside it.
+        // For statements without a note `n`.
         ("{c.was_given_up}", was_given_up.to_owned()),
         ("{c.is_open}", is_open),
         ("{c.is_pending}", pending),
@@ -104,19 +107,19 @@ fn conditions<T: Tongue>(map: &ColumnMap) -> [Piece; 6] {
     ]
 }
 
-/// What rows hold.
-fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
+/// Values of a row.
+fn values<T: Syntax>(map: &ColumnMap) -> [Placeholder; 16] {
     let [no_text, no_number, no_time] = T::NULLS;
     let text = |field| read::<T>(map, field).map_or_else(|| no_text.to_owned(), |value| T::text(&value));
     let number = |field| read::<T>(map, field).map(|value| T::number(&value));
-    // Of a key of two columns none tells the event apart.
+    // In a key of two columns, neither identifies the event.
     let is_one = map.column(Field::SecondId).is_none();
     let id = if is_one && map.column(Field::EventId).is_none() { Field::Id } else { Field::EventId };
     let noted =
         || format!("COALESCE((SELECT n.attempts FROM {} AS n WHERE n.row_id = {{c.id_text}}), 0)", T::NOTES);
     [
         ("{c.event_id}", text(id)),
-        ("{c.type}", kind::<T>(map)),
+        ("{c.type}", event_type::<T>(map)),
         ("{c.aggregate_type}", text(Field::AggregateType)),
         ("{c.aggregate_id}", text(Field::AggregateId)),
         ("{c.key}", text(Field::Key)),
@@ -126,6 +129,7 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
         ("{c.attempts}", number(Field::Attempts).unwrap_or_else(noted)),
         ("{c.created}", time::<T>(map, Field::CreatedAt).unwrap_or_else(|| no_time.to_owned())),
         ("{c.rank}", rank::<T>(map)),
+        ("{c.notes}", T::NOTES.to_owned()),
         ("{c.payload}", quoted::<T>(map, Field::Payload)),
         ("{c.id_text}", T::id_text(map).unwrap_or_else(|| text(Field::Id))),
         ("{c.row_id}", T::as_id(map, "n.row_id")),
@@ -133,20 +137,20 @@ fn values<T: Tongue>(map: &ColumnMap) -> [Piece; 15] {
     ]
 }
 
-pub(super) fn quoted<T: Tongue>(map: &ColumnMap, field: Field) -> String {
+pub(super) fn quoted<T: Syntax>(map: &ColumnMap, field: Field) -> String {
     map.column(field).map_or_else(|| "NULL".to_owned(), T::name)
 }
 
-fn read<T: Tongue>(map: &ColumnMap, field: Field) -> Option<String> {
+fn read<T: Syntax>(map: &ColumnMap, field: Field) -> Option<String> {
     map.column(field).map(|column| format!("t.{}", T::name(column)))
 }
 
-/// A column with a time.
-pub(super) fn time<T: Tongue>(map: &ColumnMap, field: Field) -> Option<String> {
+/// The time in a column.
+pub(super) fn time<T: Syntax>(map: &ColumnMap, field: Field) -> Option<String> {
     read::<T>(map, field).map(|value| T::time(&value, map.type_of(field)))
 }
 
-/// ` = word`, or one of several.
+/// `= 'value'`, or `IN (...)` for several values.
 fn waiting(states: &States) -> String {
     let words: Vec<String> = states.waiting().map(ToString::to_string).collect();
     match words.as_slice() {
@@ -156,16 +160,16 @@ fn waiting(states: &States) -> String {
 }
 
 /// The type of the event.
-fn kind<T: Tongue>(map: &ColumnMap) -> String {
-    match (&map.kind, read::<T>(map, Field::Headers)) {
-        (Some(TypeFrom::Constant(word)), _) => T::text(&word.to_string()),
-        (Some(TypeFrom::Header(name)), Some(headers)) => T::text(&T::member(&headers, name)),
+fn event_type<T: Syntax>(map: &ColumnMap) -> String {
+    match (&map.event_type, read::<T>(map, Field::Headers)) {
+        (Some(TypeSource::Constant(word)), _) => T::text(&word.to_string()),
+        (Some(TypeSource::Header(name)), Some(headers)) => T::text(&T::member(&headers, name)),
         _ => read::<T>(map, Field::Type).map_or_else(|| T::NULLS[0].to_owned(), |value| T::text(&value)),
     }
 }
 
-/// The place in the order of rows, as a time.
-fn rank<T: Tongue>(map: &ColumnMap) -> String {
+/// The position in the order of rows, as a time.
+fn rank<T: Syntax>(map: &ColumnMap) -> String {
     let rank = match Family::of(map.type_of(Field::Order)) {
         Some(Family::Number) => read::<T>(map, Field::Order).map(|number| T::time_of_number(&number)),
         _ => time::<T>(map, Field::Order).or_else(|| time::<T>(map, Field::CreatedAt)),
@@ -173,15 +177,15 @@ fn rank<T: Tongue>(map: &ColumnMap) -> String {
     rank.map_or_else(|| T::EPOCH.to_owned(), |rank| format!("COALESCE({rank}, {})", T::EPOCH))
 }
 
-/// `column = word`, to set.
-fn has_state<T: Tongue>(map: &ColumnMap, word: &StateWord) -> String {
+/// `column = 'value'`, for a SET clause.
+fn set_status<T: Syntax>(map: &ColumnMap, word: &StateWord) -> String {
     format!("{}{} = {word}", T::SET, quoted::<T>(map, Field::Status))
 }
 
-/// What an UPDATE sets when a row was delivered; nothing where rows do not say so.
-pub(super) fn set_done<T: Tongue>(map: &ColumnMap, now: &str) -> String {
-    let state = match (map.delivered(), &map.states) {
-        (Delivered::Status, Some(states)) => Some(has_state::<T>(map, &states.done)),
+/// The SET clause for a delivered row; empty if the table has no column for it.
+pub(super) fn set_done<T: Syntax>(map: &ColumnMap, now: &str) -> String {
+    let state = match (map.delivery_record(), &map.states) {
+        (DeliveryRecord::Status, Some(states)) => Some(set_status::<T>(map, &states.done)),
         _ => None,
     };
     let time = map.column(Field::DeliveredAt);
@@ -189,8 +193,9 @@ pub(super) fn set_done<T: Tongue>(map: &ColumnMap, now: &str) -> String {
     state.into_iter().chain(time).collect::<Vec<_>>().join(", ")
 }
 
-/// What an UPDATE sets when a row was tried `attempts` times, and was given up, `now`, or not. `None` where it says neither.
-pub(super) fn set_tried<T: Tongue>(
+/// The SET clause for a row after a failed attempt; with `is_given_up`, for a row that is given up now. `None` if the table
+/// has no column for it.
+pub(super) fn set_failed<T: Syntax>(
     map: &ColumnMap,
     attempts: &str,
     now: &str,
@@ -198,11 +203,11 @@ pub(super) fn set_tried<T: Tongue>(
 ) -> Option<String> {
     let count = map.column(Field::Attempts);
     let count = count.map(|column| format!("{}{} = {attempts}", T::SET, T::name(column)));
-    // One that was given up before, and is tried again, must be due again.
+    // A row that was given up before and is retried must be pending again.
     let state = match (&map.states, map.failed()) {
-        (Some(_), Some(failed)) if is_given_up => Some(has_state::<T>(map, failed)),
+        (Some(_), Some(failed)) if is_given_up => Some(set_status::<T>(map, failed)),
         (Some(states), Some(_)) if states.also_pending.is_empty() => {
-            Some(has_state::<T>(map, &states.pending))
+            Some(set_status::<T>(map, &states.pending))
         }
         (Some(states), Some(failed)) => {
             let (column, pending) = (quoted::<T>(map, Field::Status), &states.pending);
@@ -229,8 +234,8 @@ pub(super) fn attempts_max(map: &ColumnMap) -> i32 {
     }
 }
 
-/// When a row that was delivered counts as old: since its delivery, else since it was made.
+/// The time from which retention counts: the delivery, or the creation if the table has no column for the delivery.
 #[cfg(any(feature = "_postgres", feature = "_sqlite"))]
-pub(super) fn age<T: Tongue>(map: &ColumnMap) -> Option<String> {
+pub(super) fn retention_time<T: Syntax>(map: &ColumnMap) -> Option<String> {
     time::<T>(map, Field::DeliveredAt).or_else(|| time::<T>(map, Field::CreatedAt))
 }

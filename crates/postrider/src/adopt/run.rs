@@ -1,10 +1,10 @@
-//! The copy itself, batch by batch.
+//! Moves the events, batch by batch.
 
 use std::collections::VecDeque;
 
-use super::carry::carried;
+use super::convert::convert;
 use super::fit::Unfit;
-use super::{Adoption, Counts, HandedOver, HandsOver, Parcel, refuse};
+use super::{AdoptSource, Adoption, Batch, Counts, Moved, refuse};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow};
 use crate::store::{
@@ -12,12 +12,12 @@ use crate::store::{
 };
 use crate::{Code, Error, Event, Outbox, Position, Result, StoredEvent};
 
-/// Bytes of one transaction, unless a single event is larger.
+/// The most bytes of one transaction, unless a single event is larger.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A copy under way. It holds the lease of the subscription; dropped, it leaves it to run out.
-pub struct Copying<'s> {
-    source: &'s dyn HandsOver,
+/// An adoption in progress. It holds the lease of the subscription. If it is dropped, the lease expires by itself.
+pub struct AdoptionRun<'s> {
+    source: &'s dyn AdoptSource,
     from: Option<RowTable>,
     to: Outbox,
     adoption: Adoption,
@@ -26,40 +26,40 @@ pub struct Copying<'s> {
     epoch: Epoch,
     /// Whether the previous owner had released the lease cleanly.
     was_clean: bool,
-    /// What was there when the lease was taken.
+    /// The counts when the lease was taken.
     counts: Counts,
-    reading: Reading,
+    reader: UndeliveredReader,
     done: Intervals,
     highest: Option<Mark>,
     copied: u64,
 }
 
-/// What came of it.
+/// The result of an adoption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adopted {
-    /// Events that are in the other outbox now, and settled here.
+    /// Events that are in the target now, and settled in the source.
     pub copied: u64,
-    /// What is here now.
+    /// The counts of the source now.
     pub counts: Counts,
-    /// Events that another process delivered from here meanwhile.
-    pub strangers: u64,
+    /// Events that another process delivered from the source meanwhile.
+    pub delivered_elsewhere: u64,
 }
 
-/// An event that was read and is to be copied.
+/// An event that was read and is moved next.
 struct Item {
     position: Position,
     event: std::sync::Arc<Event>,
-    /// Its row among the parked ones, if it has one.
+    /// Its parked row, if it has one.
     parked: Option<ParkedRow>,
 }
 
-/// Everything that is undelivered, in the order in which it would be delivered.
-struct Reading {
+/// Reads the undelivered events, in the order in which they would be delivered.
+struct UndeliveredReader {
     parked: VecDeque<ParkedRow>,
     claimer: Box<dyn Claimer>,
     claimed: VecDeque<StoredEvent>,
     ready: VecDeque<Item>,
-    /// Rows that no event can be made of.
+    /// Rows that cannot be read as an event.
     damaged: Vec<(Position, String)>,
     /// Positions that never held an event.
     dead: Vec<(Position, Position)>,
@@ -67,15 +67,15 @@ struct Reading {
     events_max: usize,
 }
 
-impl<'s> Copying<'s> {
-    /// Takes the lease and makes sure that no other process is at work and that every event fits the other outbox.
-    /// From the counts that the user has seen, it tells whether others made progress since.
+impl<'s> AdoptionRun<'s> {
+    /// Takes the lease, and checks that no other process works on the outbox and that every event fits the target.
+    /// `counted` are the counts that the user has seen: events that were delivered since show another process.
     ///
     /// # Errors
     /// [`Code::AdoptionRefused`], [`Code::AdoptionStart`], [`Code::LeaseHeld`], [`Code::ForeignPublisher`],
     /// [`Code::EventsUnfit`], [`Code::SubscriptionUnknown`]. No event was changed.
     pub async fn begin(
-        source: &'s dyn HandsOver,
+        source: &'s dyn AdoptSource,
         to: Outbox,
         adoption: Adoption,
         counted: &Counts,
@@ -89,11 +89,11 @@ impl<'s> Copying<'s> {
             duration: adoption.lease,
         };
         if from.is_some() {
-            // A table that no relay of ours has ever worked on.
+            // No relay may ever have used the table, so the subscription may not exist yet.
             source.subscribe(&lease.subscription, Start::Beginning).await?;
         }
         let loaded = acquire(source, &lease).await?;
-        let mut copying = Self {
+        let mut run = Self {
             source,
             from,
             to,
@@ -101,76 +101,76 @@ impl<'s> Copying<'s> {
             epoch: loaded.epoch,
             was_clean: loaded.clean,
             counts: Counts::default(),
-            reading: Reading::of(source, &lease.subscription, &loaded, adoption.batch_events_max),
+            reader: UndeliveredReader::of(source, &lease.subscription, &loaded, adoption.batch_events_max),
             done: loaded.progress.done,
             highest: loaded.progress.highest,
             lease,
             adoption,
             copied: 0,
         };
-        match copying.make_sure(counted).await {
-            Ok(()) => Ok(copying),
+        match run.check(counted).await {
+            Ok(()) => Ok(run),
             Err(error) => {
-                // What was refused is what the caller wants to hear.
-                _ = copying.release().await;
+                // An error of the release matters less than the refusal.
+                _ = run.release().await;
                 Err(error)
             }
         }
     }
 
-    /// Refuses while others work on it, and what does not fit. Reads everything once, so it begins again after it.
-    async fn make_sure(&mut self, counted: &Counts) -> Result<()> {
+    /// Refuses to run beside another process, and events that do not fit. This reads every event once; afterwards the
+    /// lease is taken again, and reading starts from the beginning.
+    async fn check(&mut self, counted: &Counts) -> Result<()> {
         self.counts = self.source.counts(&self.lease.subscription).await?;
         refuse::progress(counted, &self.counts)?;
         let (mut unfit, mut checked) = (Unfit::default(), 0);
         if self.start != Start::Now {
             while let Some(items) = self.read_batch().await? {
                 checked += items.len() as u64;
-                items.iter().for_each(|item| unfit.check(&self.to, &self.carried(item)));
+                items.iter().for_each(|item| unfit.check(&self.to, &self.convert(item)));
             }
         }
-        for (_, why) in &self.reading.damaged {
+        for (_, why) in &self.reader.damaged {
             unfit.add(why, "-");
         }
-        if let Some(error) = unfit.refusal(checked + self.reading.damaged.len() as u64) {
+        if let Some(error) = unfit.refusal(checked + self.reader.damaged.len() as u64) {
             return Err(error);
         }
         let loaded = acquire(self.source, &self.lease).await?;
         self.epoch = loaded.epoch;
-        self.reading = {
+        self.reader = {
             let name = &self.lease.subscription;
-            Reading::of(self.source, name, &loaded, self.adoption.batch_events_max)
+            UndeliveredReader::of(self.source, name, &loaded, self.adoption.batch_events_max)
         };
         (self.done, self.highest) = (loaded.progress.done, loaded.progress.highest);
         Ok(())
     }
 
-    /// How many events there were to copy, as far as was counted.
+    /// How many events there were to move when they were counted.
     pub fn total(&self) -> u64 {
         if self.start == Start::Now { 0 } else { self.counts.undelivered() }
     }
 
-    /// How many are copied.
+    /// How many events were moved so far.
     pub fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Copies the next batch: all of it or nothing. Answers how many events that were, `None` when none is left.
+    /// Moves the next batch: all of it or nothing. Returns how many events; `None` when none is left.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`] if another process is at work, [`Code::LeaseHeld`] if another process has taken the
-    /// lease over, or what the database says. The batches before stay copied; running the whole thing again goes on
-    /// after them.
+    /// [`Code::ForeignPublisher`] if another process works on the outbox, [`Code::LeaseHeld`] if another process has taken
+    /// the lease, and errors of the database. Earlier batches stay moved; a new adoption continues after them.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the batch copied and settled, or neither. The copy is to begin again then.
+    /// If the future is dropped, the batch is either moved completely or not at all. Start a new adoption then.
     pub async fn next_batch(&mut self) -> Result<Option<usize>> {
         if self.start == Start::Now {
             return Ok(None);
         }
         let Some(items) = self.read_batch().await? else { return Ok(None) };
         let mut done = self.done.clone();
-        for (first, last) in self.reading.dead.drain(..) {
+        for (first, last) in self.reader.dead.drain(..) {
             done.insert_range(first, last);
         }
         let (mut unpark, mut highest) = (Vec::new(), self.highest);
@@ -183,7 +183,7 @@ impl<'s> Copying<'s> {
                 highest = Some(Mark { position: *position, id: event.id });
             }
         }
-        let parcel = Parcel {
+        let batch = Batch {
             settlement: Settlement {
                 subscription: self.lease.subscription.clone(),
                 epoch: self.epoch,
@@ -195,50 +195,50 @@ impl<'s> Copying<'s> {
             },
             to: self.to.clone(),
             attempts: items.iter().map(|item| item.parked.as_ref().map_or(0, |row| row.attempts)).collect(),
-            events: items.iter().map(|item| self.carried(item)).collect(),
+            events: items.iter().map(|item| self.convert(item)).collect(),
         };
-        let handed_over = self.source.hand_over(parcel).await.map_err(|error| self.reported(error))?;
-        if handed_over == HandedOver::Fenced {
-            return Err(self.lost());
+        let moved = self.source.move_batch(batch).await.map_err(|error| self.with_effect(error))?;
+        if moved == Moved::Fenced {
+            return Err(self.lease_lost());
         }
         (self.done, self.highest) = (done, highest);
         self.copied += items.len() as u64;
         Ok(Some(items.len()))
     }
 
-    /// Gives the lease back and counts again.
+    /// Counts again and releases the lease.
     ///
     /// # Errors
-    /// What the database says; what was copied stays so.
+    /// Errors of the database. The events stay moved.
     pub async fn finish(self) -> Result<Adopted> {
         let counts = self.source.counts(&self.lease.subscription).await;
         self.release().await?;
         let counts = counts?;
-        let strangers = counts.delivered.saturating_sub(self.counts.delivered + self.copied);
-        Ok(Adopted { copied: self.copied, counts, strangers })
+        let delivered_elsewhere = counts.delivered.saturating_sub(self.counts.delivered + self.copied);
+        Ok(Adopted { copied: self.copied, counts, delivered_elsewhere })
     }
 
-    /// Gives the lease back, with the copy at its end or not.
+    /// Releases the lease, whether all events are moved or not.
     ///
     /// # Errors
-    /// What the database says; then the lease runs out by itself.
+    /// Errors of the database. The lease then expires by itself.
     pub async fn release(&self) -> Result<()> {
         self.source.release(&self.lease.subscription, self.epoch, self.was_clean).await
     }
 
-    /// Events of the next batch that are to move, after the lease was renewed for them.
+    /// Renews the lease and reads the events of the next batch.
     async fn read_batch(&mut self) -> Result<Option<Vec<Item>>> {
         let (mut items, mut bytes) = (Vec::new(), 0);
         match self.source.renew(self.lease.clone(), self.epoch).await? {
             Renewed::Held { .. } => {}
-            Renewed::Lost => return Err(self.lost()),
+            Renewed::Lost => return Err(self.lease_lost()),
         }
         while items.len() < self.adoption.batch_events_max.max(1) && bytes < BATCH_BYTES_MAX {
-            let taken = self.reading.fill(self.source).await?;
+            let taken = self.reader.fill(self.source).await?;
             if taken > 0 {
-                return Err(self.reported(refuse::taken(taken)));
+                return Err(self.with_effect(refuse::rows_changed(taken)));
             }
-            let Some(item) = self.reading.ready.pop_front() else { break };
+            let Some(item) = self.reader.ready.pop_front() else { break };
             if !refuse::moves(self.start, item.event.time) {
                 continue;
             }
@@ -248,12 +248,12 @@ impl<'s> Copying<'s> {
         Ok((!items.is_empty()).then_some(items))
     }
 
-    fn carried(&self, item: &Item) -> Event {
+    fn convert(&self, item: &Item) -> Event {
         let parked_attempts = item.parked.as_ref().map_or(0, |row| row.attempts);
-        carried(&item.event, parked_attempts, self.from.as_ref(), &self.adoption.leave_out)
+        convert(&item.event, parked_attempts, self.from.as_ref(), &self.adoption.leave_out)
     }
 
-    fn lost(&self) -> Error {
+    fn lease_lost(&self) -> Error {
         let what = format!("the lease of subscription {:?} was lost", self.lease.subscription);
         Error::new(Code::LeaseHeld, what)
             .with_effect(format!(
@@ -265,10 +265,10 @@ impl<'s> Copying<'s> {
             )
     }
 
-    /// The error, with what it means for the copy.
-    fn reported(&self, error: Error) -> Error {
+    /// Adds what an error means for the adoption.
+    fn with_effect(&self, error: Error) -> Error {
         match error.code() {
-            Code::ForeignPublisher => refuse::strangers(error.message().to_owned(), self.copied),
+            Code::ForeignPublisher => refuse::foreign_publisher(error.message().to_owned(), self.copied),
             _ => error
                 .with_effect(format!(
                     "{} events were copied before and settled here; the current batch was moved completely or not at all",
@@ -279,8 +279,8 @@ impl<'s> Copying<'s> {
     }
 }
 
-impl Reading {
-    fn of(source: &dyn HandsOver, subscription: &str, loaded: &Loaded, events_max: usize) -> Self {
+impl UndeliveredReader {
+    fn of(source: &dyn AdoptSource, subscription: &str, loaded: &Loaded, events_max: usize) -> Self {
         let mut parked = loaded.parked.clone();
         parked.sort_by_key(|row| row.position);
         Self {
@@ -295,9 +295,9 @@ impl Reading {
         }
     }
 
-    /// Reads on until something is ready, or everything was read. What is parked stands where its position is. Answers
-    /// how many rows another process has taken meanwhile.
-    async fn fill(&mut self, source: &dyn HandsOver) -> Result<usize> {
+    /// Reads until an event is ready, or everything was read. A parked event is ordered by its position. Returns how many
+    /// rows another process has taken meanwhile.
+    async fn fill(&mut self, source: &dyn AdoptSource) -> Result<usize> {
         while self.ready.is_empty() {
             if self.claimed.is_empty() && !self.is_at_end {
                 let taken = self.claim().await?;
@@ -337,7 +337,7 @@ impl Reading {
         Ok(taken)
     }
 
-    async fn fetch(&mut self, source: &dyn HandsOver, due: Vec<Position>) -> Result<usize> {
+    async fn fetch(&mut self, source: &dyn AdoptSource, due: Vec<Position>) -> Result<usize> {
         let fetched = source.fetch(due, BATCH_BYTES_MAX).await?;
         let mut take = |position: Position| {
             let at = self.parked.iter().position(|row| row.position == position)?;
@@ -357,7 +357,7 @@ impl Reading {
     }
 }
 
-async fn acquire(source: &dyn HandsOver, lease: &LeaseRequest) -> Result<Loaded> {
+async fn acquire(source: &dyn AdoptSource, lease: &LeaseRequest) -> Result<Loaded> {
     match source.acquire(lease.clone()).await? {
         Acquired::Granted(loaded) => Ok(*loaded),
         Acquired::Held { holder, remaining } => Err(refuse::held(&lease.subscription, &holder, remaining)),

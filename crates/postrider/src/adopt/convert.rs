@@ -1,24 +1,24 @@
-//! What an event is in the other outbox.
+//! Converts an event for the target.
 
 use crate::Event;
 use crate::layout::{Ability, RowTable};
 
-/// A part of an event that not every layout has a column for.
+/// A field of an event that not every layout has a column for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// When it is not worth delivering any more.
+    /// The time after which it is not delivered any more.
     ExpiresAt,
-    /// The action it came from.
+    /// The action.
     Action,
-    /// The service.
+    /// The namespace.
     Namespace,
-    /// The machine or process.
+    /// The producer.
     Producer,
-    /// Its headers.
+    /// The headers.
     Headers,
-    /// Its topic.
+    /// The topic.
     Topic,
-    /// Its own limit of tries.
+    /// The limit of attempts.
     MaxAttempts,
 }
 
@@ -34,7 +34,7 @@ impl Field {
         Self::MaxAttempts,
     ];
 
-    /// Its name, as messages have it.
+    /// Its name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ExpiresAt => "expires_at",
@@ -60,8 +60,8 @@ impl Field {
     }
 }
 
-/// The event as the other outbox gets it. `parked_attempts` are tries that its limit does not know of yet.
-pub(super) fn carried(
+/// The event for the target. `parked_attempts` are attempts that its limit does not include yet.
+pub(super) fn convert(
     event: &Event,
     parked_attempts: u32,
     from: Option<&RowTable>,
@@ -69,11 +69,10 @@ pub(super) fn carried(
 ) -> Event {
     let mut event = event.clone();
     if let Some(table) = from {
-        let left = event.max_attempts.map(|most| most.saturating_sub(parked_attempts).max(1));
-        // The limit of an outbox is the next reader's to choose; a row's own is kept, and so is what a tried row has
-        // left.
-        let is_outboxes = !table.layout().has(Ability::RowLimit) && left == Some(table.max_attempts);
-        event.max_attempts = left.filter(|_| !is_outboxes);
+        let left = event.max_attempts.map(|limit| limit.saturating_sub(parked_attempts).max(1));
+        // The target has its own default limit. Only a row's own limit, or what is left after attempts, is kept.
+        let is_default = !table.layout().has(Ability::RowLimit) && left == Some(table.max_attempts);
+        event.max_attempts = left.filter(|_| !is_default);
     }
     leave_out.iter().for_each(|field| field.remove_from(&mut event));
     event
@@ -85,23 +84,23 @@ mod tests {
     use crate::layout::RowLayout;
 
     #[test]
-    fn a_tried_row_carries_what_it_has_left_and_an_untried_one_no_limit() {
-        let left = |layout, most, tried| {
+    fn a_row_keeps_its_remaining_attempts_and_an_untried_row_has_no_limit() {
+        let left = |layout, limit, attempts| {
             let table = RowTable::new(layout).unwrap();
-            carried(&Event::new("a", "{}").with_max_attempts(most), tried, Some(&table), &[]).max_attempts
+            convert(&Event::new("a", "{}").with_max_attempts(limit), attempts, Some(&table), &[]).max_attempts
         };
         assert_eq!(left(RowLayout::OutboxEvents, 10, 0), None);
-        assert_eq!(left(RowLayout::OutboxEvents, 7, 0), Some(7), "three tries, as the table tells them");
-        assert_eq!(left(RowLayout::OutboxEvents, 10, 3), Some(7), "three tries, as a note tells them");
-        assert_eq!(left(RowLayout::Outbox, 10, 0), Some(10), "the row's own");
+        assert_eq!(left(RowLayout::OutboxEvents, 7, 0), Some(7), "three attempts, counted in the table");
+        assert_eq!(left(RowLayout::OutboxEvents, 10, 3), Some(7), "three attempts, counted in a note");
+        assert_eq!(left(RowLayout::Outbox, 10, 0), Some(10), "the row's own limit");
         assert_eq!(left(RowLayout::EventOutbox, 2, 5), Some(1));
     }
 
     #[test]
-    fn only_what_is_named_is_left_out() {
+    fn only_the_named_fields_are_removed() {
         let event = Event::new("a", "{}").with_topic("t").with_header("a", "b").with_max_attempts(3);
-        assert_eq!(carried(&event, 2, None, &[]), event);
-        let without = carried(&event, 2, None, &[Field::Topic, Field::Headers]);
+        assert_eq!(convert(&event, 2, None, &[]), event);
+        let without = convert(&event, 2, None, &[Field::Topic, Field::Headers]);
         assert_eq!((without.topic.is_none(), without.headers.is_empty()), (true, true));
         assert_eq!(without.max_attempts, Some(3));
     }
