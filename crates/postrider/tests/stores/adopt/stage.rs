@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts};
-use postrider::layout::RowLayout;
+use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
@@ -66,49 +66,32 @@ pub(crate) struct Words {
     pub(crate) failed: &'static str,
     pub(crate) attempts: &'static str,
     /// The assignment that, together with the state, marks a row as given up.
-    pub(crate) given_up: &'static str,
+    pub(crate) given_up: String,
 }
 
 pub(crate) fn words(layout: RowLayout) -> Words {
-    match layout {
-        RowLayout::EventOutbox => Words {
-            pending: "pending",
-            done: "sent",
-            failed: "failed",
-            attempts: "attempts",
-            given_up: "next_attempt_at = '9999-12-31 00:00:00'",
-        },
-        RowLayout::Outbox => Words {
-            pending: "pending",
-            done: "published",
-            failed: "failed",
-            attempts: "retry_count",
-            given_up: "retry_count = max_retries",
-        },
-        RowLayout::OutboxEvents | RowLayout::Custom => Words {
-            pending: "PENDING",
-            done: "PUBLISHED",
-            failed: "FAILED",
-            attempts: "attempt_count",
-            given_up: "attempt_count = 100",
-        },
-    }
+    let spec = layout.spec();
+    let [pending, .., done, failed] = spec.states else { panic!("{} has too few states", spec.name) };
+    let is_scheduled = layout.shapes()[0].columns.iter().any(|column| column.name == "next_attempt_at");
+    let given_up = match is_scheduled {
+        true => "next_attempt_at = '9999-12-31 00:00:00'".to_owned(),
+        false => format!("{} = 100", spec.attempts),
+    };
+    Words { pending, done, failed, attempts: spec.attempts, given_up }
 }
 
 /// An event that the layout can store, with this key and number.
 pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
-    match layout {
-        RowLayout::Outbox => event
-            .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
-            .with_topic("orders")
-            .with_header("shop", "north")
-            .with_key(format!("key{key}")),
-        RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-            event.with_aggregate("Order", format!("key{key}"))
-        }
+    if !layout.has(Ability::Uuids) {
+        return event.with_aggregate("Order", format!("key{key}"));
     }
+    event
+        .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
+        .with_topic("orders")
+        .with_header("shop", "north")
+        .with_key(format!("key{key}"))
 }
 
 /// Events of all keys, interleaved.
