@@ -19,7 +19,7 @@
 //!
 //! # Errors
 //!
-//! The [recovery](crate::Code::recovery) of an error's code tells the caller what to do. After an error with
+//! The [recovery](crate::Code::recovery) of an error's code specifies what the caller must do. After an error with
 //! [`Recovery::Retry`], nothing was changed, and the caller may repeat the call. After any other error the outcome may
 //! be unknown, and the caller acquires the lease again, which loads the state.
 //!
