@@ -1,5 +1,7 @@
 //! A handler: the program that takes orders also mails their confirmations, after the commit and with retries.
 
+#![allow(clippy::print_stdout, reason = "the example prints instead of sending mail")]
+
 use postrider::handler::{Context, HandlerError, Handlers, Result};
 use postrider::store::{Store as _, sqlite::SqliteStore};
 use postrider::{Event, Relay, Subscription};
