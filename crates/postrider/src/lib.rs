@@ -114,6 +114,7 @@ pub mod ledger;
 pub mod relay;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod adopt;
+pub mod inbox;
 
 mod clock;
 mod error;
@@ -132,6 +133,7 @@ pub use event::{
     Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
 };
 pub use ident::Ident;
+pub use inbox::Inbox;
 pub use limits::Limits;
 pub use position::Position;
 #[cfg(feature = "relay")]

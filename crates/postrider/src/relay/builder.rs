@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::driver::{Driver, DriverHandle};
 use super::handle::{RelayHandle, Served};
 use super::health_log::{HealthLog, Verb};
+use super::inbox_cleanup::InboxCleaner;
+use super::pace::Pace;
 use super::retention::Cleaner;
 use super::{Order, Relay, Retention, Subscription, waker};
 use crate::store::{Backlog, IntoStore, Store};
@@ -160,7 +162,10 @@ impl RelayBuilder {
             if let Some(wakes) = store.wakes() {
                 tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
             }
-            if let Some(cleaner) = Cleaner::new(store, clock.clone(), handles, &retention) {
+            let pace = Pace(handles);
+            let inbox = InboxCleaner::new(store.clone(), clock.clone(), pace.clone(), &retention);
+            tasks.spawn(inbox.run(stopped.clone()));
+            if let Some(cleaner) = Cleaner::new(store, clock.clone(), pace, &retention) {
                 tasks.spawn(cleaner.run(stopped.clone()));
             }
         }

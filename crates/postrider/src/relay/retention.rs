@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::driver::DriverHandle;
+use super::pace::Pace;
 use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
@@ -29,6 +29,13 @@ pub struct Retention {
     pub at_expiry: bool,
     /// Which rows of a table with a state per row may be deleted. Without meaning for the layout `postrider`.
     pub scope: RetentionScope,
+    /// Rows of the inbox beside the outbox stay at least this long, even if they have expired; `None`: as long as `keep`,
+    /// so that the inbox remembers every event that this outbox can still deliver again. Not for `processed_events`, where
+    /// `expires_at` alone decides.
+    pub inbox_keep: Option<Duration>,
+    /// Which expired inbox rows are deleted: [`Own`](RetentionScope::Own), those of Postrider's own inbox;
+    /// [`All`](RetentionScope::All), also those of `processed_events`, which belongs to the owner of layout `outbox`.
+    pub inbox_scope: RetentionScope,
     /// Events looked at in one batch, which is one short transaction.
     pub batch_events_max: usize,
     /// Wait after nothing was left to delete, and before the first batch.
@@ -36,7 +43,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Nothing is ever deleted.
+    /// No event is ever deleted. Expired rows of the inbox are.
     pub const FOREVER: Self = Self { keep: None, ..Self::DEFAULT };
 
     /// Published rows of the layout `outbox` are deleted once their own `expires_at` is past, as its document says.
@@ -46,6 +53,8 @@ impl Retention {
         keep: Some(Duration::from_secs(7 * 24 * 60 * 60)),
         at_expiry: false,
         scope: RetentionScope::Own,
+        inbox_keep: None,
+        inbox_scope: RetentionScope::All,
         batch_events_max: 2_000,
         rest: Duration::from_secs(60),
     };
@@ -55,16 +64,37 @@ impl Retention {
         Self { keep: Some(keep), ..Self::DEFAULT }
     }
 
-    /// What counts if nothing is said: seven days in the layout `postrider`, forever in a table with a state per row.
+    /// The default: seven days in the layout `postrider`. From a table with a state per row, and from `processed_events`
+    /// beside it, nothing is deleted unless a retention is set, even if that is [`FOREVER`](Self::FOREVER).
     pub fn default_for(table: Option<&RowTable>) -> Self {
-        if table.is_some() { Self::FOREVER } else { Self::DEFAULT }
+        match table {
+            Some(_) => Self { inbox_scope: RetentionScope::Own, ..Self::FOREVER },
+            None => Self::DEFAULT,
+        }
     }
 
-    /// Refuses `at_expiry` where rows have no `expires_at`.
+    /// How long rows of Postrider's own inbox stay at least.
+    pub(super) fn inbox_older_than(&self) -> Duration {
+        self.inbox_keep.or(self.keep).unwrap_or_default()
+    }
+
+    /// Refuses `at_expiry` where rows have no `expires_at`, and an inbox that forgets events which this outbox keeps: if
+    /// one of them was delivered again, it would have its effect again.
     ///
     /// # Errors
-    /// [`Code::RetentionUnfit`].
+    /// [`Code::RetentionUnfit`], [`Code::PolicyInvalid`].
     pub fn check(&self, table: Option<&RowTable>) -> Result<()> {
+        if let (Some(inbox), Some(keep)) = (self.inbox_keep, self.keep)
+            && inbox < keep
+        {
+            let what = format!(
+                "the inbox is kept for {}, but the events of this outbox for {}",
+                span(inbox),
+                span(keep)
+            );
+            return Err(Error::new(Code::PolicyInvalid, what)
+                .with_hint("keep the inbox at least as long as the events: they may be delivered again"));
+        }
         let layout = table.map_or("postrider", |table| table.layout().name());
         if !self.at_expiry || table.is_some_and(|table| table.layout().has(Ability::Expiry)) {
             return Ok(());
@@ -99,7 +129,7 @@ impl Retention {
             true => "when their expires_at has passed".to_owned(),
             false => format!("{after} after their {}", self.counts_from(table)),
         };
-        let mut what = match self.scope {
+        let what = match self.scope {
             RetentionScope::Own => format!(
                 "rows of {name} that Postrider delivers from now on are deleted {when}; rows delivered by other \
                  programs, adopted rows and rows delivered before retention was set stay"
@@ -110,10 +140,19 @@ impl Retention {
                 )
             }
         };
-        if table.layout().has(Ability::Inbox) {
-            what.push_str("; rows of processed_events are deleted when their expires_at has passed");
-        }
         Some(what)
+    }
+
+    /// Which inbox rows will be deleted and when, in a sentence.
+    pub fn deletes_from_inbox(&self, table: Option<&RowTable>) -> String {
+        let processed = self.inbox_scope == RetentionScope::All
+            && table.is_some_and(|table| table.layout().has(Ability::Inbox));
+        let tables = if processed { "the inbox and of processed_events" } else { "the inbox" };
+        let age = match self.inbox_older_than() {
+            Duration::ZERO => String::new(),
+            age => format!(", {} after they were processed at the earliest", span(age)),
+        };
+        format!("rows of {tables} are deleted when their expires_at has passed{age}")
     }
 }
 
@@ -143,20 +182,11 @@ const SWEEPS_BEFORE_RESTART: u32 = 60;
 /// Deletions that are logged while more are under way.
 const TOLD_AFTER: u64 = 100_000;
 
-/// Shortest pause between two batches.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// A pause is so many times as long as the batch before it took: the share of the time while there is something
-/// to publish is a tenth, else a half.
-const PAUSE_WHILE_BUSY: u32 = 9;
-const PAUSE_WHILE_IDLE: u32 = 1;
-
 /// Deletes delivered events of one outbox. Its errors are logged and never end it.
 pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// The subscriptions of the outbox that this relay serves.
-    handles: Vec<Arc<DriverHandle>>,
+    pace: Pace,
     /// What a batch is asked for with.
     purge: Purge,
     rest: Duration,
@@ -175,13 +205,13 @@ impl Cleaner {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        handles: Vec<Arc<DriverHandle>>,
+        pace: Pace,
         retention: &Retention,
     ) -> Option<Self> {
         Some(Self {
             store,
             clock,
-            handles,
+            pace,
             purge: Purge {
                 scope: retention.scope,
                 at_expiry: retention.at_expiry,
@@ -210,7 +240,7 @@ impl Cleaner {
         let mut wait = self.rest;
         loop {
             tokio::time::sleep(wait).await;
-            wait = if self.leads() { self.batch().await } else { self.rest.max(PAUSE_MIN) };
+            wait = if self.pace.leads() { self.batch().await } else { self.pace.at_least(self.rest) };
         }
     }
 
@@ -236,8 +266,7 @@ impl Cleaner {
             self.tell_deleted();
         }
         if more {
-            let times = if self.is_busy() { PAUSE_WHILE_BUSY } else { PAUSE_WHILE_IDLE };
-            return took.saturating_mul(times).max(PAUSE_MIN);
+            return self.pace.after_batch(took);
         }
         self.sweeps += 1;
         if self.sweeps >= SWEEPS_BEFORE_RESTART {
@@ -246,27 +275,15 @@ impl Cleaner {
         self.rest
     }
 
-    /// Whether one of the subscriptions is led here. Who only stands by leaves the deleting to the leader.
-    fn leads(&self) -> bool {
-        self.handles.iter().any(|handle| handle.status().brain.leading.is_some())
-    }
-
-    /// Whether there is something to publish or to settle.
-    fn is_busy(&self) -> bool {
-        let busy = |handle: &Arc<DriverHandle>| {
-            let brain = handle.status().brain;
-            brain.events_in_memory > 0 || brain.in_flight > 0 || brain.unsettled > 0
-        };
-        self.handles.iter().any(busy)
-    }
-
     /// Logs how many events were deleted since it was last logged, if any were.
     fn tell_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
-            let subscription =
-                self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
-            tracing::info!(deleted, subscription, "deleted delivered events older than the retention");
+            tracing::info!(
+                deleted,
+                subscription = self.pace.names(),
+                "deleted delivered events older than the retention"
+            );
         }
     }
 
@@ -318,11 +335,34 @@ mod tests {
     fn what_will_be_deleted_is_said() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
-        assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
+        assert!(own.contains("expires_at"), "{own}");
         assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
         let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(5_400)) };
         let all = all.deletes(Some(&table)).unwrap();
         assert!(all.contains("all delivered rows of") && all.contains("90m after"), "{all}");
+    }
+
+    #[test]
+    fn expired_rows_of_processed_events_are_deleted_only_if_a_retention_is_set() {
+        let table = RowTable::new(RowLayout::Outbox).unwrap();
+        let default = Retention::default_for(Some(&table)).deletes_from_inbox(Some(&table));
+        assert_eq!(default, "rows of the inbox are deleted when their expires_at has passed");
+        let forever = Retention::FOREVER.deletes_from_inbox(Some(&table));
+        assert!(forever.contains("and of processed_events"), "{forever}");
+        let ours = Retention::default_for(None).deletes_from_inbox(None);
+        assert!(ours.contains("rows of the inbox are") && ours.contains("7d after they"), "{ours}");
+    }
+
+    #[test]
+    fn an_inbox_that_forgets_events_which_the_outbox_keeps_is_refused() {
+        let day = Duration::from_secs(86_400);
+        let short = Retention { inbox_keep: Some(6 * day), ..Retention::default() };
+        let error = short.check(None).unwrap_err();
+        assert_eq!(error.code(), Code::PolicyInvalid);
+        assert!(error.message().contains("6d") && error.message().contains("7d"), "{error}");
+        assert!(Retention { inbox_keep: Some(7 * day), ..Retention::default() }.check(None).is_ok());
+        // How long events that are kept forever may come back is not known.
+        assert!(Retention { inbox_keep: Some(day), ..Retention::FOREVER }.check(None).is_ok());
     }
 
     #[test]

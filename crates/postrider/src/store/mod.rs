@@ -59,7 +59,9 @@ pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
-pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope};
+pub use retention::{
+    InboxPurge, InboxPurged, Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope,
+};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -71,7 +73,7 @@ use std::time::Duration;
 
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Outbox, Position, Result, StoredEvent, Timestamp};
+use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
 
 /// One outbox in one database.
 pub trait Store: Send + Sync + 'static {
@@ -141,6 +143,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`Code::StoreBusy`](crate::Code::StoreBusy); so does another process that deletes.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
+    /// Deletes one batch of inbox rows that have expired, in short transactions. A row that another process deletes at the
+    /// same time is deleted once.
+    fn purge_inbox(&self, _purge: InboxPurge) -> BoxFuture<'_, Result<InboxPurged>> {
+        Box::pin(std::future::ready(Ok(InboxPurged::default())))
+    }
+
     /// Records a relay's report about itself, which [`overview`](Self::overview) returns. It is for operators only:
     /// it needs no lease, no decision depends on it, and a failure does no harm.
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
@@ -165,6 +173,12 @@ pub trait Store: Send + Sync + 'static {
     /// holds no connection. Set the rest on it, such as [`namespace`](Outbox::namespace).
     fn outbox(&self) -> Outbox {
         outbox(self.row_table())
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
     }
 
     /// Wake-ups for committed events, if the database supports them. A relay calls this once, when it starts. They only

@@ -66,8 +66,10 @@ mod sqlx_sqlite;
 mod tokio_postgres;
 mod transaction;
 
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+pub(crate) use columns::Value;
 pub use outbox::Outbox;
-pub use transaction::{Batch, Transaction};
+pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
 
 use uuid::Uuid;
 

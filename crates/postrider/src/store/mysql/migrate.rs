@@ -7,8 +7,11 @@ use crate::{Code, Error, Ident, Result};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes. Each may be
 /// run again where it broke off: on these servers every CREATE is committed at once.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_absent.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_outbox.sql"),
+    include_str!("migrations/0002_absent.sql"),
+    include_str!("migrations/0003_inbox.sql"),
+];
 
 /// The database, and the book of migrations, made before the first. A process that creates or moves a subscription, or
 /// deletes events, locks the row of the first migration.

@@ -7,7 +7,7 @@ const ROLES: &str = include_str!("roles.sql");
 /// What MySQL keeps of a user's name; a role is one.
 const BYTES_MAX: usize = 32;
 
-/// The SQL that makes them for a database: `DATABASE_writer`, `_relay`, `_viewer`, `_migrator`.
+/// The SQL that makes them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
 ///
 /// # Errors
 /// If a name becomes too long.
@@ -15,7 +15,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
     // In the name of a whole database `_` stands for any letter and `%` for any letters, unless they are escaped.
     let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
     let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
-    for role in ["writer", "relay", "viewer", "migrator"] {
+    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
             return Err(Error::new(Code::NameInvalid, format!("{name:?} is too long for a role name"))

@@ -5,6 +5,7 @@
 
 CREATE ROLE IF NOT EXISTS '{writer}';
 CREATE ROLE IF NOT EXISTS '{relay}';
+CREATE ROLE IF NOT EXISTS '{inbox}';
 CREATE ROLE IF NOT EXISTS '{viewer}';
 CREATE ROLE IF NOT EXISTS '{migrator}';
 
@@ -22,12 +23,17 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.absent TO '{relay}';
+GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
 -- Who has the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 -- MariaDB alone reads what follows M!: it tells only with PROCESS that the transaction of another user rests. That shows the
 -- relay the texts of all statements on the server; take it back (REVOKE PROCESS ON *.* FROM '{relay}') if nobody leaves transactions
 -- open. On servers that tell no metadata locks, of both kinds, a relay cannot do without it: GRANT PROCESS ON *.* TO '{relay}';
 GRANT USAGE /*M! , PROCESS */ ON *.* TO '{relay}';
+
+-- Inbox: the consumer. It inserts the rows of its events, and deletes what has expired. It cannot change a row. If it also
+-- writes events, grant it '{writer}' as well.
+GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 
 -- Viewer: `status` and `doctor`.
 GRANT SELECT ON {database}.* TO '{viewer}';

@@ -12,7 +12,8 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
 /// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_outbox.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_inbox.sql")];
 
 /// The book of migrations, made before the first.
 const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (

@@ -22,10 +22,10 @@ use super::session_rows::{RowClaim, RowId};
 use crate::adopt::Parcel;
 use crate::layout::RowTable;
 use crate::store::{
-    Acquired, Budget, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport, Renewed,
-    Settled, Settlement, Wakes,
+    Acquired, Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview,
+    RelayReport, Renewed, Settled, Settlement, Wakes,
 };
-use crate::{BoxFuture, Result, Timestamp};
+use crate::{BoxFuture, Inbox, Result, Timestamp};
 
 /// Which connection an operation uses. Reading ahead, settling and cleaning must not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,11 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
     /// Releases all locks.
     fn clear_locks(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
+    }
+
+    /// See [`Store::inbox`](crate::store::Store::inbox).
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
     }
 
     /// See [`Store::wakes`](crate::store::Store::wakes).
@@ -223,10 +228,8 @@ pub(crate) trait RowConnection: Send {
         std::future::ready(())
     }
 
-    /// Deletes expired rows of the layout's other table, if it has one. Returns whether there may be more.
-    fn delete_expired(&mut self, _rows_max: usize) -> impl Future<Output = Result<bool>> + Send {
-        std::future::ready(Ok(false))
-    }
+    /// Deletes expired rows of the inbox, in a transaction for each table that serves as one.
+    fn purge_inbox(&mut self, purge: InboxPurge) -> impl Future<Output = Result<InboxPurged>> + Send;
 }
 
 /// Several steps in one transaction, the same on every database.

@@ -34,13 +34,3 @@ impl TxVerb for DeleteDelivered {
 fn scope(purge: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { purge.scope }
 }
-
-/// What a batch comes to, with whether there may be more to delete beside the outbox. A failure there counts only if
-/// nothing else was done.
-pub(super) fn with_expired(purged: Purged, more: Result<bool>) -> Result<Purged> {
-    match more {
-        Ok(more) => Ok(Purged { more: purged.more || more, ..purged }),
-        Err(error) if purged.deleted == 0 => Err(error),
-        Err(_) => Ok(purged),
-    }
-}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::connect::MySqlConfig;
 use super::super::connection::{Guard, SharedConnection};
 use super::super::session::{Access, Params};
-use super::super::{admin as operator, lease, relays};
+use super::super::{admin as operator, inbox, lease, relays};
 use super::sql::{Marks, Sql};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
@@ -15,12 +15,16 @@ use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::session_rows::{RowClaim, RowId};
-use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement};
-use crate::{BoxFuture, Code, Error, Result};
+use crate::store::{
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
+};
+use crate::{BoxFuture, Code, Error, Ident, Inbox, Result};
 
 /// An outbox with a state per row in MySQL or MariaDB.
 pub struct MySqlRows {
     table: Arc<RowTable>,
+    /// The database of Postrider's own tables.
+    schema: Ident,
     pub(super) sql: Sql,
     /// How rows are marked before they are published, if they are.
     marks: Option<Marks>,
@@ -46,6 +50,7 @@ impl MySqlRows {
             claimer: connection(),
             cleaner: connection(),
             table: Arc::new(table.clone()),
+            schema: config.schema_name().clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
             sql,
         })
@@ -64,6 +69,10 @@ impl RowDialect for MySqlRows {
 
     fn marks_rows(&self) -> bool {
         self.marks.is_some()
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.schema.clone())
     }
 
     async fn connection(&self, role: Role) -> Result<MySqlRowConnection<'_>> {
@@ -195,5 +204,8 @@ impl RowConnection for MySqlRowConnection<'_> {
             retention::note(self.conn.session()?, &self.rows.sql, &plan.done.ids).await;
         }
         Ok(changed)
+    }
+    async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
+        inbox::purge(&mut self.conn, &purge).await
     }
 }

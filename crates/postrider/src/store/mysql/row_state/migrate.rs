@@ -18,7 +18,8 @@ use crate::{Code, Error, Ident, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes. Each may be run again where it broke
 /// off: on these servers every CREATE is committed at once.
-const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0003_inbox.sql")];
 
 /// The database, and the table that records these migrations. Not that of the default layout: the two never share a
 /// database.
@@ -59,21 +60,21 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 /// The SQL of all of it, to be run with another tool: the layout's table and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut layout_sql = table_of(table.layout)?.unwrap_or_default().to_owned();
-    if table.layout.has(Ability::Views) {
-        // It is not known whether there is an inbox.
-        layout_sql.push_str(&views::all());
-    }
     if extras.aggregate_index {
         layout_sql.push_str(AGGREGATE_INDEX);
     }
     let layout_sql = table.put_into_mysql(&layout_sql);
+    // They count the rows of the inbox, so they come after it.
+    let views =
+        if table.layout.has(Ability::Views) { table.put_into_mysql(&views::all()) } else { String::new() };
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (begin, named) = if version == 1 {
             (format!("{layout_sql}\n{MIGRATIONS_TABLE}"), naming(table))
         } else {
             Default::default()
         };
-        let sql = format!("{begin}{}\n\n{named}{}\n", sql.trim_end(), entry(version));
+        let views = if version == LATEST { views.as_str() } else { "" };
+        let sql = format!("{begin}{}\n\n{views}{named}{}\n", sql.trim_end(), entry(version));
         Migration { version, sql: schema.put_into_mysql(&typed(table, &sql)) }
     });
     Ok(steps.collect())
@@ -147,16 +148,17 @@ async fn apply(
     if extras.aggregate_index && !has_aggregate_index(session, table).await? {
         session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
-    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
-    let mut differences = found.unwrap_or_default();
-    if extras.views || is_new {
-        differences.extend(views::make(session, table).await?);
-    }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
         let (preamble, named) =
             if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
         let own = format!("{preamble}{sql}\n{named}{}", entry(version));
         session.several(Access::Writes, &typed(table, &own)).await?;
+    }
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
+    let mut differences = found.unwrap_or_default();
+    if extras.views || is_new {
+        // They count the rows of the inbox, so they come after it.
+        differences.extend(views::make(session, table).await?);
     }
     check_table(session, table).await?;
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })

@@ -15,7 +15,8 @@ pub(super) fn all() -> String {
     format!("{VIEWS}{THROUGHPUT}")
 }
 
-/// Makes those that are missing. What is received is counted if there is an inbox now. Answers which were there already
+/// Makes those that are missing. What is received is counted in Postrider's own inbox, and in a table `event_inbox` if there is one
+/// now. Answers which were there already
 /// and are something else.
 pub(super) async fn make(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
     let schema = table.schema.as_str();

@@ -17,7 +17,8 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
 /// Every migration of our own tables, oldest first. A released one never changes.
-const MIGRATIONS: &[&str] = &[include_str!("ledger.sql"), include_str!("refused.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0002_inbox.sql")];
 
 /// The table that records these migrations. Not that of the default layout: the two never share a schema.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
@@ -41,9 +42,8 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 /// The SQL of all of it, to be run with another tool: the layout's tables and ours.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
-    if table.layout.has(Ability::Views) {
-        layout_sql.push_str(&views::all(table));
-    }
+    // They count the rows of the inbox, so they come after it.
+    let views = if table.layout.has(Ability::Views) { views::all(table) } else { String::new() };
     if extras.aggregate_index {
         layout_sql.push_str(&table.put_into(AGGREGATE_INDEX));
         layout_sql.push('\n');
@@ -57,10 +57,9 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Mi
                 Default::default()
             };
             let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
-            Migration {
-                version,
-                sql: schema.put_into(&format!("{preamble}{}\n\n{named}{entry}\n", sql.trim_end())),
-            }
+            let views = if version == LATEST { views.as_str() } else { "" };
+            let sql = format!("{preamble}{}\n\n{views}{named}{entry}\n", sql.trim_end());
+            Migration { version, sql: schema.put_into(&sql) }
         })
         .collect()
 }
@@ -112,10 +111,6 @@ pub(super) async fn migrate(
     if extras.aggregate_index {
         aggregate_index(tx.client(), table).await?;
     }
-    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
-    if extras.views || is_new {
-        differences.extend(views::make(tx.client(), table).await?);
-    }
     let from = version(tx.client(), schema).await?;
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
     if from == 0 {
@@ -127,6 +122,11 @@ pub(super) async fn migrate(
         let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
         let step = schema.put_into(&format!("{preamble}{sql}\n{named}{entry}"));
         tx.batch_execute(&step).await.map_err(failed)?;
+    }
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
+    if extras.views || is_new {
+        // They count the rows of the inbox, so they come after it.
+        differences.extend(views::make(tx.client(), schema, table).await?);
     }
     check_table(tx.client(), schema, table).await?;
     tx.commit().await.map_err(commit_failed)?;

@@ -5,9 +5,9 @@ use tokio_postgres::Client;
 use super::super::failure::failed;
 use super::super::statement::query_unnamed;
 use super::migrate::{columns, holds};
-use crate::Result;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::tables::{column_of_view, other_view, views_of};
+use crate::{Ident, Result};
 
 const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");
@@ -18,9 +18,10 @@ pub(super) fn all(table: &RowTable) -> String {
     format!("{}\n{}\n", table.put_into(VIEWS), table.put_into(THROUGHPUT))
 }
 
-/// Makes those that are missing. What is received is counted if there is an inbox now. Answers which were there already
+/// Makes those that are missing. What is received is counted in Postrider's own inbox, which is in `schema`, and in a table
+/// `event_inbox` if there is one now. Answers which were there already
 /// and are something else.
-pub(super) async fn make(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
+pub(super) async fn make(client: &Client, schema: &Ident, table: &RowTable) -> Result<Vec<Difference>> {
     let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
     let throughput = match inbox.iter().find(|column| column.name == "received_at") {
         // A time without a zone is UTC.
@@ -34,7 +35,7 @@ pub(super) async fn make(client: &Client, table: &RowTable) -> Result<Vec<Differ
     for (name, sql) in views_of(VIEWS).chain(views_of(&throughput)) {
         let view = table.put_into(&format!("{{views}}.\"{name}\""));
         if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &view).await? {
-            client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
+            client.batch_execute(&schema.put_into(&table.put_into(sql))).await.map_err(failed)?;
         } else if !is_of(client, table, &view, name).await? {
             others.push(other_view(table, name));
         }

@@ -1,0 +1,96 @@
+//! The task that deletes expired rows of the inbox beside an outbox. It runs whatever the retention of events is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::pace::Pace;
+use super::retention::Retention;
+use crate::store::{InboxPurge, Store};
+use crate::{Clock, Code, Error};
+
+/// Deletes expired rows of the inbox of one outbox. Its errors are logged and never end it.
+pub(super) struct InboxCleaner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    pace: Pace,
+    purge: InboxPurge,
+    rest: Duration,
+    /// Deleted since it was last logged.
+    deleted: u64,
+    /// What was reported already, so that it is reported once.
+    trouble: Option<Code>,
+}
+
+impl InboxCleaner {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        pace: Pace,
+        retention: &Retention,
+    ) -> Self {
+        let purge = InboxPurge {
+            older_than: retention.inbox_older_than(),
+            rows_max: retention.batch_events_max.max(1),
+            scope: retention.inbox_scope,
+        };
+        Self { store, clock, pace, purge, rest: retention.rest, deleted: 0, trouble: None }
+    }
+
+    /// Runs until it is stopped. A batch in progress then happens as a whole or not at all.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => {}
+            () = self.clean() => {}
+        }
+        self.log_deleted();
+    }
+
+    async fn clean(&mut self) {
+        let mut wait = self.rest;
+        loop {
+            tokio::time::sleep(self.pace.at_least(wait)).await;
+            wait = if self.pace.leads() { self.batch().await } else { self.rest };
+        }
+    }
+
+    /// Deletes one batch. Returns how long to wait before the next.
+    async fn batch(&mut self) -> Duration {
+        let begun = self.clock.now().elapsed;
+        let purged = match self.store.purge_inbox(self.purge).await {
+            Ok(purged) => purged,
+            Err(error) => {
+                self.log_deleted();
+                self.log_trouble(&error);
+                return self.rest;
+            }
+        };
+        self.trouble = None;
+        self.deleted += purged.deleted;
+        if purged.more {
+            return self.pace.after_batch(self.clock.now().elapsed.saturating_sub(begun));
+        }
+        self.log_deleted();
+        self.rest
+    }
+
+    fn log_deleted(&mut self) {
+        let deleted = std::mem::take(&mut self.deleted);
+        if deleted > 0 {
+            tracing::info!(deleted, subscription = self.pace.names(), "deleted expired rows of the inbox");
+        }
+    }
+
+    fn log_trouble(&mut self, error: &Error) {
+        let code = error.code();
+        if code == Code::StoreBusy {
+            tracing::debug!("the cleanup of the inbox is waiting: {}", error.one_line());
+        } else if self.trouble != Some(code) {
+            let (what, hint) = (error.one_line(), error.hint());
+            tracing::warn!(%code, hint, "expired rows of the inbox are not deleted: {what}");
+            self.trouble = Some(code);
+        }
+    }
+}
