@@ -245,7 +245,7 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
             let program = rows(&shop, layout);
             let made = program.run(&["migrate", "up"]);
             assert_eq!(made.exit, Some(0), "{layout}: {made:?}");
-            assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 2"));
+            assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 3"));
             shop.sql(insert);
             let drained = program.run(&["relay", "--drain"]);
             assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");

@@ -37,7 +37,7 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
     assert!(made.stderr.contains("index \"idx_outbox_events_status\" is missing"), "{made:?}");
-    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 2"));
+    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 3"));
     let written =
         program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", "{}"]);
     assert_eq!(written.exit, Some(0), "{written:?}");

@@ -151,6 +151,9 @@ codes! {
     /// The table `processed_events` cannot serve this consumer group: its key has no consumer group and another group uses the table, or no unique key recognises a duplicate.
     InboxUnfit = 370, Person, "nothing was written; the effect did not run", "change the key of processed_events to (consumer_group, event_id), or use the inbox of `postrider migrate up`";
 
+    /// A received message has no event id, or its id is not a UUID.
+    EventIdMissing = 371, Person, "nothing was written; the message was not processed", "check that the message is from a relay; otherwise choose a UUID for it and pass that to the inbox";
+
     /// A relay setting is out of range or contradicts another setting.
     PolicyInvalid = 401, Person, "nothing was started", "change the setting that the message names";
     /// Two subscriptions on one outbox have the same name.

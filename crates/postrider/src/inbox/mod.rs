@@ -48,6 +48,7 @@
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(crate) mod executor;
 mod handle;
+mod incoming;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
@@ -56,6 +57,7 @@ pub(crate) mod sqlite;
 mod step;
 
 pub use handle::Inbox;
+pub use incoming::Incoming;
 pub(crate) use step::micros;
 pub use step::{InboxStep, InboxTable};
 

@@ -30,11 +30,7 @@ impl InboxCleaner {
         pace: Pace,
         retention: &Retention,
     ) -> Self {
-        let purge = InboxPurge {
-            older_than: retention.inbox_older_than(),
-            rows_max: retention.batch_events_max.max(1),
-            scope: retention.inbox_scope,
-        };
+        let purge = retention.inbox_purge();
         Self { store, clock, pace, purge, rest: retention.rest, deleted: 0, trouble: None }
     }
 

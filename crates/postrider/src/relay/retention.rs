@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::pace::Pace;
 use crate::layout::{Ability, ColumnMap, Field, RowTable};
-use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
+use crate::store::{InboxPurge, Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how gently they are deleted.
@@ -73,8 +73,14 @@ impl Retention {
         }
     }
 
+    /// One batch of deleting expired rows of the inbox.
+    pub fn inbox_purge(&self) -> InboxPurge {
+        let rows_max = self.batch_events_max.max(1);
+        InboxPurge { older_than: self.inbox_older_than(), rows_max, scope: self.inbox_scope }
+    }
+
     /// How long rows of Postrider's own inbox stay at least.
-    pub(super) fn inbox_older_than(&self) -> Duration {
+    fn inbox_older_than(&self) -> Duration {
         self.inbox_keep.or(self.keep).unwrap_or_default()
     }
 
@@ -129,7 +135,7 @@ impl Retention {
             true => "when their expires_at has passed".to_owned(),
             false => format!("{after} after their {}", self.counts_from(table)),
         };
-        let what = match self.scope {
+        let mut what = match self.scope {
             RetentionScope::Own => format!(
                 "rows of {name} that Postrider delivers from now on are deleted {when}; rows delivered by other \
                  programs, adopted rows and rows delivered before retention was set stay"
@@ -140,13 +146,19 @@ impl Retention {
                 )
             }
         };
+        if self.deletes_processed(table) {
+            what.push_str("; rows of processed_events are deleted when their expires_at has passed");
+        }
         Some(what)
+    }
+
+    fn deletes_processed(&self, table: &RowTable) -> bool {
+        self.inbox_scope == RetentionScope::All && table.layout().has(Ability::Inbox)
     }
 
     /// Which inbox rows will be deleted and when, in a sentence.
     pub fn deletes_from_inbox(&self, table: Option<&RowTable>) -> String {
-        let processed = self.inbox_scope == RetentionScope::All
-            && table.is_some_and(|table| table.layout().has(Ability::Inbox));
+        let processed = table.is_some_and(|table| self.deletes_processed(table));
         let tables = if processed { "the inbox and of processed_events" } else { "the inbox" };
         let age = match self.inbox_older_than() {
             Duration::ZERO => String::new(),
@@ -335,7 +347,7 @@ mod tests {
     fn what_will_be_deleted_is_said() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
-        assert!(own.contains("expires_at"), "{own}");
+        assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
         assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
         let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(5_400)) };
         let all = all.deletes(Some(&table)).unwrap();

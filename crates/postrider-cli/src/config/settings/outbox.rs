@@ -71,9 +71,12 @@ fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retenti
         Some(Keep::For(time)) => Retention::of(time),
         Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
     };
-    let retention = Retention { scope, ..retention };
+    let retention = Retention { scope, inbox_keep: table.optional_duration("inbox_retention")?, ..retention };
     match retention.check(rows) {
         Ok(()) => Ok(retention),
+        Err(error) if error.code() == Code::PolicyInvalid => {
+            Err(table.problem("inbox_retention", Code::ConfigValue, error.message()))
+        }
         Err(error) => Err(table.problem("retention", Code::ConfigValue, error.message())),
     }
 }

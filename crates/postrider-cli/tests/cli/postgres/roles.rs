@@ -74,6 +74,10 @@ fn writer_relay_and_viewer_do_their_work_and_nobody_elses() {
         ("relay", "ALTER TABLE {s}.events ADD COLUMN x int"),
         ("viewer", "DELETE FROM {s}.events"),
         ("inbox", "SELECT 1 FROM {s}.events"),
+        ("inbox", "UPDATE {s}.inbox SET expires_at = now()"),
+        ("writer", "INSERT INTO {s}.inbox (consumer_group, event_id) VALUES ('a', gen_random_uuid())"),
+        ("relay", "INSERT INTO {s}.inbox (consumer_group, event_id) VALUES ('a', gen_random_uuid())"),
+        ("viewer", "DELETE FROM {s}.inbox"),
     ] {
         let sql = sql.replace("{s}", &schema);
         let state = on(&shop.url_as(&format!("{schema}_{role}_user")), async |client| {

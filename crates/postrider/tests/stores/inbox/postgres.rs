@@ -134,7 +134,7 @@ impl PostgresConsumer {
 
 /// What a consumer at a stricter isolation gets, who meets another.
 #[tokio::test]
-async fn at_repeatable_read_the_second_of_two_deliveries_is_told_to_retry() -> Result<()> {
+async fn at_repeatable_read_the_second_of_two_deliveries_gets_an_error_to_retry() -> Result<()> {
     let Some(case) = PostgresInbox::new().await else { return Ok(()) };
     let (one, two, id) = (case.0.another().await?, case.0.another().await?, Uuid::now_v7());
     let inbox = case.inbox();

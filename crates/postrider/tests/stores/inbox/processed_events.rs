@@ -64,7 +64,7 @@ async fn processed_events_as_it_is_serves_one_group_and_refuses_a_second() -> Re
 }
 
 #[tokio::test]
-async fn a_second_group_that_waits_for_the_first_is_refused_and_not_told_of_a_duplicate() -> Result<()> {
+async fn a_second_group_that_waits_for_the_first_is_refused_and_gets_no_duplicate() -> Result<()> {
     let Some((case, inbox)) = case().await? else { return Ok(()) };
     let (other, id) = (case.another().await?, Uuid::now_v7());
     case.client.batch_execute("BEGIN").await.map_err(failed)?;
