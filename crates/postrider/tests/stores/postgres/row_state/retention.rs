@@ -6,7 +6,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
-use postrider::store::{InboxPurge, Purge, Start, Store as _};
+use postrider::store::{InboxPurge, Purge, Start};
 
 use super::case::{Case, on_every_layout};
 use crate::relay_cases::eventually;
