@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider::inbox::{Inbox, Once};
+use postrider::inbox::{Inbox, Once, Received};
 use postrider::store::Store;
 use postrider::{Code, Result};
 use uuid::Uuid;
@@ -69,8 +69,14 @@ pub(crate) trait InboxCase: Send + Sync + Sized + 'static {
     /// The number that a question answers.
     async fn number(&self, sql: &str) -> i64;
 
+    /// The name of the database.
+    const NAME: &'static str;
+
     /// Whether transactions write side by side.
     const IS_CONCURRENT: bool = true;
+
+    /// How many transactions wait for another one, where the database can tell.
+    const WAITING: Option<&'static str>;
 
     /// The SQL of a moment so many days from now, as the columns hold it.
     fn days_from_now(days: i32) -> String;
@@ -101,6 +107,12 @@ pub(crate) trait Consumer: Send + 'static {
         delivery: Delivery,
         end: End,
     ) -> impl Future<Output = Result<Once<()>>> + Send;
+
+    /// Begins a transaction and receives the event, and leaves the transaction open.
+    fn hold(&mut self, inbox: &Inbox, delivery: Delivery) -> impl Future<Output = Result<Received>> + Send;
+
+    /// Ends that transaction.
+    fn end(&mut self, is_committed: bool) -> impl Future<Output = Result<()>> + Send;
 
     /// Deletes expired rows in one transaction.
     fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> impl Future<Output = Result<u64>> + Send;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use postrider::Result;
-use postrider::inbox::{Inbox, Once};
+use postrider::inbox::{Inbox, Once, Received};
 use postrider::store::Store;
 use postrider::store::mysql::MySqlConfig;
 use uuid::Uuid;
@@ -34,6 +34,11 @@ pub(crate) struct MySqlConsumer {
 
 impl<W: Which> InboxCase for MySqlInbox<W> {
     type Consumer = MySqlConsumer;
+
+    const NAME: &'static str = W::NAME;
+    const WAITING: Option<&'static str> = Some(
+        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{schema}%'",
+    );
 
     async fn new() -> Option<Self> {
         if !Case::<W>::is_available() {
@@ -90,6 +95,16 @@ impl Consumer for MySqlConsumer {
             conn.disconnect().await.map_err(failed)?;
         }
         delivered
+    }
+
+    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        self.conn.query_drop("START TRANSACTION").await.map_err(failed)?;
+        inbox.receive(&mut self.conn, group, id).await
+    }
+
+    async fn end(&mut self, is_committed: bool) -> Result<()> {
+        let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
+        self.conn.query_drop(end).await.map_err(failed)
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use postrider::inbox::Once;
+use postrider::inbox::{Once, Received};
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use super::case::{Consumer, Delivery, Design, End, InboxCase};
+use crate::relay_cases::eventually;
 
 /// Consumers that deliver each id at the same time.
 const CONSUMERS: usize = 32;
 
 /// Ids, each delivered by every consumer. `make soak` sets more.
 fn ids() -> usize {
-    std::env::var("POSTRIDER_INBOX_IDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
+    std::env::var("INBOX_IDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
 }
 
 /// Delivers each of some ids by all consumers at once. A part of the deliveries is rolled back first. Returns how often
@@ -53,7 +54,11 @@ pub(crate) async fn an_effect_happens_once_under_32_concurrent_deliveries_and_ro
 ) {
     let ids: Arc<Vec<Uuid>> = Arc::new((0..ids()).map(|_| Uuid::now_v7()).collect());
     let refused = storm(&case, &ids, Design::Ours).await;
-    println!("{} ids, {CONSUMERS} consumers: {refused} deliveries refused and repeated", ids.len());
+    println!(
+        "{}: {} ids, {CONSUMERS} consumers, each effect once; {refused} deliveries refused and repeated",
+        C::NAME,
+        ids.len()
+    );
     assert_eq!(wrong(&case, &ids).await, (0, 0));
     assert_eq!(case.rows().await, ids.len() as i64);
 }
@@ -85,23 +90,20 @@ pub(crate) async fn a_second_group_has_its_own_effect<C: InboxCase>(case: C) {
 }
 
 pub(crate) async fn a_duplicate_waits_for_the_first_and_applies_if_that_rolled_back<C: InboxCase>(case: C) {
-    let (inbox, mut one, mut two) = (case.inbox(), case.consumer().await, case.consumer().await);
-    for end in [End::Rollback, End::Commit] {
-        let id = Uuid::now_v7();
-        let both = Arc::new(Barrier::new(2));
-        let (first, second) = tokio::join!(
-            async {
-                both.wait().await;
-                one.deliver(&inbox, Delivery::of("mail", id), end).await
-            },
-            async {
-                both.wait().await;
-                two.deliver_again(&inbox, Delivery::of("mail", id)).await.0
+    let inbox = case.inbox();
+    let (mut first, mut second) = (case.consumer().await, case.consumer().await);
+    for (is_committed, expected) in [(false, Once::Applied(())), (true, Once::Duplicate)] {
+        let delivery = Delivery::of("mail", Uuid::now_v7());
+        assert_eq!(first.hold(&inbox, delivery).await.unwrap(), Received::First);
+        let again = second.deliver_again(&inbox, delivery);
+        let end = async {
+            if let Some(waiting) = C::WAITING {
+                eventually("the second waits", async || Ok(case.number(waiting).await > 0)).await.unwrap();
             }
-        );
-        let applied = [first.unwrap(), second].into_iter().filter(|once| !once.is_duplicate()).count();
-        assert!(applied >= 1, "{end:?}");
-        assert_eq!(case.effects("mail", id).await, 1, "{end:?}");
+            first.end(is_committed).await.unwrap();
+        };
+        let ((once, _), ()) = tokio::join!(again, end);
+        assert_eq!(once, expected, "the first is committed: {is_committed}");
     }
 }
 

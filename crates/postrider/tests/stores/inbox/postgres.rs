@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider::inbox::{Inbox, Once};
+use postrider::inbox::{Inbox, Once, Received};
 use postrider::store::Store;
 use postrider::{Error, Result};
 use tokio_postgres::Client;
@@ -24,6 +24,11 @@ pub(crate) struct PostgresConsumer {
 
 impl InboxCase for PostgresInbox {
     type Consumer = PostgresConsumer;
+
+    const NAME: &'static str = "PostgreSQL";
+    const WAITING: Option<&'static str> = Some(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE '%{schema}%'",
+    );
 
     async fn new() -> Option<Self> {
         if !Case::is_available() {
@@ -81,6 +86,16 @@ impl Consumer for PostgresConsumer {
             self.client = crate::postgres::log::case::connect(&self.url).await?;
         }
         delivered
+    }
+
+    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        self.client.batch_execute("BEGIN").await.map_err(failed)?;
+        inbox.receive(&self.client, group, id).await
+    }
+
+    async fn end(&mut self, is_committed: bool) -> Result<()> {
+        let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
+        self.client.batch_execute(end).await.map_err(failed)
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
@@ -148,7 +163,7 @@ async fn at_repeatable_read_the_second_of_two_deliveries_gets_an_error_to_retry(
     assert_eq!(error.code(), postrider::Code::StoreBusy, "{error}");
     assert!(error.hint().contains("retry the whole transaction"), "{}", error.report());
     two.batch_execute("ROLLBACK").await.map_err(failed)?;
-    assert_eq!(inbox.receive(&two, "mail", id).await?, postrider::inbox::Received::Duplicate);
+    assert_eq!(inbox.receive(&two, "mail", id).await?, Received::Duplicate);
     Ok(())
 }
 
@@ -158,10 +173,7 @@ async fn the_role_of_a_consumer_can_receive_and_nothing_else() -> Result<()> {
     case.0.run("REVOKE {schema}_writer FROM case_writer").await?;
     let consumer = case.consumer().await;
     let inbox = case.inbox();
-    assert_eq!(
-        inbox.receive(&consumer.client, "mail", Uuid::now_v7()).await?,
-        postrider::inbox::Received::First
-    );
+    assert_eq!(inbox.receive(&consumer.client, "mail", Uuid::now_v7()).await?, Received::First);
     assert_eq!(inbox.delete_expired(&consumer.client, 10).await?, 0);
     for refused in
         ["UPDATE {s}.inbox SET expires_at = now()", "SELECT 1 FROM {s}.events", "TRUNCATE {s}.inbox"]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::inbox::{Inbox, Once};
+use postrider::inbox::{Inbox, Once, Received};
 use postrider::store::Store;
 use postrider::store::sqlite::SqliteStore;
 use postrider::{Code, Result};
@@ -30,7 +30,9 @@ pub(crate) struct SqliteConsumer {
 impl InboxCase for SqliteInbox {
     type Consumer = SqliteConsumer;
 
+    const NAME: &'static str = "SQLite";
     const IS_CONCURRENT: bool = false;
+    const WAITING: Option<&'static str> = None;
 
     async fn new() -> Option<Self> {
         let folder = TempDir::new().unwrap();
@@ -86,6 +88,17 @@ impl Consumer for SqliteConsumer {
         let is_crash = matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit);
         self.connection = Some(if is_crash { connect(&self.path) } else { connection });
         delivered
+    }
+
+    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        let connection = self.connection.as_ref().unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        inbox.receive(connection, group, id)
+    }
+
+    async fn end(&mut self, is_committed: bool) -> Result<()> {
+        let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
+        self.connection.as_ref().unwrap().execute_batch(end).map_err(failed)
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
