@@ -99,7 +99,7 @@ func changeMind(ctx context.Context, db *pgx.Conn, order int64) error {
 	if _, err := tx.Exec(ctx, sql, strconv.FormatInt(order, 10), []byte("never")); err != nil {
 		return err
 	}
-	return tx.Rollback(ctx) // neither the order nor its event has ever been
+	return tx.Rollback(ctx) // neither the order nor its event exists
 }
 
 func run(ctx context.Context) error {

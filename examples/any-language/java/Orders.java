@@ -97,7 +97,7 @@ public class Orders {
             event.setBytes(2, bytes("never"));
             event.executeUpdate();
         } finally {
-            db.rollback(); // neither the order nor its event has ever been
+            db.rollback(); // neither the order nor its event exists
         }
     }
 

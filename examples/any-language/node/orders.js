@@ -79,7 +79,7 @@ async function changeMind(db, order) {
      VALUES ('order.placed', 'Order', $1, $2)`,
     [String(order), Buffer.from("never")],
   );
-  await db.query("ROLLBACK"); // neither the order nor its event has ever been
+  await db.query("ROLLBACK"); // neither the order nor its event exists
 }
 
 async function main() {

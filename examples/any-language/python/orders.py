@@ -76,7 +76,7 @@ def change_mind(db, order):
                VALUES ('order.placed', 'Order', %s, %s)""",
             (str(order), b"never"),
         )
-        raise psycopg.Rollback()  # neither the order nor its event has ever been
+        raise psycopg.Rollback()  # neither the order nor its event exists
 
 
 with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:

@@ -98,7 +98,7 @@ def change_mind(db, order):
                VALUES ('order.placed', 'Order', %s, %s)""",
             (str(order), b"never"),
         )
-        raise ChangedMind  # neither the order nor its event has ever been
+        raise ChangedMind  # neither the order nor its event exists
 
 
 at = urlsplit(os.environ["DATABASE_URL"])

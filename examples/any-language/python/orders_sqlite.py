@@ -73,7 +73,7 @@ def change_mind(db, order):
            VALUES ('order.placed', 'Order', ?, 'never')""",
         (str(order),),
     )
-    db.rollback()  # neither the order nor its event has ever been
+    db.rollback()  # neither the order nor its event exists
 
 
 db = sqlite3.connect(os.environ["DATABASE"], timeout=30)

@@ -1,7 +1,7 @@
 //! A user-defined table, with a map that says which column holds what.
 //!
 //! What a table has no column for is kept in Postrider's own tables beside it. See
-//! adr/0033-any-table-by-a-map.md.
+//! adr/0033-column-maps.md.
 
 #![cfg_attr(
     not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),

@@ -55,7 +55,7 @@ pub struct PostgresRows {
 impl PostgresRows {
     pub(super) fn new(config: &PostgresConfig, table: &RowTable) -> Self {
         let mut sql = Sql::of(table.layout);
-        // The lease alone keeps other relays away; see adr/0030-marks-only-beside-others.md.
+        // The lease alone keeps other relays away; see adr/0030-mark-rows-only-when-shared.md.
         sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
         sql.lock = sql.lock.filter(|_| table.is_shared);
         let config = config.with_rows(table.clone());

@@ -3,7 +3,7 @@
 //! A transaction of ours holds a lock on every row in the relay's hands, so that a publisher that asks `FOR UPDATE SKIP
 //! LOCKED` passes them by; and we pass by the rows that such a publisher holds. The lock is the weakest there is, `FOR KEY
 //! SHARE`: a settle over another connection changes the row under it. If the connection or this process dies, the server
-//! lets the rows go. See adr/0031-locks-beside-skip-locked.md.
+//! lets the rows go. See adr/0031-row-locks-for-shared-tables.md.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
