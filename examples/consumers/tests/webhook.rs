@@ -60,7 +60,7 @@ async fn the_webhook_consumer_queues_one_mail_per_event_that_is_delivered_twice(
         Connection::open(&mail).unwrap().query_row(mails, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(mails, (EVENTS as i64, EVENTS as i64));
 
-    // A request that nobody signed.
+    // A request without a signature.
     let mut forged = std::net::TcpStream::connect(&address).unwrap();
     forged.write_all(b"POST /orders HTTP/1.1\r\nwebhook-id: 7\r\ncontent-length: 2\r\n\r\n{}").unwrap();
     let mut answer = String::new();

@@ -8,8 +8,8 @@ use super::driver::DriverHandle;
 /// Shortest pause between two batches.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// A pause is so many times as long as the batch before it took: the share of the time while there is something
-/// to publish is a tenth, else a half.
+/// How many times longer than the batch before it a pause is: deleting takes a tenth of the time while there is something to
+/// publish, otherwise half of it.
 const PAUSE_WHILE_BUSY: u32 = 9;
 const PAUSE_WHILE_IDLE: u32 = 1;
 
@@ -23,7 +23,7 @@ impl Pace {
         self.0.iter().any(|handle| handle.status().brain.leading.is_some())
     }
 
-    /// How long to wait after a full batch that took so long.
+    /// How long to wait after a full batch, which took this long.
     pub(super) fn after_batch(&self, took: Duration) -> Duration {
         let times = if self.is_busy() { PAUSE_WHILE_BUSY } else { PAUSE_WHILE_IDLE };
         self.at_least(took.saturating_mul(times))

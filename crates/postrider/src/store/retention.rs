@@ -63,7 +63,7 @@ impl InboxPurge {
         (crate::inbox::micros(self.older_than), i64::try_from(self.rows_max).unwrap_or(i64::MAX))
     }
 
-    /// The answer, after so many rows were deleted from a table.
+    /// The answer, after this number of rows was deleted from a table.
     #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
     pub(crate) fn deleted(&self, deleted: u64) -> InboxPurged {
         InboxPurged { deleted, more: deleted >= self.rows_max as u64 }

@@ -78,7 +78,7 @@ pub(crate) trait InboxCase: Send + Sync + Sized + 'static {
     /// How many transactions wait for another one, where the database can tell.
     const WAITING: Option<&'static str>;
 
-    /// The SQL of a moment so many days from now, as the columns hold it.
+    /// The SQL of a moment this many days from now, as the columns hold it.
     fn days_from_now(days: i32) -> String;
 
     /// The SQL of an event's id.
