@@ -70,7 +70,8 @@ async fn outbox(
     subject: &mut Subject<'_>,
 ) {
     let rows = of.database.admin().row_table();
-    let deletes = of.retention.deletes(rows).unwrap_or_else(|| "no event is deleted".to_owned());
+    let deletes =
+        of.retention.deletes(rows).unwrap_or_else(|| "nothing is deleted from the outbox".to_owned());
     let inbox = of.retention.deletes_from_inbox(rows);
     subject.ok(Check::RetentionDeletes, format!("{deletes}; {inbox}"));
     if !of.database.check(options, subject).await {

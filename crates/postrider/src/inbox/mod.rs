@@ -5,40 +5,64 @@
 //! the effect are committed together, or neither is.
 //!
 //! ```
+//! # #[cfg(all(feature = "sqlite", feature = "sqlx-sqlite"))]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # use sqlx::Connection as _;
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("mail.db");
+//! # postrider::store::sqlite::SqliteStore::migrate(&file)?;
+//! # let mut db = sqlx::SqliteConnection::connect(&format!("sqlite://{}", file.display())).await?;
+//! # sqlx::query("CREATE TABLE mails (order_id INTEGER)").execute(&mut db).await?;
+//! # let event_id = uuid::Uuid::now_v7();
+//! use postrider::inbox::{Inbox, Once};
+//! use sqlx::{Sqlite, Transaction};
+//!
+//! /// The effect: any function of yours that works in a transaction.
+//! async fn queue_mail(tx: &mut Transaction<'_, Sqlite>, order: i64) -> Result<(), BoxError> {
+//!     sqlx::query("INSERT INTO mails (order_id) VALUES (?)").bind(order).execute(&mut **tx).await?;
+//!     Ok(())
+//! }
+//!
+//! let inbox = Inbox::new();
+//!
+//! let mut tx = db.begin().await?;
+//! let once = inbox.once(&mut tx, "mail", event_id, async |tx| queue_mail(tx, 42).await).await?;
+//! tx.commit().await?; // the mail and the inbox row, or neither
+//! // ... now acknowledge the message
+//! assert_eq!(once, Once::Applied(()));
+//!
+//! // The event is delivered again: no second mail.
+//! let mut tx = db.begin().await?;
+//! let again = inbox.once(&mut tx, "mail", event_id, async |tx| queue_mail(tx, 42).await).await?;
+//! tx.commit().await?;
+//! assert_eq!(again, Once::Duplicate);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "sqlite", feature = "sqlx-sqlite")))]
+//! # fn main() {}
+//! # type BoxError = Box<dyn std::error::Error + Send + Sync>;
+//! ```
+//!
+//! rusqlite blocks, so its method is [`Inbox::once_blocking`]:
+//!
+//! ```
 //! # #[cfg(feature = "sqlite")] {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let file = folder.path().join("mail.db");
-//! use postrider::inbox::{Inbox, Once};
-//! use postrider::store::sqlite::SqliteStore;
-//!
-//! SqliteStore::migrate(&file)?;
-//! let mut database = rusqlite::Connection::open(&file)?;
-//! database.execute("CREATE TABLE mails (order_id INTEGER)", [])?;
-//! let inbox = Inbox::new();
-//!
-//! # let event_id = uuid::Uuid::now_v7();
-//! let mut receive = |order: i64| {
-//!     let tx = database.transaction()?;
-//!     let once = inbox.once_blocking(&tx, "mail", event_id, |tx| {
-//!         tx.execute("INSERT INTO mails (order_id) VALUES (?)", [order])?;
-//!         Ok::<_, Box<dyn std::error::Error>>(())
-//!     })?;
-//!     tx.commit()?; // the mail and the inbox row, or neither
-//!     Ok::<_, Box<dyn std::error::Error>>(once) // now acknowledge the message
-//! };
-//! assert_eq!(receive(7)?, Once::Applied(()));
-//! assert_eq!(receive(7)?, Once::Duplicate); // delivered again: no second mail
+//! # postrider::store::sqlite::SqliteStore::migrate(&file)?;
+//! # let mut database = rusqlite::Connection::open(&file)?;
+//! # database.execute("CREATE TABLE mails (order_id INTEGER)", [])?;
+//! # let (inbox, event_id) = (postrider::Inbox::new(), uuid::Uuid::now_v7());
+//! # type BoxError = Box<dyn std::error::Error>;
+//! let tx = database.transaction()?;
+//! inbox.once_blocking(&tx, "mail", event_id, |tx| {
+//!     tx.execute("INSERT INTO mails (order_id) VALUES (?)", [42])?;
+//!     Ok::<_, BoxError>(())
+//! })?;
+//! tx.commit()?;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! With every other driver the effect is an async closure, and the call is awaited:
-//!
-//! ```ignore
-//! let mut tx = pool.begin().await?;
-//! inbox.once(&mut tx, "mail", event_id, async |tx| queue_mail(tx, &order).await).await?;
-//! tx.commit().await?;
-//! // now acknowledge the message
 //! ```
 //!
 //! The order is always the same: begin, `once`, commit, acknowledge. A consumer that acknowledges before the commit loses

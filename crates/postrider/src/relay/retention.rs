@@ -164,7 +164,7 @@ impl Retention {
             Duration::ZERO => String::new(),
             age => format!(", {} after they were processed at the earliest", span(age)),
         };
-        format!("rows of {tables} are deleted when their expires_at has passed{age}")
+        format!("a relay deletes rows of {tables} when their expires_at has passed{age}")
     }
 }
 
@@ -358,11 +358,11 @@ mod tests {
     fn expired_rows_of_processed_events_are_deleted_only_if_a_retention_is_set() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let default = Retention::default_for(Some(&table)).deletes_from_inbox(Some(&table));
-        assert_eq!(default, "rows of the inbox are deleted when their expires_at has passed");
+        assert_eq!(default, "a relay deletes rows of the inbox when their expires_at has passed");
         let forever = Retention::FOREVER.deletes_from_inbox(Some(&table));
         assert!(forever.contains("and of processed_events"), "{forever}");
         let ours = Retention::default_for(None).deletes_from_inbox(None);
-        assert!(ours.contains("rows of the inbox are") && ours.contains("7d after they"), "{ours}");
+        assert!(ours.contains("rows of the inbox when") && ours.contains("7d after they"), "{ours}");
     }
 
     #[test]

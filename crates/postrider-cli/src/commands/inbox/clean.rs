@@ -16,7 +16,7 @@ use crate::interrupt::{Threads, block_on};
 #[command(before_help = "Examples:
   postrider inbox clean
   postrider inbox clean --outbox shop")]
-pub struct Clean {
+pub(super) struct Clean {
     #[command(flatten)]
     outbox: OutboxArg,
 }
