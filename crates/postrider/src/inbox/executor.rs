@@ -6,9 +6,9 @@ use super::{InboxStep, InboxTable, mysql, postgres, processed_events, sqlite};
 use crate::write::Value;
 use crate::{Code, Error, Result};
 
-/// Which SQL a connection understands.
+/// What a connection is to. It decides which SQL is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sql {
+pub(crate) enum Database {
     Postgres,
     /// MySQL and MariaDB.
     MySql,
@@ -17,8 +17,8 @@ pub(crate) enum Sql {
 
 /// The operations of a driver that the inbox needs.
 pub(crate) trait Executor: Send {
-    /// The SQL of the connection's database.
-    fn sql(&self) -> Result<Sql>;
+    /// The database of the connection.
+    fn database(&self) -> Result<Database>;
 
     /// Runs a statement and returns the number of rows that it inserted or deleted. On MySQL and MariaDB, a row whose
     /// primary key exists counts as none.
@@ -40,12 +40,12 @@ pub(crate) trait Executor: Send {
 
 /// Runs a step. Returns the number of rows that it inserted or deleted.
 pub(crate) async fn run<X: Executor>(tx: &mut X, step: &InboxStep) -> Result<u64> {
-    let sql = tx.sql()?;
+    let database = tx.database()?;
     let id = id_of(step);
-    let rows = match (statement(sql, step, &id), step) {
-        (Some((statement, values)), _) => tx.execute(statement, &values).await,
-        (None, _) if sql != Sql::Postgres => Err(only_on_postgres()),
-        (None, step) => processed_events::run(tx, step, &id).await,
+    let rows = match statement(database, step, &id) {
+        Some((statement, values)) => tx.execute(statement, &values).await,
+        None if database == Database::Postgres => processed_events::run(tx, step, &id).await,
+        None => Err(only_on_postgres()),
     };
     rows.map_err(|error| about(step, error))
 }
@@ -60,21 +60,25 @@ pub(crate) fn id_of(step: &InboxStep) -> String {
 
 /// The statement of a step on Postrider's own table, with its values; `None` for `processed_events`. `id` is that of
 /// [`id_of`].
-pub(crate) fn statement<'a>(sql: Sql, step: &'a InboxStep, id: &'a str) -> Option<(String, Vec<Value<'a>>)> {
+pub(crate) fn statement<'a>(
+    database: Database,
+    step: &'a InboxStep,
+    id: &'a str,
+) -> Option<(String, Vec<Value<'a>>)> {
     match step {
         InboxStep::Receive { table: InboxTable::Postrider(schema), group, event_id, retention_micros } => {
-            let (statement, id) = match sql {
-                Sql::Postgres => (schema.put_into(postgres::RECEIVE), Value::Text(Some(id))),
-                Sql::MySql => (schema.put_into_mysql(mysql::RECEIVE), Value::Id(event_id)),
-                Sql::Sqlite => (sqlite::RECEIVE.to_owned(), Value::Id(event_id)),
+            let (statement, id) = match database {
+                Database::Postgres => (schema.put_into(postgres::RECEIVE), Value::Text(Some(id))),
+                Database::MySql => (schema.put_into_mysql(mysql::RECEIVE), Value::Id(event_id)),
+                Database::Sqlite => (sqlite::RECEIVE.to_owned(), Value::Id(event_id)),
             };
             Some((statement, vec![Value::Text(Some(group)), id, Value::Number(Some(*retention_micros))]))
         }
         InboxStep::DeleteExpired { table: InboxTable::Postrider(schema), rows_max } => {
-            let statement = match sql {
-                Sql::Postgres => schema.put_into(postgres::DELETE_EXPIRED),
-                Sql::MySql => schema.put_into_mysql(mysql::DELETE_EXPIRED),
-                Sql::Sqlite => sqlite::DELETE_EXPIRED.to_owned(),
+            let statement = match database {
+                Database::Postgres => schema.put_into(postgres::DELETE_EXPIRED),
+                Database::MySql => schema.put_into_mysql(mysql::DELETE_EXPIRED),
+                Database::Sqlite => sqlite::DELETE_EXPIRED.to_owned(),
             };
             // Every expired row, however recently it was processed.
             Some((statement, vec![Value::Number(Some(0)), Value::Number(Some(*rows_max))]))

@@ -11,7 +11,7 @@ use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
 use super::mysql::{Driver, insert};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
@@ -43,8 +43,8 @@ async fn inbox_step(connection: &mut AsyncMysqlConnection, step: &InboxStep) -> 
 }
 
 impl Executor for AsyncMysqlConnection {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::MySql)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -13,7 +13,7 @@ use super::diesel_error::{is_read_only, is_schema_missing};
 use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
@@ -53,8 +53,8 @@ struct Number {
 }
 
 impl Executor for AsyncPgConnection {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::Postgres)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -8,7 +8,7 @@ use super::columns::{self, Columns};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
@@ -51,8 +51,8 @@ async fn inbox_step<Q: Queryable + Send>(connection: &mut Q, step: &InboxStep) -
 }
 
 impl<Q: Queryable + Send> Executor for Connection<'_, Q> {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::MySql)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[columns::Value<'_>]) -> Result<u64> {

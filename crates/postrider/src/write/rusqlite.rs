@@ -7,7 +7,7 @@ use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Written, rows, rows_sqlite};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Sql};
+use crate::inbox::executor::{self, Database};
 use crate::sqlite_error::insert_failed;
 use crate::{Code, Error, Position, Result};
 
@@ -70,7 +70,7 @@ fn inbox_step(connection: &Connection, step: &InboxStep) -> Result<u64> {
     }
     let id = executor::id_of(step);
     let (statement, values) =
-        executor::statement(Sql::Sqlite, step, &id).ok_or_else(executor::only_on_postgres)?;
+        executor::statement(Database::Sqlite, step, &id).ok_or_else(executor::only_on_postgres)?;
     let rows = connection
         .prepare_cached(&statement)
         .and_then(|mut statement| statement.execute(params_from_iter(values)))

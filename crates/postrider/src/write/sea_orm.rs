@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::columns::{self, Columns, consecutive, pieces};
 use super::{Batch, Written, mysql, postgres, sqlite};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
 answers_later!('c, insert, inbox_step: &'c DatabaseTransaction);
@@ -70,11 +70,11 @@ async fn inbox_step(mut tx: &DatabaseTransaction, step: &InboxStep) -> Result<u6
 }
 
 impl Executor for &DatabaseTransaction {
-    fn sql(&self) -> Result<Sql> {
+    fn database(&self) -> Result<Database> {
         match self.get_database_backend() {
-            DbBackend::Postgres => Ok(Sql::Postgres),
-            DbBackend::MySql => Ok(Sql::MySql),
-            DbBackend::Sqlite => Ok(Sql::Sqlite),
+            DbBackend::Postgres => Ok(Database::Postgres),
+            DbBackend::MySql => Ok(Database::MySql),
+            DbBackend::Sqlite => Ok(Database::Sqlite),
             other => Err(no_tables(other)),
         }
     }

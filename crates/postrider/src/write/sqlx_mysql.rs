@@ -7,7 +7,7 @@ use super::columns::{Columns, Value};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
@@ -47,8 +47,8 @@ async fn inbox_step(connection: &mut MySqlConnection, step: &InboxStep) -> Resul
 }
 
 impl Executor for MySqlConnection {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::MySql)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

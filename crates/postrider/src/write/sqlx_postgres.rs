@@ -9,7 +9,7 @@ use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
@@ -66,8 +66,8 @@ async fn inbox_step(connection: &mut PgConnection, step: &InboxStep) -> Result<u
 }
 
 impl Executor for PgConnection {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::Postgres)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

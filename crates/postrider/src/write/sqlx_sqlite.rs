@@ -6,7 +6,7 @@ use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Written, rows, rows_sqlite};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
@@ -79,8 +79,8 @@ async fn inbox_step(connection: &mut SqliteConnection, step: &InboxStep) -> Resu
 }
 
 impl Executor for SqliteConnection {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::Sqlite)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Sqlite)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -9,7 +9,7 @@ use super::postgres::{Array, INSERT, INSERT_ONE, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Executor, Sql};
+use crate::inbox::executor::{self, Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
@@ -69,8 +69,8 @@ async fn inbox_step(mut client: &Client, step: &InboxStep) -> Result<u64> {
 }
 
 impl Executor for &Client {
-    fn sql(&self) -> Result<Sql> {
-        Ok(Sql::Postgres)
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -36,9 +36,9 @@ impl<W: Which> InboxCase for MySqlInbox<W> {
     type Consumer = MySqlConsumer;
 
     const NAME: &'static str = W::NAME;
-    const WAITING: Option<&'static str> = Some(
-        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{schema}%'",
-    );
+    /// Of any test on the server: the text of a statement with a binary id cannot be compared.
+    const WAITING: Option<&'static str> =
+        Some("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'");
 
     async fn new() -> Option<Self> {
         if !Case::<W>::is_available() {
